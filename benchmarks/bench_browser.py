@@ -1,14 +1,12 @@
 """What a reader waits for on the Inspect page, and a curator for the effect of a rule while typing
 on the Rules page: a real server, a real Chromium, the demo. In ms.
 
-From the release of the mouse or key to the picture that shows what it changed, as the browser's own
-clock has it; medians over RUNS. A row is
-clicked on its title, since elsewhere the table waits 150 ms for more. First, how many different
-pictures a second the curve shows while its threshold is dragged. With a number, that many
-sliders are moved first, and the server's memory is told before and after:
-`PYTHONPATH=. python benchmarks/bench_browser.py 1000`. With `--load 2`, two busy processes run
-beside it. RAGFILTER_DATA_DIR may name a workspace
-with the demo, which saves indexing it.
+From the release of the mouse or key to the picture that shows what it changed, as the browser's own clock has it;
+medians over RUNS. A row is clicked on its title, since elsewhere the table waits 150 ms for more. First, how many
+different pictures a second the curve shows while its threshold is dragged. With a number, that many sliders are moved
+first, and the server's memory is told before and after: `PYTHONPATH=. python benchmarks/bench_browser.py 1000`. With
+`--load 2`, two busy processes run beside it. RAGFILTER_DATA_DIR may name a workspace with the demo, which saves
+indexing it.
 """
 
 from __future__ import annotations
@@ -42,9 +40,14 @@ PICTURES = 30
 """A second, wanted while a line of the curve is dragged."""
 TARGETS_MS = {"slider": 280, "row click": 200, "point click": 200, "Enter": 300, "rule": 300}
 FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 WATCH = """([event, what]) => {
   const seen = {
@@ -90,27 +93,27 @@ COUNT = """() => {
   }
   requestAnimationFrame(look)
 }"""
-"""Leaves in `dragged`, when the mouse is let go, how many different pictures of the handles there
-were a second."""
+"""Leaves in `dragged`, when the mouse is let go, how many different pictures of the handles there were a second."""
 
 
 @contextmanager
 def served(folder: Path | str) -> Iterator[tuple[str, int]]:
-    """The app on a demo workspace in `folder`, or a database, as `make app` starts it: its address
-    and process."""
+    """The app on a demo workspace in `folder`, or a database, as `make app` starts it: its address and process."""
     environ = {**os.environ, "RAGFILTER_WORKSPACE": str(folder)}
     subprocess.run(
         [sys.executable, "-m", "ragfilter", "index", "demo", "--collection", "demo"],
-        cwd=ROOT, env=environ, check=True, capture_output=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environ,
+        check=True,
+        capture_output=True,
+    )
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     server = subprocess.Popen(
-        command, cwd=ROOT, env=environ, start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        command, cwd=ROOT, env=environ, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     url = f"http://127.0.0.1:{port}"
     try:
         while True:
@@ -262,10 +265,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.set_default_timeout(120_000)
-        link = {
-            "q": queries()["fighter-druid"], "profile": "full", "collection": "demo",
-            "open": "tuning,evidence",
-        }  # fmt: skip
+        link = {"q": queries()["fighter-druid"], "profile": "full", "collection": "demo", "open": "tuning,evidence"}
         page.goto(f"{url}/?{urlencode(link)}")
         page.wait_for_selector(".st-key-curve path.point")
         rest(page)
@@ -299,9 +299,7 @@ def main() -> None:
         browser.close()
 
 
-def measure(
-    page: Page, name: str, event: str, what: str, act: Callable[[int], None], pid: int
-) -> None:
+def measure(page: Page, name: str, event: str, what: str, act: Callable[[int], None], pid: int) -> None:
     cpu = cpu_s(pid)
     times = waits(page, event, what, act, RUNS)
     typical, target = median(times), TARGETS_MS[name]

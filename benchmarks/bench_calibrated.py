@@ -1,9 +1,8 @@
 """What a cutoff learned from labels is worth, held out by query, beside every other strategy.
 
-Over demo (without the source documents' three questions, in seven wordings), adsapi and Cranfield,
-all indexed in the workspace, Cranfield under the name cranfield with its labels in FOLDER: every
-strategy tuned alone, `calibrated`, its gain over each of them with the interval, the recall dial,
-and the seconds that tuning took.
+Over demo (without the source documents' three questions, in seven wordings), adsapi and Cranfield, all indexed in the
+workspace, Cranfield under the name cranfield with its labels in FOLDER: every strategy tuned alone, `calibrated`, its
+gain over each of them with the interval, the recall dial, and the seconds that tuning took.
 
 Run: PYTHONPATH=. python benchmarks/bench_calibrated.py FOLDER [--no-rerank] [NAME ...]
 """
@@ -30,9 +29,7 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
             if names and name not in names:
                 continue
             queries = {i: text for i, text in given.queries.items() if i in given.qrels}
-            pools = completed_pools(
-                queries, wide_settings(full, rerank=rerank), bench.backends(name)
-            )
+            pools = completed_pools(queries, wide_settings(full, rerank=rerank), bench.backends(name))
             begun = perf_counter()
             made = tune(pools, given.qrels, full, rerank=rerank)
             took = perf_counter() - begun
@@ -41,14 +38,11 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
             print(f"{'full':24s} {made.before.f1:.3f}  {made.before.kept:.1f} chunks")
             for strategy, each in made.strategies.items():
                 gain = made.over_strategies.get(strategy)
-                over = "" if gain is None else (
-                    f"  calibrated {wording.gain(gain.of)}"
-                )  # fmt: skip
+                over = "" if gain is None else (f"  calibrated {wording.gain(gain.of)}")
                 print(f"{strategy:24s} {each.means.f1:.3f}  {each.means.kept:.1f} chunks{over}")
             if learned := made.strategies.get("calibrated"):
                 of, over_k, over_full = (
-                    wording.gain(each)
-                    for each in (learned.means.of, learned.gain.of, learned.gain_over_before.of)
+                    wording.gain(each) for each in (learned.means.of, learned.gain.of, learned.gain_over_before.of)
                 )
                 print(f"calibrated {of}; over the fixed k {over_k}; over full {over_full}")
             print(f"{'tuned':24s} {made.tuned.means.f1:.3f}  {made.tuned.means.kept:.1f} chunks")

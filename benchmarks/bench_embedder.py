@@ -1,10 +1,9 @@
 """The bundled embedder against sentence-transformers with the same weights: the first 64 chunks of
 the demo, idle and beside two busy processes.
 
-Each embedder has a process of its own, which loads the model before it is timed; the two take
-turns, and the medians over RUNS are told. With `--json`, as JSON. Targets: at most 4 s of CPU time
-in both situations, and no more time by the clock than sentence-transformers:
-`PYTHONPATH=. python benchmarks/bench_embedder.py`.
+Each embedder has a process of its own, which loads the model before it is timed; the two take turns, and the medians
+over RUNS are told. With `--json`, as JSON. Targets: at most 4 s of CPU time in both situations, and no more time by the
+clock than sentence-transformers: `PYTHONPATH=. python benchmarks/bench_embedder.py`.
 """
 
 from __future__ import annotations
@@ -29,11 +28,8 @@ NAMES = ("bundled", "sentence-transformers")
 
 
 def serve(name: str) -> None:
-    """Embed the texts for every line of standard input, and answer with seconds: by the clock, and
-    of CPU time."""
-    embedder: Embedder = (
-        BundledEmbedder() if name == NAMES[0] else SentenceEmbedder(str(bundled_folder()))
-    )
+    """Embed the texts for every line of standard input, and answer with seconds: by the clock, and of CPU time."""
+    embedder: Embedder = BundledEmbedder() if name == NAMES[0] else SentenceEmbedder(str(bundled_folder()))
     texts = [str(record["text"]) for record in islice(demo.records(), 64)]
     embedder.embed(texts[:2])
     for _ in sys.stdin:
@@ -65,10 +61,12 @@ def main(arguments: Sequence[str]) -> None:
     workers = {
         name: subprocess.Popen(
             [sys.executable, "-m", "benchmarks.bench_embedder", "--serve", name],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for name in NAMES
-    }  # fmt: skip
+    }
     try:
         for worker in workers.values():
             timed(worker)

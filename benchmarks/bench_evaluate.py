@@ -1,8 +1,7 @@
 """The table of an evaluation over Cranfield's 225 queries, with pools and scores remembered.
 
-Every honest row, and every layer added and left out. The target is 3 s. Cranfield is indexed in the
-workspace under the name cranfield, with its labels in FOLDER. Run:
-PYTHONPATH=. python benchmarks/bench_evaluate.py FOLDER
+Every honest row, and every layer added and left out. The target is 3 s. Cranfield is indexed in the workspace under the
+name cranfield, with its labels in FOLDER. Run: PYTHONPATH=. python benchmarks/bench_evaluate.py FOLDER
 """
 
 from __future__ import annotations
@@ -37,8 +36,10 @@ def main(folder: Path) -> None:
     table = rows(measured, named)
     gains = layer_gains(measured, named)
     took, busy = perf_counter() - began, process_time() - cpu
-    print(f"{len(pools)} queries, {len(table)} rows, {len(gains)} layer gains: {took:.1f} s, "
-          f"{busy:.1f} s of processor time (target 3 s)")  # fmt: skip
+    print(
+        f"{len(pools)} queries, {len(table)} rows, {len(gains)} layer gains: {took:.1f} s, "
+        f"{busy:.1f} s of processor time (target 3 s)"
+    )
     print(table[["variant", "f1", "f1_low", "f1_high", "recall", "tokens"]].to_string())
 
 

@@ -1,11 +1,9 @@
 """What the proposals for families restore of the handwritten rules' noise reduction.
 
-All rules of the demo are taken away; the proposals are accepted, and compared with the handwritten
-rules of the same chunks, over the labelled questions. Target: 95%, with no labelled recall lost.
-With a folder of BEIR's corpus.jsonl as argument, also for how many of its chunks rules are proposed
-(target on Cranfield, which has no families: at most 1%).
-Run: PYTHONPATH=. python benchmarks/bench_families.py [FOLDER] (it indexes the demo in a temporary
-folder).
+All rules of the demo are taken away; the proposals are accepted, and compared with the handwritten rules of the same
+chunks, over the labelled questions. Target: 95%, with no labelled recall lost. With a folder of BEIR's corpus.jsonl as
+argument, also for how many of its chunks rules are proposed (target on Cranfield, which has no families: at most 1%).
+Run: PYTHONPATH=. python benchmarks/bench_families.py [FOLDER] (it indexes the demo in a temporary folder).
 """
 
 from __future__ import annotations
@@ -44,9 +42,7 @@ def of_profile(profile: str, backends: Backends) -> None:
     values = {"clearance.enabled": False, "quality.reranker_timeout_ms": 60_000}
     settings = settings.with_values(values)
     queries, qrels = demo.queries(), demo.qrels()
-    pools = measure.completed_pools(
-        {i: t for i, t in queries.items() if i in qrels}, settings, backends
-    )
+    pools = measure.completed_pools({i: t for i, t in queries.items() if i in qrels}, settings, backends)
     written = make_labelled(pools, qrels, settings)
     catalogue = backends.collection.catalogue() or {}
     none: Changes = dict.fromkeys(catalogue)
@@ -60,21 +56,13 @@ def of_profile(profile: str, backends: Backends) -> None:
     print(f"{profile}: {len(every)} proposals for {len(made.families)} families in {took:.1f} s")
     compare("all families", bare, every, sure, catalogue)
     matrices = {i: rule for i, rule in every.items() if i.startswith("attack-matrix")}
-    compare("attack matrices", bare, matrices, {i: sure[i] for i in matrices if i in sure},
-            catalogue)  # fmt: skip
+    compare("attack matrices", bare, matrices, {i: sure[i] for i in matrices if i in sure}, catalogue)
 
 
-def compare(
-    which: str,
-    bare: GatheredQuestions,
-    every: Changes,
-    sure: Changes,
-    catalogue: Mapping[str, Chunk],
-) -> None:
+def compare(which: str, bare: GatheredQuestions, every: Changes, sure: Changes, catalogue: Mapping[str, Chunk]) -> None:
     by_hand = {i: catalogue[i].rule for i in every}
     before, handwritten = noise_reduction(bare), noise_reduction(bare.with_changes(by_hand))
-    print(f"  {which}: noise reduction without rules {before:.4f}, with the handwritten "
-          f"{handwritten:.4f}")  # fmt: skip
+    print(f"  {which}: noise reduction without rules {before:.4f}, with the handwritten {handwritten:.4f}")
     for what, rules in (("handwritten", by_hand), ("proposed", every), ("without doubts", sure)):
         after = noise_reduction(bare.with_changes(rules))
         restored = (after - before) / (handwritten - before)

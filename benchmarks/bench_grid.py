@@ -27,10 +27,7 @@ def main() -> None:
     pools = {}
     for query in range(QUERIES):
         distances = np.sort(rng.random(DEPTH) + 0.5)
-        hits = (
-            Hit(chunk, float(d), i)
-            for i, (chunk, d) in enumerate(zip(chunks, distances, strict=True), 1)
-        )
+        hits = (Hit(chunk, float(d), i) for i, (chunk, d) in enumerate(zip(chunks, distances, strict=True), 1))
         pools[str(query)] = Pool("q", "c", "l2", tuple(hits), exhaustive=True)
     qrels = {i: {f"c{n}": 1 for n in rng.integers(0, DEPTH, 8)} for i in pools}
     ranked = rankings(pools, qrels, settings)

@@ -1,10 +1,9 @@
 """How long a large API description takes, and how much memory: JSON of 30 MB and YAML of 12 MB.
 
-Each is generated, written to a temporary folder and read in a process of its own, so that the
-memory is its own. The descriptions hold cycles, chains of references and shared parts. Run:
-PYTHONPATH=. python benchmarks/bench_openapi.py
-With `--index [OPERATIONS]` a description of so many operations (1,000; 13 MB) is cut, embedded,
-indexed and queried instead.
+Each is generated, written to a temporary folder and read in a process of its own, so that the memory is its own. The
+descriptions hold cycles, chains of references and shared parts. Run: PYTHONPATH=. python benchmarks/bench_openapi.py
+With `--index [OPERATIONS]` a description of so many operations (1,000; 13 MB) is cut, embedded, indexed and queried
+instead.
 """
 
 from __future__ import annotations
@@ -49,19 +48,12 @@ def description(schemas: int, operations: int) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Large API", "version": "1", "description": "# Start\n\nRead on."},
-        "paths": {
-            f"/things/{i}/{{id}}": {"post": _operation(i, schemas)} for i in range(operations)
-        },
+        "paths": {f"/things/{i}/{{id}}": {"post": _operation(i, schemas)} for i in range(operations)},
         "components": {
             "schemas": {f"Schema{i}": _schema(i, schemas) for i in range(schemas)},
-            "parameters": {
-                "Id": {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
-            },
+            "parameters": {"Id": {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}},
             "responses": {
-                "Failed": {
-                    "description": "It failed.",
-                    "content": {"application/json": {"schema": _ref(0)}},
-                }
+                "Failed": {"description": "It failed.", "content": {"application/json": {"schema": _ref(0)}}}
             },
         },
     }
@@ -74,17 +66,11 @@ def _operation(i: int, schemas: int) -> dict[str, Any]:
         "description": " ".join(WORDS[(i + n) % len(WORDS)] for n in range(40)),
         "parameters": [
             {"$ref": "#/components/parameters/Id"},
-            *(
-                {"name": f"filter{n}", "in": "query", "schema": {"type": "string", "maxLength": 80}}
-                for n in range(6)
-            ),
+            *({"name": f"filter{n}", "in": "query", "schema": {"type": "string", "maxLength": 80}} for n in range(6)),
         ],
         "requestBody": {"content": {"application/json": {"schema": _ref(i % schemas)}}},
         "responses": {
-            "200": {
-                "description": "Done.",
-                "content": {"application/json": {"schema": _ref((i * 7) % schemas)}},
-            },
+            "200": {"description": "Done.", "content": {"application/json": {"schema": _ref((i * 7) % schemas)}}},
             "400": {"$ref": "#/components/responses/Failed"},
         },
     }

@@ -3,13 +3,12 @@
     PYTHONPATH=. python benchmarks/bench_postgres.py [--chunks 100000] [--address postgresql://…]
     PYTHONPATH=. python benchmarks/bench_postgres.py --chunks 1000000 --large
 
-Chunks, rules, clearance and queries are those of `bench_scale.py`. The plain query orders by the
-same index and fetches 15 texts: `plain` with the server's own settings, with which it misses some,
-and `accurate` as widely as ragfilter searches. Queries and profiles take turns, in wall-clock time,
-since the server is another process. `found` is the share of the exact answer (every chunk compared)
-that came back. With `--large`, only `full` is asked, with short texts: told
-are the seconds of indexing, p50 and p95 of a question, and the memory of this process while it
-asks. Without an address, `pgserver` starts a server. The collection goes with the run.
+Chunks, rules, clearance and queries are those of `bench_scale.py`. The plain query orders by the same index and fetches
+15 texts: `plain` with the server's own settings, with which it misses some, and `accurate` as widely as ragfilter
+searches. Queries and profiles take turns, in wall-clock time, since the server is another process. `found` is the share
+of the exact answer (every chunk compared) that came back. With `--large`, only `full` is asked, with short texts: told
+are the seconds of indexing, p50 and p95 of a question, and the memory of this process while it asks. Without an
+address, `pgserver` starts a server. The collection goes with the run.
 """
 
 from __future__ import annotations
@@ -93,9 +92,7 @@ def plain(store: PgStore, **server: str | int) -> Callable[[Vectors], Any]:
     return lambda vector: store.read(query, {"query": rows.written(vector)}, **server)
 
 
-def timed(
-    works: Mapping[str, Callable[[Vectors], Any]], queries: Vectors
-) -> dict[str, tuple[list[float], list[Any]]]:
+def timed(works: Mapping[str, Callable[[Vectors], Any]], queries: Vectors) -> dict[str, tuple[list[float], list[Any]]]:
     """The milliseconds of each work for each query, after a warm-up, and what came back."""
     n = len(queries)
     took: dict[str, list[float]] = {name: [0.0] * n for name in works}
@@ -122,20 +119,14 @@ def measure(address: str, n: int) -> dict[str, Any]:
     with store.writing() as connection:
         connection.exec_driver_sql("ANALYZE")
     works = {name: asking(store, settings) for name, settings in PROFILES.items()}
-    queries_alone = {
-        "plain": plain(store),
-        "accurate": plain(store, **store.index_settings(search_width(K, n, n))),
-    }
+    queries_alone = {"plain": plain(store), "accurate": plain(store, **store.index_settings(search_width(K, n, n)))}
     times = timed(queries_alone | works, queries)
     share = {}
     nearest = [{chunks[i].id for i in np.argsort(-vectors @ query)[:K]} for query in queries]
     for name in queries_alone:
         took, results = times[name]
         document[f"{name}_ms"] = round(median(took), 2)
-        hits = sum(
-            len(wanted & {row[0] for row in found})
-            for wanted, found in zip(nearest, results, strict=True)
-        )
+        hits = sum(len(wanted & {row[0] for row in found}) for wanted, found in zip(nearest, results, strict=True))
         share[name] = round(hits / (K * len(queries)), 4)
     for name, settings in PROFILES.items():
         took, results = times[name]

@@ -1,10 +1,9 @@
 """What happens to tuned settings when the embedding model changes, and what recalibrating mends.
 
-A collection of the workspace with its labelled questions, under the bundled model and under TF-IDF
-with a truncated SVD of 128 dimensions (scikit-learn, cosine). On each, everything that `tune` tries
-is tuned, with reranking. What comes out is used on the other: as it is, carried over by quantiles
-of the distances without labels, and recalibrated. Mean F1; what is tuned is held out in five folds.
-FOLDER holds Cranfield's labels.
+A collection of the workspace with its labelled questions, under the bundled model and under TF-IDF with a truncated SVD
+of 128 dimensions (scikit-learn, cosine). On each, everything that `tune` tries is tuned, with reranking. What comes out
+is used on the other: as it is, carried over by quantiles of the distances without labels, and recalibrated. Mean F1;
+what is tuned is held out in five folds. FOLDER holds Cranfield's labels.
 
 Run: PYTHONPATH=. python benchmarks/bench_recalibrate.py {demo,adsapi,cranfield} [FOLDER]
 """
@@ -73,16 +72,12 @@ def main(name: str, folder: Path) -> None:
         chunks = [*bundled.collection.chunks(ids).values()]
         latent = LatentEmbedder([chunk.passage for chunk in chunks])
         vectors = latent.embed([chunk.passage for chunk in chunks])
-        other = replace(
-            bundled, collection=CosineCollection(name, chunks, vectors), embedder=latent
-        )
+        other = replace(bundled, collection=CosineCollection(name, chunks, vectors), embedder=latent)
         sides: dict[str, Backends] = {"bundled": bundled, "tfidf-svd": other}
         wide = wide_settings(full, rerank=True)
         pools = {side: completed_pools(labels.labelled, wide, each) for side, each in sides.items()}
     provenance = Provenance.of(labels)
-    scratch = {
-        side: tune(each, labels.qrels, full, provenance=provenance) for side, each in pools.items()
-    }
+    scratch = {side: tune(each, labels.qrels, full, provenance=provenance) for side, each in pools.items()}
     for side, was in (("tfidf-svd", "bundled"), ("bundled", "tfidf-svd")):
         here, old = pools[side], scratch[was].tuned.settings
         tried = [as_they_are(old, next(iter(here.values()))), carried(old, here.values()), full]

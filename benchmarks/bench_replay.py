@@ -20,9 +20,7 @@ RUNS = 200
 def pool() -> Pool:
     """500 hits: a third with one of 84 rules, all scored, some with references."""
     rng = random.Random(7)
-    rules = [
-        f'{{"contain_one_of":[["cleric","druid"],["armor class {i}","ac {i}"]]}}' for i in range(84)
-    ]
+    rules = [f'{{"contain_one_of":[["cleric","druid"],["armor class {i}","ac {i}"]]}}' for i in range(84)]
     distances = sorted(rng.uniform(0.6, 1.4) for _ in range(N))
     hits = tuple(
         Hit(
@@ -54,9 +52,7 @@ def judged(pool: Pool, settings: Settings) -> Pool:
     """The pool with a verdict on every chunk that comes to the judge; each fifth is expanded."""
     ready = judge_prompt(replay(pool, settings))
     assert ready is not None
-    verdicts = tuple(
-        Verdict(i, "EXPAND" if n % 5 == 0 else "KEEP", 3) for n, i in enumerate(ready.asked)
-    )
+    verdicts = tuple(Verdict(i, "EXPAND" if n % 5 == 0 else "KEEP", 3) for n, i in enumerate(ready.asked))
     judgement = Judgement(ready.asked, verdicts, ready.left_out, prompt_key=ready.key)
     return replace(pool, judgements=(judgement,))
 

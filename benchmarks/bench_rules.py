@@ -1,7 +1,6 @@
 """How long rules take: compile 10,000 distinct rules once, then decide all of them for a query.
 
-Target: at most 1 ms a query after compilation (median).
-Run: PYTHONPATH=. python benchmarks/bench_rules.py
+Target: at most 1 ms a query after compilation (median). Run: PYTHONPATH=. python benchmarks/bench_rules.py
 """
 
 from __future__ import annotations
@@ -15,9 +14,7 @@ from ragfilter.rules.match import RuleBook
 
 N_RULES = 10_000
 N_HITS = 500
-QUERY = (
-    "What does a 7th level cleric with strength 17 need to roll to hit armor class 6 in a forest?"
-)
+QUERY = "What does a 7th level cleric with strength 17 need to roll to hit armor class 6 in a forest?"
 CLASSES = ("cleric", "druid", "monk", "fighter", "paladin", "ranger", "thief", "magic-user")
 
 
@@ -27,9 +24,7 @@ def rules(n: int) -> tuple[str, ...]:
     for i in range(n):
         name, value = CLASSES[i % len(CLASSES)], i // len(CLASSES)
         spellings = [f"{a} {b}{value}" for a in ("armor class", "ac", "a.c.") for b in ("", "of ")]
-        rule: dict[str, object] = {
-            "contain_one_of": [[name, f"{name}s"], [*spellings, f"ac{value}"]]
-        }
+        rule: dict[str, object] = {"contain_one_of": [[name, f"{name}s"], [*spellings, f"ac{value}"]]}
         if i % 3 == 0:
             rule["contain_none_of"] = ["undead", f"ghost {i}"]
         made.append(json.dumps(rule))

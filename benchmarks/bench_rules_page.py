@@ -27,10 +27,7 @@ def main() -> None:
     made = rules(CHUNKS // 2)
     texts: list[str | None] = [*made, *[None] * (CHUNKS - len(made))]
     random.Random(0).shuffle(texts)
-    chunks = {
-        f"c{i}": Chunk(f"c{i}", "", f"Table of monsters, page {i}", rule=rule)
-        for i, rule in enumerate(texts)
-    }
+    chunks = {f"c{i}": Chunk(f"c{i}", "", f"Table of monsters, page {i}", rule=rule) for i, rule in enumerate(texts)}
     checks = Checks()
     timed("list 100,000 chunks, first time", lambda: make_listing(chunks.values(), checks))
     listing = timed("list them again", lambda: make_listing(chunks.values(), checks))

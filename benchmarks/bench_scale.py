@@ -9,10 +9,9 @@ query, so that neither a busy moment nor what is left in the processor's caches 
 
     PYTHONPATH=. python benchmarks/bench_scale.py [--chunks 100000] [--folder DIR] [--json]
 
-`--folder` keeps the collection for another run. `first_query_s` is from opening the store to the
-answer in a new process, and `process_s` all that this process takes, imports included. `found` is
-the share of the exact answer (every chunk compared) that came back, over all queries; `short`
-counts queries with fewer than k.
+`--folder` keeps the collection for another run. `first_query_s` is from opening the store to the answer in a new
+process, and `process_s` all that this process takes, imports included. `found` is the share of the exact answer (every
+chunk compared) that came back, over all queries; `short` counts queries with fewer than k.
 """
 
 from __future__ import annotations
@@ -238,12 +237,7 @@ def ask(settings: Settings, collection: ChromaCollection, query: Vectors) -> Poo
 def passing(chunks: Sequence[Chunk], *, rules: bool, user: User | None = None) -> Any:
     """Which chunks may stay, every one of them asked."""
     scan = rule_book(tuple(dict.fromkeys(c.rule for c in chunks if c.rule))).scan(QUESTION)
-    return np.array(
-        [
-            (not rules or scan.passes(chunk.rule)) and (user is None or user.sees(chunk))
-            for chunk in chunks
-        ]
-    )
+    return np.array([(not rules or scan.passes(chunk.rule)) and (user is None or user.sees(chunk)) for chunk in chunks])
 
 
 def best(vectors: Vectors, query: Vectors, allowed: Any, settings: Settings) -> list[str]:

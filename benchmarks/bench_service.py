@@ -1,5 +1,4 @@
-"""The service beside a plain /search on the same store: questions a second, p50 and p95, with many
-clients at once.
+"""The service beside a plain /search on the same store: questions a second, p50 and p95, with many clients at once.
 
 `python benchmarks/bench_service.py [WORKSPACE [COLLECTION]] [--clients 50] [--seconds 60]`
 

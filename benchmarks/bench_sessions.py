@@ -1,10 +1,9 @@
 """Many sessions on one server: a cold start of all at once, then all move a slider.
 
-Speaks Streamlit's own protocol instead of driving browsers, which would need the cores that the
-server is measured on. A picture is the curve as the server sends it. Targets for 20 sessions on an
-idle machine: the first picture within 10 s for all, and a slider's within 1 s for 95 of 100 moves;
-beside two busy processes, three times as long.
-`PYTHONPATH=. python benchmarks/bench_sessions.py [--sessions 20] [--load 2] [--json]`.
+Speaks Streamlit's own protocol instead of driving browsers, which would need the cores that the server is measured on.
+A picture is the curve as the server sends it. Targets for 20 sessions on an idle machine: the first picture within 10 s
+for all, and a slider's within 1 s for 95 of 100 moves; beside two busy processes, three times as long. `PYTHONPATH=.
+python benchmarks/bench_sessions.py [--sessions 20] [--load 2] [--json]`.
 """
 
 from __future__ import annotations
@@ -120,11 +119,7 @@ def main() -> None:
         "slider p95, s": round(moves[int(len(moves) * 0.95)], 3),
         "CPU of the server in the 5 s after all have left, s": round(after, 2),
     }
-    print(
-        json.dumps(figures, indent=2)
-        if options.json
-        else "\n".join(f"{k}: {v}" for k, v in figures.items())
-    )
+    print(json.dumps(figures, indent=2) if options.json else "\n".join(f"{k}: {v}" for k, v in figures.items()))
 
 
 if __name__ == "__main__":

@@ -33,8 +33,7 @@ an earlier rerun kept helps, as nothing helps who drags a slider for the first t
 
 
 def milliseconds(app: AppTest, path: str | None = None) -> list[float]:
-    """What each rerun took, the slider at `path` moved to a new value every time; without a path
-    nothing is moved."""
+    """What each rerun took, the slider at `path` moved to a new value every time; without a path nothing is moved."""
     values: list[float] = []
     if path:
         used = app.slider(key=key(path, "tune")).value
@@ -60,9 +59,7 @@ def main() -> None:
         with Workbench.open(read_deployment(data_dir=Path(folder)), kind="index") as bench:
             carry_out(Order("demo", "demo"), bench)
         app = AppTest.from_file(str(APP), default_timeout=300)
-        app.query_params.update(
-            {"open": "tuning,evidence", "q": queries()["fighter-druid"], "profile": "full"}
-        )
+        app.query_params.update({"open": "tuning,evidence", "q": queries()["fighter-druid"], "profile": "full"})
         app.run()
         app.run()
         still = median(milliseconds(app))
@@ -76,10 +73,7 @@ def main() -> None:
                 f"{path}: median {typical:.0f} ms ({typical / TARGET_MS:.2f} of the target, "
                 f"{typical / still:.1f} times nothing moved), slowest {max(times):.0f} ms of {RUNS}"
             )
-        print(
-            f"the slowest median is {slowest:.0f} ms, {slowest / TARGET_MS:.2f} of the target of "
-            f"{TARGET_MS} ms"
-        )
+        print(f"the slowest median is {slowest:.0f} ms, {slowest / TARGET_MS:.2f} of the target of {TARGET_MS} ms")
         open_resources().bench.close()
 
 

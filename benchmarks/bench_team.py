@@ -2,11 +2,10 @@
 
     PYTHONPATH=. python benchmarks/bench_team.py [--sessions 20] [--seconds 300] [--address ADDRESS]
 
-Half of the sessions are on each instance, and each moves a slider half a second after every
-picture. Four clients ask the service once a second, and three processes edit rules twice a second:
-every fourth time one of five chunks that all of them edit. At the end, each chunk must hold the
-last edit that was acknowledged, and the journal all of them. Goal: nothing lost, no error, and 95
-of 100 moves within 1 s. Without an address, `pgserver` starts a server.
+Half of the sessions are on each instance, and each moves a slider half a second after every picture. Four clients ask
+the service once a second, and three processes edit rules twice a second: every fourth time one of five chunks that all
+of them edit. At the end, each chunk must hold the last edit that was acknowledged, and the journal all of them. Goal:
+nothing lost, no error, and 95 of 100 moves within 1 s. Without an address, `pgserver` starts a server.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ EDITORS, ASKERS, SHARED, OWN = 3, 4, 5, 60
 
 
 def edit(address: str, number: int, seconds: float) -> None:
-    """Edit rules, and print what was acknowledged (time, chunk, rule) and how many edits met a
-    conflict, as JSON."""
+    """Edit rules, and print what was acknowledged (time, chunk, rule) and how many edits met a conflict, as JSON."""
     chance, acknowledged, conflicts = random.Random(number), [], 0
     until = time.time() + seconds
     with open_workspace(address) as bench:
@@ -57,10 +55,7 @@ def edit(address: str, number: int, seconds: float) -> None:
             store = bench.collection("demo")
             before = store.rules([chunk])[chunk]
             try:
-                edits.save(
-                    store, bench.journal, chunk_id=chunk, rule=rule, expected=before,
-                    who=f"editor{number}",
-                )  # fmt: skip
+                edits.save(store, bench.journal, chunk_id=chunk, rule=rule, expected=before, who=f"editor{number}")
                 acknowledged.append((time.time(), chunk, rule))
             except ConflictError:
                 conflicts += 1
@@ -133,8 +128,7 @@ def measure(address: str, sessions: int, seconds: float) -> dict[str, Any]:
         until = time.time() + seconds
         command = [sys.executable, __file__, "--address", address, "--seconds", str(seconds)]
         editors = [
-            subprocess.Popen([*command, "--edits", str(n)], stdout=subprocess.PIPE, text=True)
-            for n in range(EDITORS)
+            subprocess.Popen([*command, "--edits", str(n)], stdout=subprocess.PIPE, text=True) for n in range(EDITORS)
         ]
         asked = islice(cycle(questions), sessions)
         visits = [pool.submit(visit, apps[n % 2], q, until) for n, q in enumerate(asked)]

@@ -1,12 +1,11 @@
 """Whether filtering helps, on every labelled set that can be had freely: docs/benchmark.md.
 
-Of each set, held out in five folds by question: mean F1 of the best fixed k, of `full` as it comes,
-of each strategy and of everything tuned, and of the best prefix of the plain order. Then what
-`full` and tuning gain over the best fixed k, with the interval. demo, adsapi and Python's reference
-need nothing. CRANFIELD is the Cranfield collection in BEIR form, PAGES the Markdown of Debian's
-package nodejs-doc, unpacked. SciFact and NFCorpus are fetched from BEIR if there is a network, and
-left out, with a notice, if there is none. OUT holds the workspace and the sets that are built; it
-may exist.
+Of each set, held out in five folds by question: mean F1 of the best fixed k, of `full` as it comes, of each strategy
+and of everything tuned, and of the best prefix of the plain order. Then what `full` and tuning gain over the best fixed
+k, with the interval. demo, adsapi and Python's reference need nothing. CRANFIELD is the Cranfield collection in BEIR
+form, PAGES the Markdown of Debian's package nodejs-doc, unpacked. SciFact and NFCorpus are fetched from BEIR if there
+is a network, and left out, with a notice, if there is none. OUT holds the workspace and the sets that are built; it may
+exist.
 
 Run: PYTHONPATH=. python benchmarks/benchmark.py OUT [CRANFIELD [PAGES]]
 """
@@ -85,9 +84,7 @@ def chunks(made: Tuning) -> str:
     return ", ".join(f"{each:.1f}" for each in kept)
 
 
-def measured_sets(
-    out: Path, cranfield: Path | None, pages: Path | None
-) -> Iterator[tuple[str, Labels, Backends]]:
+def measured_sets(out: Path, cranfield: Path | None, pages: Path | None) -> Iterator[tuple[str, Labels, Backends]]:
     """Each set by name: its labels, and its collection in the workspace, indexed if it is not."""
     os.environ["RAGFILTER_DATA_DIR"] = str(out / "workspace")
     built = short_answers.build(out, pages) | dict(fetched(out))

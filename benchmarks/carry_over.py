@@ -1,10 +1,9 @@
 """How profile `full` was chosen, and how far it carries over to collections nobody tuned it for.
 
-Over demo (without the source documents' three questions, in seven wordings), adsapi and Cranfield,
-all indexed in the workspace, Cranfield under the name cranfield with its labels in FOLDER. Mean F1
-a collection, and the mean of the three. A grid over weight and offset is measured as it is, left
-out (what is best on two collections is measured on the third) and, on demo alone, in five folds.
-Then what each part buys, and where questions lie that do not belong.
+Over demo (without the source documents' three questions, in seven wordings), adsapi and Cranfield, all indexed in the
+workspace, Cranfield under the name cranfield with its labels in FOLDER. Mean F1 a collection, and the mean of the
+three. A grid over weight and offset is measured as it is, left out (what is best on two collections is measured on the
+third) and, on demo alone, in five folds. Then what each part buys, and where questions lie that do not belong.
 
 Run: PYTHONPATH=. python benchmarks/carry_over.py FOLDER [--rerank]
 """
@@ -137,9 +136,7 @@ def main(folder: Path, *, rerank: bool) -> None:
         print(line(names[i], grid[:, i]))
     demo, n = f1[0][:, first:], kept[0][:, first:]
     chosen = Target().held_out({"f1": demo}, assign_folds(len(demo), 5))
-    print(
-        f"demo, five folds: F1 {pick(demo, chosen).mean():.3f}, kept {pick(n, chosen).mean():.1f}"
-    )
+    print(f"demo, five folds: F1 {pick(demo, chosen).mean():.3f}, kept {pick(n, chosen).mean():.1f}")
 
 
 def out_of_place(name: str, pools: dict[str, Pool], settings: Settings, backends: Backends) -> None:

@@ -2,12 +2,11 @@
 
     PYTHONPATH=. python benchmarks/clearance_roads.py [--cases 10000] [--address postgresql://…]
 
-A case is one question over one road: as a generated user, over generated chunks with levels,
-departments, references, rules and damaged metadata. What comes back must name no chunk that
-`User.refusal` refuses to that user, by id, title, text or file. The roads are the SQL of both kinds
-of tables, HTTP, MCP, spans of traces, metrics, errors, and counts. Without an address, `pgserver`
-starts a server. At the end, the time of a question is told beside that over a twin without the
-hidden chunks; they take turns.
+A case is one question over one road: as a generated user, over generated chunks with levels, departments, references,
+rules and damaged metadata. What comes back must name no chunk that `User.refusal` refuses to that user, by id, title,
+text or file. The roads are the SQL of both kinds of tables, HTTP, MCP, spans of traces, metrics, errors, and counts.
+Without an address, `pgserver` starts a server. At the end, the time of a question is told beside that over a twin
+without the hidden chunks; they take turns.
 """
 
 from __future__ import annotations
@@ -111,12 +110,7 @@ class Roads:
 
     def hidden(self, user: User) -> list[str]:
         """The names of the chunks that the user may not see."""
-        return [
-            name
-            for number, chunk in enumerate(self.chunks)
-            if user.refusal(chunk)
-            for name in names_of(number)
-        ]
+        return [name for number, chunk in enumerate(self.chunks) if user.refusal(chunk) for name in names_of(number)]
 
     def asked(self, path: str, user: User, body: Any) -> str:
         token = {"Authorization": f"Bearer {token_of(user)}", "Accept": "application/json"}
@@ -140,11 +134,17 @@ class Roads:
 
     def filter(self, user: User, question: str, profile: str) -> str:
         hits = [
-            {"id": c.id, "text": c.text, "title": c.title, "refs": list(c.refs), "score": 0.5,
-             "clearance": "damaged" if c.clearance is None else c.clearance,
-             "department": c.department}
+            {
+                "id": c.id,
+                "text": c.text,
+                "title": c.title,
+                "refs": list(c.refs),
+                "score": 0.5,
+                "clearance": "damaged" if c.clearance is None else c.clearance,
+                "department": c.department,
+            }
             for c in self.chunks
-        ]  # fmt: skip
+        ]
         body = {"question": question, "profile": profile, "hits": hits, "metric": "similarity"}
         return self.asked("/v1/filter", user, body)
 
@@ -162,11 +162,10 @@ class Roads:
             self.asked(
                 "/mcp",
                 user,
-                {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                 "params": {"name": name, "arguments": given}},
+                {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": given}},
             )
             for name, given in calls
-        )  # fmt: skip
+        )
 
     def traces(self, user: User, question: str, profile: str) -> str:
         self.spans.clear()
@@ -189,9 +188,7 @@ class Roads:
             {"settings": {"cutoff.max_results": -1}},
             {"collection": "nope"},
         ]
-        return "".join(
-            self.asked("/v1/search", user, {"question": question, **body}) for body in bodies
-        )
+        return "".join(self.asked("/v1/search", user, {"question": question, **body}) for body in bodies)
 
     def counts(self, user: User, question: str, profile: str) -> str:
         """The figures of the list of collections are those of what the user may see."""
@@ -254,8 +251,7 @@ def opened(address: str, folder: Path, seed: int, *, large: bool = False) -> Ite
         with database.changing("roads") as (connection, row):
             for i, how in damaged.items():
                 connection.exec_driver_sql(
-                    f"UPDATE {rows.chunks_of(number)} SET {how}, edited = {row.version} "
-                    "WHERE id = %(id)s",
+                    f"UPDATE {rows.chunks_of(number)} SET {how}, edited = {row.version} WHERE id = %(id)s",
                     {"id": made[i].id},
                 )
                 made[i] = replace(made[i], clearance=None)
@@ -274,10 +270,7 @@ def opened(address: str, folder: Path, seed: int, *, large: bool = False) -> Ite
                     for c, v, level in zip(made, vectors, levels, strict=True)
                 ],
             )
-        tokens = {
-            token_hash(token_of(user)): Caller(token_of(user), user, None, metrics=True)
-            for user in USERS
-        }
+        tokens = {token_hash(token_of(user)): Caller(token_of(user), user, None, metrics=True) for user in USERS}
         app = make_app(Serving(bench, "roads", SETTINGS, tokens, Caller()))
         client = stack.enter_context(TestClient(app, base_url="http://localhost"))
         provider, spans = TracerProvider(), InMemorySpanExporter()
@@ -331,8 +324,7 @@ def server(address: str) -> Iterator[Callable[[], str]]:
 
         def make() -> str:
             engine = sa.create_engine(
-                sa.make_url(address).set(drivername="postgresql+psycopg"),
-                isolation_level="AUTOCOMMIT",
+                sa.make_url(address).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT"
             )
             url = sa.make_url(address).set(database=f"roads{next(numbers)}_{time.time_ns()}")
             with engine.connect() as connection:

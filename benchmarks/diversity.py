@@ -26,11 +26,7 @@ SIDES: dict[str, dict[str, Any]] = {
     "off": {"diversity.enabled": False},
     "on": {"diversity.enabled": True},
     "duplicates only": {"diversity.enabled": True, "diversity.per_part": 100},
-    "duplicates from 0.5": {
-        "diversity.enabled": True,
-        "diversity.per_part": 100,
-        "diversity.max_similarity": 0.5,
-    },
+    "duplicates from 0.5": {"diversity.enabled": True, "diversity.per_part": 100, "diversity.max_similarity": 0.5},
 }
 
 

@@ -60,8 +60,7 @@ def main() -> None:
         )
         hit, miss = raw[relevant == 1], raw[relevant == 0]
         print(
-            f"  raw score: relevant {hit.mean():.3f} ± {hit.std():.3f}, "
-            f"irrelevant {miss.mean():.3f} ± {miss.std():.3f}"
+            f"  raw score: relevant {hit.mean():.3f} ± {hit.std():.3f}, irrelevant {miss.mean():.3f} ± {miss.std():.3f}"
         )
 
 
@@ -87,9 +86,7 @@ def runs(folder: Path, labels: Labels, embedder: BundledEmbedder) -> tuple[Run, 
 def samples(run: Run, labels: Labels, queries: list[str]) -> tuple[Floats, Floats]:
     """Raw scores, and 1 where the hit is relevant."""
     pairs = [
-        (score, float(labels.qrels[q].get(chunk_id, 0) > 0))
-        for q in queries
-        for chunk_id, score in run[q].items()
+        (score, float(labels.qrels[q].get(chunk_id, 0) > 0)) for q in queries for chunk_id, score in run[q].items()
     ]
     array = np.array(pairs)
     return array[:, 0], array[:, 1]

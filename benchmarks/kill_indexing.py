@@ -1,10 +1,9 @@
 """kill -9 at random moments during indexing, many times.
 
-After every kill the workspace is opened again, and then: the collection is wholly as it was or
-wholly as it is to be, or it says that it is incomplete; a rule that was edited before stays; and
-the same indexing goes on, embeds again at most one part, and completes it. No model is loaded.
-Run: PYTHONPATH=. python benchmarks/kill_indexing.py [TIMES [ADDRESS]], 50 by default, in a new
-folder or in an empty database at an address (``postgresql://…``).
+After every kill the workspace is opened again, and then: the collection is wholly as it was or wholly as it is to be,
+or it says that it is incomplete; a rule that was edited before stays; and the same indexing goes on, embeds again at
+most one part, and completes it. No model is loaded. Run: PYTHONPATH=. python benchmarks/kill_indexing.py [TIMES
+[ADDRESS]], 50 by default, in a new folder or in an empty database at an address (``postgresql://…``).
 """
 
 from __future__ import annotations
@@ -53,10 +52,7 @@ def work(place: str, version: int, *, tells: bool = False) -> int:
     with open_workspace_of(read_deployment(data_dir=place), "index") as workspace:
         if tells:
             print("begun", flush=True)
-        index(
-            records, name=NAME, workspace=workspace, embedder=embedder,
-            rules=lambda: {"c0": RULE},
-        )  # fmt: skip
+        index(records, name=NAME, workspace=workspace, embedder=embedder, rules=lambda: {"c0": RULE})
     return embedder.embedded
 
 

@@ -1,10 +1,9 @@
 """kill -9 at random moments during single and bulk saves of rules, many times.
 
-After every kill the workspace is opened again, and then: no acknowledged edit is lost, no bulk
-change is half applied, and the store holds what the journal says. The killed process writes bulk
-changes in small pages, so that kills also hit between two pages. No model is loaded.
-Run: PYTHONPATH=. python benchmarks/kill_rules.py [TIMES [ADDRESS]], 50 by default, in a new folder
-or in an empty database at an address (``postgresql://…``).
+After every kill the workspace is opened again, and then: no acknowledged edit is lost, no bulk change is half applied,
+and the store holds what the journal says. The killed process writes bulk changes in small pages, so that kills also hit
+between two pages. No model is loaded. Run: PYTHONPATH=. python benchmarks/kill_rules.py [TIMES [ADDRESS]], 50 by
+default, in a new folder or in an empty database at an address (``postgresql://…``).
 """
 
 from __future__ import annotations
@@ -63,24 +62,16 @@ def work(place: str, first: int) -> None:
             print(json.dumps({"begin": number, "ids": ids}), flush=True)
             expected = store.rules(ids)
             if number % 2:
-                edits.save(
-                    store, journal, chunk_id=ids[0], rule=rule(number), expected=expected[ids[0]],
-                    who="bench",
-                )  # fmt: skip
+                edits.save(store, journal, chunk_id=ids[0], rule=rule(number), expected=expected[ids[0]], who="bench")
             else:
                 rules = dict.fromkeys(ids, rule(number))
                 edits.save_all(store, journal, rules=rules, expected=expected, who="bench")
             print(json.dumps({"done": number}), flush=True)
 
 
-def killed(
-    place: str, first: int, chance: random.Random
-) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
+def killed(place: str, first: int, chance: random.Random) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
     """Let a process work, and kill it: what was acknowledged and what was begun, by number."""
-    child = subprocess.Popen(
-        [sys.executable, __file__, "--work", place, str(first)],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    child = subprocess.Popen([sys.executable, __file__, "--work", place, str(first)], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     begun: dict[int, list[str]] = {}
     acknowledged: dict[int, list[str]] = {}
@@ -142,8 +133,10 @@ def main(times: int, address: str = "") -> None:
                 assert all(present[i] == told.get(i) for i in wanted), f"turn {turn}: they disagree"
                 assert not bench.journal.unfinished()
             number = last
-    print(f"{times} kills: {saved} acknowledged edits, none lost; no step half applied ({finished} "
-          f"under way were finished, {between} half written); journal and store agree")  # fmt: skip
+    print(
+        f"{times} kills: {saved} acknowledged edits, none lost; no step half applied ({finished} "
+        f"under way were finished, {between} half written); journal and store agree"
+    )
 
 
 if __name__ == "__main__":

@@ -34,9 +34,7 @@ def main(out: Path, cranfield: Path, pages: Path) -> None:
     full = load(profile="full", environ={}).settings
     words = full.with_values({"retrieval.lexical": True})
     fused = [
-        words.with_values(
-            {"cutoff.score": "fused", "cutoff.strategy": "fixed", "cutoff.max_results": k}
-        )
+        words.with_values({"cutoff.score": "fused", "cutoff.strategy": "fixed", "cutoff.max_results": k})
         for k in range(1, MOST + 1)
     ]
     for name, labels, backends in measured_sets(out, cranfield, pages):
@@ -56,9 +54,7 @@ def main(out: Path, cranfield: Path, pages: Path) -> None:
             for each in (table[:, 2:last], np.hstack((table[:, 1:2], table[:, last:])))
         )
         print(f"{name} ({len(table)}): full {before.mean():.3f}")
-        for what, each in (
-            ("both searches", either), ("fused order", order), ("with limits", within),
-        ):  # fmt: skip
+        for what, each in (("both searches", either), ("fused order", order), ("with limits", within)):
             print(f"  {what:14s} {each.mean():.3f}  {gain(interval(each - before))}")
 
 

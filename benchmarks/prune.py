@@ -80,8 +80,7 @@ def main(folder: Path | None) -> None:
 
 def report(name: str, cases: Sequence[Case], model: Remembering) -> None:
     flts = {
-        share: rf.Filter(PRUNED.with_values({"prune.share": share}), pruner=SentencePruner(model))
-        for share in SHARES
+        share: rf.Filter(PRUNED.with_values({"prune.share": share}), pruner=SentencePruner(model)) for share in SHARES
     }
     for which in ("first", "kept"):
         for share, flt in flts.items():

@@ -2,12 +2,11 @@
 
     PYTHONPATH=. python benchmarks/server_faults.py
 
-Three threads ask and one edits rules, without a pause, over a TCP proxy in front of `pgserver`. A
-fault hits them in mid-question. It lasts longer than the deadlines: 10 s for a question, 15 s for
-an edit. A failover is a kill, after which the proxy leads to a second server with a copy of the
-data. For each fault: how long a question and an edit took at most, what they were told, and how
-soon they were answered once the server was there again. At the end, each chunk must have the last
-rule that was acknowledged, or one of which nobody said whether it was saved, and the journal the
+Three threads ask and one edits rules, without a pause, over a TCP proxy in front of `pgserver`. A fault hits them in
+mid-question. It lasts longer than the deadlines: 10 s for a question, 15 s for an edit. A failover is a kill, after
+which the proxy leads to a second server with a copy of the data. For each fault: how long a question and an edit took
+at most, what they were told, and how soon they were answered once the server was there again. At the end, each chunk
+must have the last rule that was acknowledged, or one of which nobody said whether it was saved, and the journal the
 same.
 """
 
@@ -145,9 +144,13 @@ def main() -> None:
         def ask() -> None:
             while not over.is_set():
                 asking.call(
-                    lambda: run("What does the cleric need?", SETTINGS,
-                                Backends(store.collection("faults"), embedder), UNRESTRICTED)
-                )  # fmt: skip
+                    lambda: run(
+                        "What does the cleric need?",
+                        SETTINGS,
+                        Backends(store.collection("faults"), embedder),
+                        UNRESTRICTED,
+                    )
+                )
 
         def edit() -> None:
             turn = 0
@@ -158,8 +161,7 @@ def main() -> None:
                 def save(chunk_id: str = chunk_id, rule: str = rule) -> None:
                     collection = store.collection("faults")
                     before = collection.rules([chunk_id])[chunk_id]
-                    edits.save(collection, journal, chunk_id=chunk_id, rule=rule,
-                               expected=before, who="editor")  # fmt: skip
+                    edits.save(collection, journal, chunk_id=chunk_id, rule=rule, expected=before, who="editor")
 
                 failed = editing.call(save)
                 stored = stored_form(rule)
@@ -167,8 +169,7 @@ def main() -> None:
                     last[chunk_id] = {stored}
                 elif isinstance(failed, OutcomeUnknown):
                     last.setdefault(chunk_id, {None}).add(stored)
-                acknowledged["unknown" if isinstance(failed, OutcomeUnknown)
-                             else "failed" if failed else "saved"] += 1  # fmt: skip
+                acknowledged["unknown" if isinstance(failed, OutcomeUnknown) else "failed" if failed else "saved"] += 1
 
         threads = [threading.Thread(target=ask) for _ in range(ASKERS)]
         threads.append(threading.Thread(target=edit))
@@ -200,8 +201,7 @@ def main() -> None:
             proxy.target = second[0].socket
 
         fault("killed", lambda: server.signal(signal.SIGKILL), server.start)
-        fault("frozen", lambda: server.signal(signal.SIGSTOP),
-              lambda: server.signal(signal.SIGCONT))  # fmt: skip
+        fault("frozen", lambda: server.signal(signal.SIGSTOP), lambda: server.signal(signal.SIGCONT))
         fault("restarted", lambda: os.kill(server._server.get_pid(), signal.SIGINT), server.start)
         fault("failed over", lambda: server.signal(signal.SIGKILL), fail_over)
         over.set()

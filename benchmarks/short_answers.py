@@ -1,15 +1,14 @@
 """Two labelled sets of questions with one or two relevant chunks each, in BEIR form.
 
-They are cut from Python's language reference and from the documentation of Node.js in PAGES (the
-Markdown of Debian's package nodejs-doc, unpacked). A chunk is relevant if it holds the quote that
-answers the question (`evidence/`).
+They are cut from Python's language reference and from the documentation of Node.js in PAGES (the Markdown of Debian's
+package nodejs-doc, unpacked). A chunk is relevant if it holds the quote that answers the question (`evidence/`).
 
 Run: PYTHONPATH=. python benchmarks/short_answers.py OUT PAGES. Then, with SET python or nodejs:
 
     ragfilter index OUT/SET/corpus.jsonl --collection SET
     ragfilter labels import -c SET --queries OUT/SET/queries.jsonl --qrels OUT/SET/qrels.tsv --set-name SET
     ragfilter eval -c SET --queries SET --profile full --profile short-answers
-"""  # noqa: E501
+"""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -42,9 +41,7 @@ def write(out: Path, name: str, chunks: Sequence[Chunk]) -> Path:
         for chunk in chunks
         if plain(quote) in plain(chunk.text)
     ]
-    lines(
-        folder / "corpus.jsonl", ({"_id": c.id, "title": c.title, "text": c.text} for c in chunks)
-    )
+    lines(folder / "corpus.jsonl", ({"_id": c.id, "title": c.title, "text": c.text} for c in chunks))
     lines(folder / "queries.jsonl", ({"_id": str(n), "text": query} for n, (query, _) in asked))
     pd.DataFrame(relevant).to_csv(folder / "qrels.tsv", sep="\t", index=False)
     return folder

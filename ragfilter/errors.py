@@ -37,16 +37,26 @@ _PLAINLY = {
 }
 
 Action = Literal[
-    "", "index", "finish", "rebuild", "replace", "folder", "writable", "open", "close", "runs",
-    "baseline", "tune", "recalibrate", "label", "settings",
-]  # fmt: skip
-"""A remedy that a front end can offer: index something, finish an indexing job, rebuild a
-collection from its copy, replace it, name another workspace folder, allow changes to a foreign
-collection, open it with its model, close it, list the saved runs, make a new baseline, tune
-settings, recalibrate them, import labels, or list the settings."""
-ChatErrorKind = Literal[
-    "unreachable", "timeout", "auth", "rate_limit", "server", "protocol", "interrupted", "empty"
+    "",
+    "index",
+    "finish",
+    "rebuild",
+    "replace",
+    "folder",
+    "writable",
+    "open",
+    "close",
+    "runs",
+    "baseline",
+    "tune",
+    "recalibrate",
+    "label",
+    "settings",
 ]
+"""A remedy that a front end can offer: index something, finish an indexing job, rebuild a collection from its copy,
+replace it, name another workspace folder, allow changes to a foreign collection, open it with its model, close it, list
+the saved runs, make a new baseline, tune settings, recalibrate them, import labels, or list the settings."""
+ChatErrorKind = Literal["unreachable", "timeout", "auth", "rate_limit", "server", "protocol", "interrupted", "empty"]
 
 
 def complaint(message: str) -> str:
@@ -125,12 +135,7 @@ class ChatError(RagfilterError):
     """The chat endpoint failed. `retry_after` is in seconds, if the endpoint gave it."""
 
     def __init__(
-        self,
-        message: str,
-        *,
-        kind: ChatErrorKind,
-        remedy: str = "",
-        retry_after: float | None = None,
+        self, message: str, *, kind: ChatErrorKind, remedy: str = "", retry_after: float | None = None
     ) -> None:
         self.kind = kind
         self.retry_after = retry_after
@@ -172,9 +177,7 @@ def check_version(package: str, supported: str, *, extra: str) -> None:
 
     installed = version(package)
     if installed not in SpecifierSet(supported, prereleases=True):
-        raise DependencyError(
-            f"{package} {installed} is not supported, only {supported}.", remedy=_install(extra)
-        )
+        raise DependencyError(f"{package} {installed} is not supported, only {supported}.", remedy=_install(extra))
 
 
 def _install(name: str) -> str:

@@ -39,11 +39,10 @@ def readable_level(value: object) -> int | None:
 class Chunk:
     """A passage of the corpus.
 
-    `clearance` is 0 for public; higher is more secret. It is None, which hides the chunk, if the
-    stored clearance is not a level or the department is not text.
-    `rule` is the `query_must` JSON text as stored, readable or not.
-    `loaded` is False if the text was not fetched: only id, rule and clearance are known.
-    `metadata` holds the source's own fields as plain JSON values; no bundled layer reads them.
+    `clearance` is 0 for public; higher is more secret. It is None, which hides the chunk, if the stored clearance is
+    not a level or the department is not text. `rule` is the `query_must` JSON text as stored, readable or not. `loaded`
+    is False if the text was not fetched: only id, rule and clearance are known. `metadata` holds the source's own
+    fields as plain JSON values; no bundled layer reads them.
     """
 
     id: str
@@ -95,8 +94,7 @@ class User:
     def __post_init__(self) -> None:
         if readable_level(self.level) is None:
             raise InputError(
-                f"The user's level is {self.level!r}.",
-                remedy=f"It must be a whole number from 0 to {MAX_LEVEL}.",
+                f"The user's level is {self.level!r}.", remedy=f"It must be a whole number from 0 to {MAX_LEVEL}."
             )
         given: object = self.departments
         names = (given,) if isinstance(given, str) else given
@@ -160,14 +158,13 @@ class Score(NamedTuple):
 class Hit:
     """A chunk that a search found.
 
-    `distance` is always to the *query*, in the collection's space. `found_by` names the search that
-    found the chunk: ``query``, ``rules`` (the exact query over chunks whose rules hold),
-    ``lexical``, ``entity:<name>`` or ``expansion:<chunk id>``. `rank` is the 1-based rank by
-    distance, or 0 for a chunk added by expansion. `rerank_score` is 0..1; higher is better.
-    `scores` holds the scores of other searches by name: ``lexical``, ``fused``, a caller's own.
-    `contributions` is a pruner's estimate of what each piece of the text adds to the answer, 0..1.
-    `struck` lists the spans of the text that the context leaves out, in order.
-    `doc` is the object that a caller passed, or None if a search found the hit.
+    `distance` is always to the *query*, in the collection's space. `found_by` names the search that found the chunk:
+    ``query``, ``rules`` (the exact query over chunks whose rules hold), ``lexical``, ``entity:<name>`` or
+    ``expansion:<chunk id>``. `rank` is the 1-based rank by distance, or 0 for a chunk added by expansion.
+    `rerank_score` is 0..1; higher is better. `scores` holds the scores of other searches by name: ``lexical``,
+    ``fused``, a caller's own. `contributions` is a pruner's estimate of what each piece of the text adds to the answer,
+    0..1. `struck` lists the spans of the text that the context leaves out, in order. `doc` is the object that a caller
+    passed, or None if a search found the hit.
     """
 
     chunk: Chunk
@@ -213,14 +210,13 @@ class Verdict:
 class Judgement:
     """One answer of the judge about the chunks in `asked` (ids, in prompt order).
 
-    `error` is a message, empty on success. `verdicts` then holds the readable decisions, and
-    `remarks` says what was ignored; both name only chunks in `asked`. `unreadable` lists chunks
-    that the answer mentions without a clear decision. `left_out` lists chunks for which the prompt
-    had no room, and `shortened` those whose text was cut. `prompt_version` is the variant's
-    name@version, and `prompt_key` a hash of the prompt; the answer is valid for no other prompt.
-    Both are empty if no prompt was made. `cached`: no call was made now, and tokens and
-    milliseconds describe the original call. `reply` is the beginning of the raw answer; it can
-    name hidden chunks, so only operators see it.
+    `error` is a message, empty on success. `verdicts` then holds the readable decisions, and `remarks` says what was
+    ignored; both name only chunks in `asked`. `unreadable` lists chunks that the answer mentions without a clear
+    decision. `left_out` lists chunks for which the prompt had no room, and `shortened` those whose text was cut.
+    `prompt_version` is the variant's name@version, and `prompt_key` a hash of the prompt; the answer is valid for no
+    other prompt. Both are empty if no prompt was made. `cached`: no call was made now, and tokens and milliseconds
+    describe the original call. `reply` is the beginning of the raw answer; it can name hidden chunks, so only operators
+    see it.
     """
 
     asked: tuple[str, ...]
@@ -246,9 +242,8 @@ MODEL_OF: Mapping[NeedKind, str] = {"rerank": "reranker", "judge": "judge", "pru
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A model that failed: a reranker by its `reranker_key`, or a pruner by its name.
-    `replay` turns it into a visible fallback. `lasting`: it will fail until something is installed
-    or another model is chosen.
+    """A model that failed: a reranker by its `reranker_key`, or a pruner by its name. `replay` turns it into a visible
+    fallback. `lasting`: it will fail until something is installed or another model is chosen.
     """
 
     kind: NeedKind
@@ -261,19 +256,15 @@ class Failure:
 class Pool:
     """Everything that was gathered for one query; with the settings, the only input of `replay`.
 
-    `hits` are sorted by ascending distance to the query. `reachable` are the chunks that the
-    judge's expansions could add (by id, the breadth-first closure of `refs`). `references` are the
-    chunks that hits and reachable chunks refer to, without their texts (`loaded` False).
-    `judgements` are the judge's answers, one for each prompt, the latest last.
-    `embedder` names the embedding model, if it is known. `scores_are_ranks`: the rerank scores have
-    no known scale, so only their order counts.
-    `lexical_user` is the user whose chunks were also searched by words; the ``lexical`` and
-    ``fused`` scores are valid for no other user.
-    `source_pattern` is the file pattern that limited the search. `exhaustive`: the pool holds every
-    chunk that the user can see. `incomplete` says why the collection may lack chunks; it is empty
-    if the collection is complete. `warnings` say what looked wrong in the caller's scores and
-    documents. `queries` counts the searches, each once, even if hidden chunks made it ask the store
-    again.
+    `hits` are sorted by ascending distance to the query. `reachable` are the chunks that the judge's expansions could
+    add (by id, the breadth-first closure of `refs`). `references` are the chunks that hits and reachable chunks refer
+    to, without their texts (`loaded` False). `judgements` are the judge's answers, one for each prompt, the latest
+    last. `embedder` names the embedding model, if it is known. `scores_are_ranks`: the rerank scores have no known
+    scale, so only their order counts. `lexical_user` is the user whose chunks were also searched by words; the
+    ``lexical`` and ``fused`` scores are valid for no other user. `source_pattern` is the file pattern that limited the
+    search. `exhaustive`: the pool holds every chunk that the user can see. `incomplete` says why the collection may
+    lack chunks; it is empty if the collection is complete. `warnings` say what looked wrong in the caller's scores and
+    documents. `queries` counts the searches, each once, even if hidden chunks made it ask the store again.
     """
 
     query: str
@@ -459,8 +450,7 @@ class Widening:
 
 @dataclass(frozen=True, slots=True)
 class PrunedPiece:
-    """A piece ``text[start:end]`` of a kept chunk, its contribution, and whether the context leaves
-    it out."""
+    """A piece ``text[start:end]`` of a kept chunk, its contribution, and whether the context leaves it out."""
 
     start: int
     end: int

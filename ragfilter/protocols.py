@@ -22,9 +22,8 @@ Progress = Callable[[int, int], None]
 class Where:
     """The conditions that are pushed down to the store; None means no condition.
 
-    `user`: only chunks that this user can see. `sources`: only chunks from these sources, spelled
-    as in the catalogue. `rules`: only chunks without a rule or with one of these; only a
-    `DistinctRules` collection receives it.
+    `user`: only chunks that this user can see. `sources`: only chunks from these sources, spelled as in the catalogue.
+    `rules`: only chunks without a rule or with one of these; only a `DistinctRules` collection receives it.
     """
 
     user: User | None = None
@@ -80,8 +79,7 @@ class Catalogue(dict[str, Chunk]):
     def _crowds(self) -> tuple[tuple[Chunk, int], ...]:
         counts = Counter((c.clearance, c.department) for c in self.values())
         return tuple(
-            (Chunk("", clearance=level, department=department), n)
-            for (level, department), n in counts.items()
+            (Chunk("", clearance=level, department=department), n) for (level, department), n in counts.items()
         )
 
 
@@ -111,12 +109,7 @@ class Collection(Protocol):
     def count(self) -> int: ...
 
     def nearest(
-        self,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
     ) -> list[tuple[str, float]]:
         """Up to `n` pairs (id, distance), ascending, with ties sorted by id; only from `ids` if
         given. If `n` is below 1, the list is empty.
@@ -148,12 +141,9 @@ class DistinctRules(Protocol):
 
 @runtime_checkable
 class TextSearch(Protocol):
-    """Optional for a collection: a search by words. A chunk's score must not depend on other
-    chunks."""
+    """Optional for a collection: a search by words. A chunk's score must not depend on other chunks."""
 
-    def matching(
-        self, query: str, n: int, *, where: Where | None = None
-    ) -> list[tuple[str, float]]:
+    def matching(self, query: str, n: int, *, where: Where | None = None) -> list[tuple[str, float]]:
         """Up to `n` pairs (id, score above 0) of chunks that share words with the query, highest
         first, with ties sorted by id. Raises StoreError."""
         ...
@@ -187,9 +177,7 @@ class Pruner(Protocol):
     @property
     def name(self) -> str: ...
 
-    def contributions(
-        self, query: str, passages: Sequence[PrunePassage], /
-    ) -> Sequence[Sequence[float]]:
+    def contributions(self, query: str, passages: Sequence[PrunePassage], /) -> Sequence[Sequence[float]]:
         """One value for each piece of each passage. Raises ModelError."""
         ...
 
@@ -225,20 +213,14 @@ class ChatModel(Protocol):
     def name(self) -> str: ...
 
     def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        timeout_s: float,
-        schema: Mapping[str, object] | None = None,
+        self, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object] | None = None
     ) -> Iterator[Delta]:
         """Yield the answer in pieces. `schema` asks for JSON of that schema. Raises ChatError."""
         ...
 
 
 class Texts(Protocol):
-    """Stores texts by key while there is room. It drops texts that it cannot store, and never
-    raises.
-    """
+    """Stores texts by key while there is room. It drops texts that it cannot store, and never raises."""
 
     def get(self, key: str) -> str | None: ...
 

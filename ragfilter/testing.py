@@ -29,10 +29,18 @@ FILES = ("a.json", "b.json", "", "c/d.json")
 DEPARTMENTS = (None, "ops", "hr", "5")
 LEVELS = (0, 1, 2, 5, None)
 FULL = Chunk(
-    "a/1 #ä", "A text with \u202e and 🙂.", title="Title", type="special", source="a.json", page=7,
-    refs=("c00", "nobody"), clearance=1, department="ops", rule='{"contain":"x"}',
+    "a/1 #ä",
+    "A text with \u202e and 🙂.",
+    title="Title",
+    type="special",
+    source="a.json",
+    page=7,
+    refs=("c00", "nobody"),
+    clearance=1,
+    department="ops",
+    rule='{"contain":"x"}',
     metadata={"own": [1, {"deep": "value"}]},
-)  # fmt: skip
+)
 CHUNKS: tuple[Chunk, ...] = (
     FULL,
     *(
@@ -46,27 +54,32 @@ VECTORS: Vectors = np.random.default_rng(3).normal(size=(len(CHUNKS), 8)).astype
 VECTORS[5] = VECTORS[9] = VECTORS[2]
 VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
 QUERY: Vectors = VECTORS[3]
-USERS = (
-    None, UNRESTRICTED, User(), User(1, ("ops",)), User(2, ("hr", "5")), User(100, ("ops", "hr")),
-)  # fmt: skip
+USERS = (None, UNRESTRICTED, User(), User(1, ("ops",)), User(2, ("hr", "5")), User(100, ("ops", "hr")))
 RULES = ('{"contain":"x"}', '{"contain":"y"}', '{"contain":"z"}')
 MANY: tuple[Chunk, ...] = tuple(
     Chunk(
-        f"m{i}", f"text {i}", source="rare" if i % 700 == 0 else f"f{i % 50}", clearance=i % 4,
+        f"m{i}",
+        f"text {i}",
+        source="rare" if i % 700 == 0 else f"f{i % 50}",
+        clearance=i % 4,
         department=("rare" if i % 900 == 0 else "ops") if i % 3 == 0 else None,
         rule=None if i % 60 == 0 else RULES[i % 1000 and 1 + i % 2],
     )
     for i in range(5000)
-)  # fmt: skip
+)
 """Enough chunks for a store to use its index."""
 MANY_VECTORS: Vectors = np.random.default_rng(1).normal(size=(len(MANY), 8)).astype(np.float32)
 """The unit vectors of `MANY`, shape (len(MANY), 8)."""
 MANY_VECTORS /= np.linalg.norm(MANY_VECTORS, axis=1, keepdims=True)
 WHERES = (
-    Where(), Where(User()), Where(User(1, ("ops",))), Where(User(2, ("rare",))),
-    Where(sources=("f1", "f2")), Where(User(3), ("rare",)),
+    Where(),
+    Where(User()),
+    Where(User(1, ("ops",))),
+    Where(User(2, ("rare",))),
+    Where(sources=("f1", "f2")),
+    Where(User(3), ("rare",)),
     Where(User(100, ("ops",)), tuple(f"f{i}" for i in range(40))),
-)  # fmt: skip
+)
 RULE = RULES[0]
 SOURCES = (None, (), ("a.json",), ("a.json", "c/d.json"), ("",), ("b.json", ""), ("zz",))
 
@@ -97,12 +110,7 @@ class MemoryCollection:
         return dict(zip(self.all, map(float, squares), strict=True))
 
     def nearest(
-        self,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
     ) -> list[tuple[str, float]]:
         among = None if ids is None else frozenset(ids)
         pairs = [
@@ -168,9 +176,7 @@ class CollectionTests:
         assert collection.version == collection.version != ""
         assert isinstance(getattr(collection, "incomplete", ""), str)
 
-    def test_nearest_is_ascending_and_equal_distances_stand_by_id(
-        self, collection: Collection
-    ) -> None:
+    def test_nearest_is_ascending_and_equal_distances_stand_by_id(self, collection: Collection) -> None:
         hits = collection.nearest(QUERY, len(CHUNKS))
         assert [i for i, _ in hits] == self.nearest(Where())
         assert [d for _, d in hits] == sorted(d for _, d in hits)
@@ -241,9 +247,7 @@ class CollectionTests:
             assert len(collection.nearest(QUERY, 99, where=Where(UNRESTRICTED))) == len(CHUNKS)
 
     @pytest.mark.parametrize("vector", [QUERY * np.nan, QUERY * np.inf, QUERY[:3]])
-    def test_an_unusable_query_vector_is_refused(
-        self, collection: Collection, vector: Vectors
-    ) -> None:
+    def test_an_unusable_query_vector_is_refused(self, collection: Collection, vector: Vectors) -> None:
         with pytest.raises(StoreError):
             collection.nearest(vector, 2)
 
@@ -275,9 +279,7 @@ class RuleStoreTests(CollectionTests):
     def edited(self, make: Make) -> EditableCollection:
         return make(CHUNKS, VECTORS)  # type: ignore[no-any-return]
 
-    def test_a_rule_is_replaced_and_removed_and_every_edit_is_a_version(
-        self, edited: EditableCollection
-    ) -> None:
+    def test_a_rule_is_replaced_and_removed_and_every_edit_is_a_version(self, edited: EditableCollection) -> None:
         versions = [edited.version]
         for rule in (RULE, '{"contain":"ü"}', None):
             edited.set_rules({"c01": rule, FULL.id: rule})
@@ -292,9 +294,7 @@ class RuleStoreTests(CollectionTests):
             edited.set_rules({"nobody": RULE})
         assert edited.count() == len(CHUNKS)
 
-    def test_of_eight_who_edit_at_once_nobody_loses_an_edit(
-        self, edited: EditableCollection
-    ) -> None:
+    def test_of_eight_who_edit_at_once_nobody_loses_an_edit(self, edited: EditableCollection) -> None:
         rules = {c.id: f'{{"contain":"{at}"}}' for at, c in enumerate(CHUNKS)}
 
         def edit(worker: int) -> None:

@@ -1,8 +1,7 @@
 """Opens everything that a query needs, once: workspace, store, models and journal.
 
-Source: docs/design.md#parts. The command line opens a workbench for one command; the app keeps one
-open while its server runs. A workbench is thread-safe. Heavy modules (chromadb, torch) are
-imported on first use.
+Source: docs/design.md#parts. The command line opens a workbench for one command; the app keeps one open while its
+server runs. A workbench is thread-safe. Heavy modules (chromadb, torch) are imported on first use.
 """
 
 from __future__ import annotations
@@ -76,8 +75,7 @@ class Workbench:
 
     @classmethod
     def open(cls, deployment: Deployment, *, kind: str = "ragfilter") -> Self:
-        """Open the workspace that `deployment` names, and settle any edits that a stopped process
-        left unfinished.
+        """Open the workspace that `deployment` names, and settle any edits that a stopped process left unfinished.
 
         `kind` tells other processes what has the workspace open ("app", "query"). No model is
         loaded yet. Raises WorkspaceLocked, StoreError or InputError, and then leaves nothing open.
@@ -179,8 +177,7 @@ class Workbench:
         return with_folder(own) if self.deployment.rule_templates or own.exists() else packaged()
 
     def collections(self) -> tuple[CollectionInfo, ...]:
-        """Every collection, sorted by name, including foreign ones opened in other folders. Raises
-        StoreError."""
+        """Every collection, sorted by name, including foreign ones opened in other folders. Raises StoreError."""
         return self.stores.infos()
 
     @property
@@ -332,8 +329,7 @@ class Workbench:
 
 
 def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
-    """Open the workspace of a deployment. Takes `kind` and raises errors as `Workbench.open`
-    does."""
+    """Open the workspace of a deployment. Takes `kind` and raises errors as `Workbench.open` does."""
     server: Server | QdrantPlace | None = None
     if deployment.qdrant_url and not deployment.address:
         from ragfilter.stores.qdrant import QdrantPlace
@@ -344,9 +340,13 @@ def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
 
         server = Server(deployment.chroma_url, timeout_s=deployment.chroma_timeout_s)
     return Workspace.open(
-        deployment.data_dir, kind=kind, server=server, database_url=deployment.database_url,
-        address=deployment.address, catalogue_limit=deployment.catalogue_limit,
-    )  # fmt: skip
+        deployment.data_dir,
+        kind=kind,
+        server=server,
+        database_url=deployment.database_url,
+        address=deployment.address,
+        catalogue_limit=deployment.catalogue_limit,
+    )
 
 
 def read_deployment(*, data_dir: str | Path | None = None) -> Deployment:
@@ -367,9 +367,7 @@ def read_deployment(*, data_dir: str | Path | None = None) -> Deployment:
 
 
 def prompt_folder(deployment: Deployment) -> Path | None:
-    """The folder of the user's own judge prompts: as configured, else in the workspace; None if
-    there is none.
-    """
+    """The folder of the user's own judge prompts: as configured, else in the workspace; None if there is none."""
     if deployment.judge_prompts:
         return Path(deployment.judge_prompts)
     own = deployment.data_dir / "prompts"

@@ -1,7 +1,6 @@
 """Builds the API documentation from the docstrings: `python -m scripts.api_docs FOLDER`.
 
-The library only: what the app and the command line are made of has no callers. A warning of pdoc is
-an error.
+The library only: what the app and the command line are made of has no callers. A warning of pdoc is an error.
 """
 
 from __future__ import annotations

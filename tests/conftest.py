@@ -37,9 +37,8 @@ settings.register_profile("ragfilter", deadline=None, suppress_health_check=[Hea
 settings.register_profile("fast", settings.get_profile("ragfilter"), max_examples=20)
 settings.load_profile("ragfilter")
 
-# The workers share the machine, and torch's threads spin while they wait for each other: on a busy
-# machine that takes ten times the CPU time. Read when torch is imported, here and in our own
-# processes.
+# The workers share the machine, and torch's threads spin while they wait for each other: on a busy machine that takes
+# ten times the CPU time. Read when torch is imported, here and in our own processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is imported
 
@@ -74,14 +73,7 @@ SLOW = {
     "test_workspace.py",
 }
 LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}
-SLOW_FIXTURES = {
-    "adsapi_workspace",
-    "cross_encoders",
-    "demo_workspace",
-    "store",
-    "wheel",
-    "workspace",
-}
+SLOW_FIXTURES = {"adsapi_workspace", "cross_encoders", "demo_workspace", "store", "wheel", "workspace"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -97,17 +89,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
-    """Enable garbage collection from here on, except for imported objects, which would take a tenth
-    of the time."""
+    """Enable garbage collection from here on, except for imported objects, which would take a tenth of the time."""
     gc.freeze()
     gc.enable()
     gc.set_threshold(10_000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that load a model, open a store or install something as `slow`. They run first, so
-    that no worker has a long file left at the end. The LLM's tests need no demo, so another worker
-    can index it meanwhile."""
+    """Mark tests that load a model, open a store or install something as `slow`. They run first, so that no worker has
+    a long file left at the end. The LLM's tests need no demo, so another worker can index it meanwhile."""
     for item in items:
         fixtures = SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ()))
         if _folder(item) in SLOW or fixtures or item.get_closest_marker("model"):
@@ -162,8 +152,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _packaged_prompts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep a workspace's own judge prompts, which opening it makes known to the process, from other
-    tests."""
+    """Keep a workspace's own judge prompts, which opening it makes known to the process, from other tests."""
     monkeypatch.setattr(judge_prompts, "_own", None)
     judge_prompts._read.cache_clear()
 
@@ -261,9 +250,8 @@ def _indexed(name: str, shared: Path, bare_environ: dict[str, str]) -> Path:
             shutil.rmtree(folder, ignore_errors=True)
             command = [sys.executable, "-m", "ragfilter", "index", name, "--collection", name]
             made = subprocess.run(
-                [*command, "--data-dir", str(folder)],
-                cwd=ROOT, env=bare_environ, capture_output=True, text=True,
-            )  # fmt: skip
+                [*command, "--data-dir", str(folder)], cwd=ROOT, env=bare_environ, capture_output=True, text=True
+            )
             assert made.returncode == 0, made.stderr
             done.touch()
     return folder
@@ -310,8 +298,7 @@ def cross_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL server. Under root, it runs as another user, who cannot access
-    pytest's folders."""
+    """The URL of a PostgreSQL server. Under root, it runs as another user, who cannot access pytest's folders."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", folder)
         patch.setenv("PGCTLTIMEOUT", f"{PROCESS_S:.0f}")

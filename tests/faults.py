@@ -28,9 +28,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(
-            {"path": self.path, "body": body, "key": self.headers["Authorization"]}
-        )
+        self.server.asked.append({"path": self.path, "body": body, "key": self.headers["Authorization"]})
         try:
             self.server.behave(self, body)
         except (BrokenPipeError, ConnectionResetError):
@@ -112,8 +110,7 @@ def well(handler: Handler, body: dict[str, Any]) -> None:
 
 
 def says(*answers: str) -> Behave:
-    """Answers successive calls with these texts, repeating the last one; 7 and 3 tokens per
-    call."""
+    """Answers successive calls with these texts, repeating the last one; 7 and 3 tokens per call."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         text = answers[min(len(handler.server.asked), len(answers)) - 1]
@@ -252,8 +249,12 @@ def embeddings(*vectors: list[Any] | None) -> Behave:
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         made = list(vectors) or [[len(text), ord(text[0]), 1] for text in body["input"]]
         data = [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(made)]
-        answer = {"object": "list", "model": body["model"], "data": data[::-1],
-                  "usage": {"prompt_tokens": 1, "total_tokens": 1}}  # fmt: skip
+        answer = {
+            "object": "list",
+            "model": body["model"],
+            "data": data[::-1],
+            "usage": {"prompt_tokens": 1, "total_tokens": 1},
+        }
         handler.reply(200, json.dumps(answer))
 
     return behave

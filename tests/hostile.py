@@ -62,13 +62,20 @@ IDS = tuple(f"{i} {text}" for i, text in enumerate(HOSTILE))
 ODD = Chunk("odd-rule", "The vault is far.", HTML, type=HTML, source=HTML, rule="{broken", refs=IDS)
 CHUNKS = (
     *(
-        Chunk(chunk_id, f"The vault is open. {text}", text, type=text, source=text,
-              department=text if i % 2 else None, refs=(f"lost {text}",))
+        Chunk(
+            chunk_id,
+            f"The vault is open. {text}",
+            text,
+            type=text,
+            source=text,
+            department=text if i % 2 else None,
+            refs=(f"lost {text}",),
+        )
         for i, (chunk_id, text) in enumerate(zip(IDS, HOSTILE, strict=True))
     ),
     *FORMULAS,
     ODD,
-)  # fmt: skip
+)
 
 SAID = "\n\n".join(f"{text} [{i + 1}]" for i, text in enumerate(HOSTILE))
 """All of these texts in one, as an LLM might write them."""

@@ -24,8 +24,7 @@ SCHEMAS = {"auth-api:TokenRequest", "auth-api:TokenResponse", "auth-api:Authoriz
 
 
 def decide(prompt: str) -> dict[str, str]:
-    """Decide by the labels, expanding if a needed chunk (label 2) refers to another one that is not
-    in the prompt."""
+    """Decide by the labels, expanding if a needed chunk (label 2) refers to another one that is not in the prompt."""
     labels = QRELS[BY_TEXT[re.findall(r"^Query: (.*)$", prompt, re.MULTILINE)[0]]]
     asked = re.findall(r"^<chunk>\nid: (.*)$", prompt, re.MULTILINE)
     decisions = {}

@@ -37,8 +37,7 @@ class Even:
 def records(n: int = N, *, text: str = "text", start: int = 0, **fields: Any) -> list[Record]:
     rule = {"query_must": {"contain": "text"}}
     return [
-        to_record({"id": f"c{i}", "text": f"{text} {i}", **rule, **fields}, place="")
-        for i in range(start, start + n)
+        to_record({"id": f"c{i}", "text": f"{text} {i}", **rule, **fields}, place="") for i in range(start, start + n)
     ]
 
 

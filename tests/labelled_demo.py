@@ -13,6 +13,5 @@ def put_labelled(book: LabelBook, name: str, ids: Sequence[str]) -> None:
     queries = {i: demo.queries()[i] for i in ids}
     if name not in book.sets("demo"):
         book.put_set("demo", name, queries)
-        labels = [(text, chunk, grade) for i, text in queries.items()
-                  for chunk, grade in demo.qrels()[i].items()]  # fmt: skip
+        labels = [(text, chunk, grade) for i, text in queries.items() for chunk, grade in demo.qrels()[i].items()]
         book.add("demo", labels, who="ann")

@@ -26,8 +26,7 @@ def build(folder: Path) -> Path:
     """Build the wheel, next to the sdist, from a copy with tests and leftovers of an earlier build.
     Returns the wheel's path."""
     copy, dist = folder / "source", folder / "dist"
-    shutil.copytree(ROOT / "ragfilter", copy / "ragfilter",
-                    ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+    shutil.copytree(ROOT / "ragfilter", copy / "ragfilter", ignore=shutil.ignore_patterns("__pycache__"))
     for name in BUILT_FROM:
         shutil.copy(ROOT / name, copy)
     for stale in ("build/lib/ragfilter/gone.py", "tests/test_it.py"):

@@ -26,9 +26,7 @@ SUGGEST = ("suggest", "--llm")
 SPREAD = '{"contain_one_of":[["cleric"],["druid"],["monk"]]}'
 
 CHUNKS = (
-    Chunk(
-        "cleric-6", "A cleric needs 10.", "Attack matrix for clerics, AC 6", "special", rule=GOOD
-    ),
+    Chunk("cleric-6", "A cleric needs 10.", "Attack matrix for clerics, AC 6", "special", rule=GOOD),
     Chunk("cleric-7", "A cleric needs 9.", "Attack matrix for clerics, AC 7", "special"),
     Chunk("cleric-8", "A cleric needs 8.", "Attack matrix for clerics, AC 8", "special"),
     Chunk("troll", "A troll regrows its limbs.", "Troll", "monster", rule=OTHER),

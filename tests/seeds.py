@@ -46,18 +46,10 @@ ROWS = {
     "fighter-druid": _FIGHTER_4 | _DRUID_7 | _STRENGTH_16,
     "fighter-druid-short": _FIGHTER_4 | _DRUID_7,
 }
-LEAST = {
-    **dict.fromkeys(CLERIC, 0.87),
-    **dict.fromkeys(FIGHTERS, 0.47),
-    **dict.fromkeys(DRUID, 0.40),
-}
+LEAST = {**dict.fromkeys(CLERIC, 0.87), **dict.fromkeys(FIGHTERS, 0.47), **dict.fromkeys(DRUID, 0.40)}
 MOST = {**dict.fromkeys(CLERIC, 3), **dict.fromkeys(FIGHTERS, 10), **dict.fromkeys(DRUID, 12)}
 """Chunks kept, Filtering, "Success Criteria"."""
-FEWEST = {
-    **dict.fromkeys(CLERIC, 2),
-    **dict.fromkeys(FIGHTERS, 8),
-    **dict.fromkeys(DRUID, 10),
-}
+FEWEST = {**dict.fromkeys(CLERIC, 2), **dict.fromkeys(FIGHTERS, 8), **dict.fromkeys(DRUID, 10)}
 """Likewise: 2–3, 8–10 and 10–12 chunks are expected."""
 RECALL = dict(zip(SEEDS, (1, 3 / 4, 3 / 4, 8 / 17, 7 / 11, 8 / 19, 8 / 13), strict=True))
 """What `full` reaches today, as a lower bound."""

@@ -31,8 +31,7 @@ class OneVector:
 
 
 class Large:
-    """A collection that is too large for a catalogue, so that the store itself withholds hidden
-    chunks."""
+    """A collection that is too large for a catalogue, so that the store itself withholds hidden chunks."""
 
     def __init__(self, collection: Any) -> None:
         self._collection = collection
@@ -75,12 +74,8 @@ def filled(store: ChromaStore, rules: Sequence[str | None], seed: int) -> tuple[
     """A raw collection with its ids in the metadata too, as the literal loop needs."""
     rng = np.random.default_rng(seed)
     store.delete("loop")
-    raw = store.client.create_collection(
-        "loop", configuration={"hnsw": {"space": "l2"}}, embedding_function=None
-    )
-    metadatas = [
-        {"id": f"c{i}", **({"query_must": rule} if rule else {})} for i, rule in enumerate(rules)
-    ]
+    raw = store.client.create_collection("loop", configuration={"hnsw": {"space": "l2"}}, embedding_function=None)
+    metadatas = [{"id": f"c{i}", **({"query_must": rule} if rule else {})} for i, rule in enumerate(rules)]
     raw.add(
         ids=[f"c{i}" for i in range(len(rules))],
         embeddings=unit(rng, len(rules)),

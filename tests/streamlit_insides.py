@@ -12,9 +12,7 @@ from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1.element_tree import WidgetList
 
 # Each run of an AppTest reads the metadata of every installed package again.
-manifest_scanner.scan_component_manifests = functools.cache(
-    manifest_scanner.scan_component_manifests
-)
+manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 
 
 def _current(widgets: WidgetList[Any], key: str) -> Any:

@@ -1,8 +1,7 @@
 """The active parts of Markdown as Streamlit renders it: pictures, links, icons, colours, formulas,
 and arrows and dashes in place of what was typed.
 
-A real parser reads it, then the rendered text, without escapes, is searched as in Streamlit's front
-end.
+A real parser reads it, then the rendered text, without escapes, is searched as in Streamlit's front end.
 """
 
 from __future__ import annotations
@@ -51,16 +50,13 @@ def runs(markdown: str) -> list[str]:
 
 
 def fetches(markdown: str) -> set[str]:
-    """The parts of a formatted text that a browser would fetch or draw, or that hide their
-    target."""
+    """The parts of a formatted text that a browser would fetch or draw, or that hide their target."""
     tokens = [c for t in READER.parse(markdown) for c in (t, *(t.children or ()))]
     hidden = any(
-        token.type == "link_open" and after.content not in str(token.attrs["href"])
-        for token, after in pairwise(tokens)
+        token.type == "link_open" and after.content not in str(token.attrs["href"]) for token, after in pairwise(tokens)
     )
     drawn = any(
-        token.type == "fence" and re.match(r"\s*mermaid", unescapeAll(token.info), re.IGNORECASE)
-        for token in tokens
+        token.type == "fence" and re.match(r"\s*mermaid", unescapeAll(token.info), re.IGNORECASE) for token in tokens
     )
     kinds = {"image"} & {t.type for t in tokens}
     return kinds | ({"named link"} if hidden else set()) | ({"diagram"} if drawn else set())

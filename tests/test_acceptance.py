@@ -8,18 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from seeds import (
-    EXPECTED,
-    FEWEST,
-    LEAST,
-    MOST,
-    RECALL,
-    ROWS,
-    SEEDS,
-    STRENGTH,
-    TABLE,
-    noise_reduction,
-)
+from seeds import EXPECTED, FEWEST, LEAST, MOST, RECALL, ROWS, SEEDS, STRENGTH, TABLE, noise_reduction
 
 from ragfilter.answer.context import pack
 from ragfilter.answer.extractive import extract
@@ -62,9 +51,7 @@ def test_full_on_the_sources_questions(bench: Workbench) -> None:
         assert TABLE not in rows[name].unfiltered.ids
 
 
-def test_the_command_line_keeps_the_same(
-    copy_demo: Callable[[], Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_keeps_the_same(copy_demo: Callable[[], Path], capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(copy_demo())
     for name in SEEDS:
         options = ["--collection", "demo", "--profile", "full", "--json", "--data-dir", folder]
@@ -93,15 +80,10 @@ def test_query_must_on_the_sources_questions(bench: Workbench) -> None:
     labels = demo.qrels()
     for name in SEEDS:
         # Rules and distances keep every relevant chunk among the unfiltered first 15.
-        assert {*rows[name].unfiltered.ids} & relevant_of(labels[name]) <= {
-            *rows[name].filtered.ids
-        }
+        assert {*rows[name].unfiltered.ids} & relevant_of(labels[name]) <= {*rows[name].filtered.ids}
         assert rows[name].filtered.kept == 15
-        result = run(rows[name].query, load(profile="query-must", environ={}).settings,
-                     bench.backends("demo"))  # fmt: skip
-        failing = {
-            d.chunk_id for d in result.trace("query_must").decisions if d.outcome == "dropped"
-        }
+        result = run(rows[name].query, load(profile="query-must", environ={}).settings, bench.backends("demo"))
+        failing = {d.chunk_id for d in result.trace("query_must").decisions if d.outcome == "dropped"}
         assert failing.isdisjoint(rows[name].filtered.ids)
     for name in STRENGTH:
         assert TABLE not in rows[name].unfiltered.ids
@@ -128,9 +110,7 @@ def test_full_beats_the_best_fixed_k(bench: Workbench) -> None:
         ("Black Dragon vs Gold Dragon", {"monster-black-dragon", "monster-gold-dragon"}, None),
     ],
 )
-def test_both_sides_of_a_comparison_stay(
-    bench: Workbench, query: str, kept: set[str], dropped: str | None
-) -> None:
+def test_both_sides_of_a_comparison_stay(bench: Workbench, query: str, kept: set[str], dropped: str | None) -> None:
     settings = load(profile="adaptive-gap+entities", environ={}).settings
     result = run(query, settings, bench.backends("demo"))
     assert kept <= {hit.id for hit in result.kept}
@@ -158,9 +138,7 @@ OWLBEARS = {"monster-owlbear", "monster-owlbear-lair"}
         ("abilities", {"character-abilities", "strength"}, 5),
     ],
 )
-def test_adaptive_filtering_on_its_documents_questions(
-    bench: Workbench, query: str, kept: set[str], most: int
-) -> None:
+def test_adaptive_filtering_on_its_documents_questions(bench: Workbench, query: str, kept: set[str], most: int) -> None:
     settings = load(profile="adaptive-gap", environ={}).settings
     result = run(query, settings, bench.backends("demo"))
     ids = [hit.id for hit in result.kept]
@@ -184,14 +162,9 @@ def test_broad_questions_keep_nothing_but_dragons(bench: Workbench) -> None:
         ("abilities", "cutoff.max_results", (3, 5, 10)),
     ],
 )
-def test_a_more_lenient_value_keeps_no_less(
-    bench: Workbench, query: str, path: str, values: tuple[float, ...]
-) -> None:
+def test_a_more_lenient_value_keeps_no_less(bench: Workbench, query: str, path: str, values: tuple[float, ...]) -> None:
     base = load(profile="adaptive-gap", environ={}).settings
-    kept = [
-        [hit.id for hit in run(query, base.with_values({path: v}), bench.backends("demo")).kept]
-        for v in values
-    ]
+    kept = [[hit.id for hit in run(query, base.with_values({path: v}), bench.backends("demo")).kept] for v in values]
     assert all(more[: len(less)] == less for less, more in pairwise(kept))
     if path == "cutoff.max_results":
         assert [len(ids) for ids in kept] == [3, 5, 10]
@@ -218,15 +191,12 @@ def test_nothing_in_the_collection_is_about_lightsabers(
         ("Tell me about dragons", {"category-dragon", "monster-black-dragon"}),
         ("dragon", {"category-dragon", "monster-gold-dragon"}),
         ("abilities", {"character-abilities"}),
-        ("What monster is more powerful, a hill giant or a troll?",
-         {"monster-hill-giant", "monster-troll"}),
+        ("What monster is more powerful, a hill giant or a troll?", {"monster-hill-giant", "monster-troll"}),
         ("hill giant vs troll", {"monster-hill-giant", "monster-troll"}),
         ("Black Dragon vs Gold Dragon", {"monster-black-dragon", "monster-gold-dragon"}),
     ],
-)  # fmt: skip
-def test_full_keeps_what_the_other_questions_of_the_sources_name(
-    bench: Workbench, query: str, kept: set[str]
-) -> None:
+)
+def test_full_keeps_what_the_other_questions_of_the_sources_name(bench: Workbench, query: str, kept: set[str]) -> None:
     settings = load(profile="full", environ={}).settings
     assert kept <= {hit.id for hit in run(query, settings, bench.backends("demo")).kept}
 

@@ -1,5 +1,4 @@
-"""Answers: citations, prices, what remains after a failure, and extractive answers without a
-model."""
+"""Answers: citations, prices, what remains after a failure, and extractive answers without a model."""
 
 from __future__ import annotations
 
@@ -28,9 +27,7 @@ class Chat:
         self._pieces = pieces
         self.asked: list[tuple[tuple[Message, ...], float]] = []
 
-    def stream(
-        self, messages: Sequence[Message], *, timeout_s: float, **_: object
-    ) -> Iterator[Delta]:
+    def stream(self, messages: Sequence[Message], *, timeout_s: float, **_: object) -> Iterator[Delta]:
         self.asked.append((tuple(messages), timeout_s))
         for piece in self._pieces:
             if isinstance(piece, Exception):
@@ -45,8 +42,7 @@ class Letters:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         counts = np.array(
-            [[t.lower().count(c) + 0.01 for c in "abcdefghijklmnopqrstuvwxyz"] for t in texts],
-            dtype=np.float32,
+            [[t.lower().count(c) + 0.01 for c in "abcdefghijklmnopqrstuvwxyz"] for t in texts], dtype=np.float32
         )
         vectors: Vectors = counts / np.linalg.norm(counts, axis=1, keepdims=True)
         return vectors
@@ -64,16 +60,9 @@ def packed(*texts: str) -> Context:
     return pack(hits, Settings())
 
 
-def ask(
-    chat: Chat | None, embedder: Embedder | None = None, prices: Prices | None = None
-) -> Answer:
+def ask(chat: Chat | None, embedder: Embedder | None = None, prices: Prices | None = None) -> Answer:
     return AnswerStream(
-        "What do trolls fear?",
-        packed(*TEXTS),
-        chat,
-        embedder or Letters(),
-        timeout_s=3.0,
-        prices=prices,
+        "What do trolls fear?", packed(*TEXTS), chat, embedder or Letters(), timeout_s=3.0, prices=prices
     ).read()
 
 
@@ -110,9 +99,7 @@ def test_an_answer_by_the_model() -> None:
     assert TEXTS[0] in found.prompt[1].content
 
 
-def test_a_failure_keeps_what_was_streamed_and_says_what_failed(
-    snapshot: SnapshotAssertion,
-) -> None:
+def test_a_failure_keeps_what_was_streamed_and_says_what_failed(snapshot: SnapshotAssertion) -> None:
     error = ChatError("The endpoint closed.", kind="interrupted", remedy="Try again.")
     found = ask(Chat("They fear fire [1]", error), prices=Prices(1, 1))
     assert found.text == "They fear fire [1]"

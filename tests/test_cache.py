@@ -1,5 +1,4 @@
-"""The LLM cache outlives the process, is limited in size, matches requests exactly, and its
-failures cause none."""
+"""The LLM cache outlives the process, is limited in size, matches requests exactly, and its failures cause none."""
 
 from __future__ import annotations
 
@@ -26,9 +25,16 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.workspace import CACHE, TextCache
 
 SAID = Judgement(
-    ("a", "b"), (Verdict("a", "KEEP"), Verdict("b", "EXPAND", 3)), remarks=("odd",), model="m",
-    prompt_version="default@1", prompt_key="k", prompt_tokens=9, ms=120.0, reply="a -> KEEP",
-)  # fmt: skip
+    ("a", "b"),
+    (Verdict("a", "KEEP"), Verdict("b", "EXPAND", 3)),
+    remarks=("odd",),
+    model="m",
+    prompt_version="default@1",
+    prompt_key="k",
+    prompt_tokens=9,
+    ms=120.0,
+    reply="a -> KEEP",
+)
 
 
 @pytest.fixture
@@ -106,9 +112,7 @@ def test_a_file_that_cannot_be_used_is_told_once_and_is_in_nobodys_way(
 # -- the judge -------------------------------------------------------------------------------------
 
 
-def test_a_judgement_outlives_the_process_without_its_raw_words(
-    kept: Callable[..., TextCache],
-) -> None:
+def test_a_judgement_outlives_the_process_without_its_raw_words(kept: Callable[..., TextCache]) -> None:
     JudgementCache(texts=kept(), endpoint="http://one").put(SAID)
     again = JudgementCache(texts=kept(), endpoint="http://one")
     assert ("m", "k") in again
@@ -116,15 +120,11 @@ def test_a_judgement_outlives_the_process_without_its_raw_words(
     assert found == SAID
     assert found is not None
     assert (found.cached, found.reply, found.ms) == (True, "", 120.0)
-    for endpoint, model, key in (
-        ("http://two", "m", "k"), ("http://one", "n", "k"), ("http://one", "m", "l"),
-    ):  # fmt: skip
+    for endpoint, model, key in (("http://two", "m", "k"), ("http://one", "n", "k"), ("http://one", "m", "l")):
         assert JudgementCache(texts=kept(), endpoint=endpoint).get(model, key) is None
 
 
-@pytest.mark.parametrize(
-    "changed", [{"error": "It hangs."}, {"verdicts": ()}, {"asked": ("\ud800",)}]
-)
+@pytest.mark.parametrize("changed", [{"error": "It hangs."}, {"verdicts": ()}, {"asked": ("\ud800",)}])
 def test_what_failed_or_cannot_be_written_is_not_kept(
     kept: Callable[..., TextCache], tmp_path: Path, changed: dict[str, Any]
 ) -> None:
@@ -138,14 +138,17 @@ def test_what_failed_or_cannot_be_written_is_not_kept(
         "no JSON",
         "{}",
         json.dumps({"asked": ["a"], "verdicts": [], "model": "m", "prompt_key": "k"}),
-        json.dumps({"asked": ["a"], "model": "m", "prompt_key": "k",
-                    "verdicts": [{"chunk_id": "hidden", "action": "KEEP"}]}),
-        json.dumps({"asked": ["a"], "model": "m", "prompt_key": "other",
-                    "verdicts": [{"chunk_id": "a", "action": "KEEP"}]}),
-        json.dumps({"asked": ["a"], "model": "m", "prompt_key": "k",
-                    "verdicts": [{"chunk_id": "a", "action": "SHOW"}]}),
+        json.dumps(
+            {"asked": ["a"], "model": "m", "prompt_key": "k", "verdicts": [{"chunk_id": "hidden", "action": "KEEP"}]}
+        ),
+        json.dumps(
+            {"asked": ["a"], "model": "m", "prompt_key": "other", "verdicts": [{"chunk_id": "a", "action": "KEEP"}]}
+        ),
+        json.dumps(
+            {"asked": ["a"], "model": "m", "prompt_key": "k", "verdicts": [{"chunk_id": "a", "action": "SHOW"}]}
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_judgement_that_someone_else_wrote_decides_nothing(
     kept: Callable[..., TextCache], tmp_path: Path, text: str
 ) -> None:
@@ -169,9 +172,16 @@ def answered(kept: Callable[..., TextCache], **changed: Any) -> Answer:
 
     asked = prompts.messages("why?", packed("one", "two"))
     made = Answer(
-        "Because [2][9].", (2,), (9,), "m", prompt=asked, prompt_version=prompts.VERSION,
-        usage=Usage(1000, 10), cost=0.1, ms=50.0,
-    )  # fmt: skip
+        "Because [2][9].",
+        (2,),
+        (9,),
+        "m",
+        prompt=asked,
+        prompt_version=prompts.VERSION,
+        usage=Usage(1000, 10),
+        cost=0.1,
+        ms=50.0,
+    )
     made = replace(made, **changed)
     Answers(kept(), "http://one").put(made)
     return made
@@ -193,9 +203,7 @@ def test_an_answer_outlives_the_process(kept: Callable[..., TextCache]) -> None:
     assert Answers().get("why?", packed("one", "two"), "m") is None
 
 
-@pytest.mark.parametrize(
-    "changed", [{"error": UNFINISHED}, {"text": " "}, {"prompt": ()}, {"text": "\ud800"}]
-)
+@pytest.mark.parametrize("changed", [{"error": UNFINISHED}, {"text": " "}, {"prompt": ()}, {"text": "\ud800"}])
 def test_only_whole_answers_of_a_model_are_kept(
     kept: Callable[..., TextCache], tmp_path: Path, changed: dict[str, Any]
 ) -> None:
@@ -208,10 +216,7 @@ def test_only_whole_answers_of_a_model_are_kept(
 
 @pytest.mark.slow
 def test_the_same_command_asks_once(
-    copy_demo: Callable[[], Path],
-    serve: Serve,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    copy_demo: Callable[[], Path], serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, server = copy_demo(), serve(well)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)

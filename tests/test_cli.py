@@ -28,21 +28,34 @@ from ragfilter.rules import edits
 from ragfilter.stores.workspace import Workspace
 
 CHUNKS: list[dict[str, object]] = [
-    {"id": "cleric-6", "title": "Attack matrix for clerics, armor class 6",
-     "text": "A cleric of level 7 to 9 needs a score of 10 to hit armor class 6.",
-     "type": "special", "source": "tables.md", "page": 4, "refs": ["cleric"],
-     "query_must": {"contain_one_of": [["cleric"], ["armor class 6", "ac 6"]]}},
-    {"id": "cleric-7", "title": "Attack matrix for clerics, armor class 7",
-     "text": "A cleric of level 7 to 9 needs a score of 9 to hit armor class 7.",
-     "query_must": {"contain_one_of": [["cleric"], ["armor class 7", "ac 7"]]}},
+    {
+        "id": "cleric-6",
+        "title": "Attack matrix for clerics, armor class 6",
+        "text": "A cleric of level 7 to 9 needs a score of 10 to hit armor class 6.",
+        "type": "special",
+        "source": "tables.md",
+        "page": 4,
+        "refs": ["cleric"],
+        "query_must": {"contain_one_of": [["cleric"], ["armor class 6", "ac 6"]]},
+    },
+    {
+        "id": "cleric-7",
+        "title": "Attack matrix for clerics, armor class 7",
+        "text": "A cleric of level 7 to 9 needs a score of 9 to hit armor class 7.",
+        "query_must": {"contain_one_of": [["cleric"], ["armor class 7", "ac 7"]]},
+    },
     {"id": "cleric", "title": "The Cleric", "text": "Clerics serve a god and heal the wounded."},
     {"id": "troll", "title": "Troll", "text": "A troll regrows its limbs unless it is burned."},
     {"id": "hill-giant", "title": "Hill Giant", "text": "A hill giant throws rocks and is stupid."},
     {"id": "mammoth", "title": "Mammoth", "text": "A mammoth is a huge woolly elephant."},
-    {"id": "secret-troll", "title": "The Troll Queen", "clearance": 4,
-     "text": "The troll queen under the bridge fears silver."},
+    {
+        "id": "secret-troll",
+        "title": "The Troll Queen",
+        "clearance": 4,
+        "text": "The troll queen under the bridge fears silver.",
+    },
     {"id": "boat", "title": "Boats", "text": "A rowing boat carries four people over a river."},
-]  # fmt: skip
+]
 CLERIC = "What does a 7th level cleric need to roll to hit armor class 6?"
 
 
@@ -67,13 +80,32 @@ def small(cli: Cli, workspace: Path) -> Cli:
 
 
 COMMANDS = [
-    "", "app", "collections", "collections close", "collections delete",
-    "collections export", "collections open", "cut", "index", "labels",
-    "labels export", "labels import", "labels list", "labels mark",
-    "labels next", "labels preferences", "labels propose", "labels undo",
-    "mcp", "query", "serve", "settings", "token", "tune",
+    "",
+    "app",
+    "collections",
+    "collections close",
+    "collections delete",
+    "collections export",
+    "collections open",
+    "cut",
+    "index",
+    "labels",
+    "labels export",
+    "labels import",
+    "labels list",
+    "labels mark",
+    "labels next",
+    "labels preferences",
+    "labels propose",
+    "labels undo",
+    "mcp",
+    "query",
+    "serve",
+    "settings",
+    "token",
+    "tune",
     "workspace copy",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -104,10 +136,14 @@ def test_output(command: str, workspace: Path, cli: Cli, snapshot: SnapshotAsser
 
 def test_cut_prints_the_promised_document(cli: Cli) -> None:
     assert cli.json("cut 0.12 0.18 0.22 0.35 0.50") == {
-        "kept": 4, "strategy": "gap", "cliff_after_rank": 4, "gap": 0.15,
-        "gaps": [0.06, 0.04, 0.13, 0.15], "limit": None,
+        "kept": 4,
+        "strategy": "gap",
+        "cliff_after_rank": 4,
+        "gap": 0.15,
+        "gaps": [0.06, 0.04, 0.13, 0.15],
+        "limit": None,
         "reason": "gap 0.150 ≥ 0.100 after hit 4",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
@@ -138,9 +174,7 @@ def test_a_command_loads_nothing_of_others() -> None:
         f"import sys; from ragfilter.cli import main; [main(call) for call in {calls}];"
         f"print(sorted({heavy} & set(sys.modules)))"
     )
-    made = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    made = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert made.stdout.splitlines()[-1] == "[]"
 
 
@@ -188,9 +222,12 @@ def test_missing_and_empty_collections(small: Cli, snapshot: SnapshotAssertion) 
 def test_bytes_that_are_no_text_never_reach_the_json(workspace: Path) -> None:
     command = [sys.executable, "-m", "ragfilter", "query", "--json", "-c", "small", b"troll \xff"]
     made = subprocess.run(
-        [*command, "--data-dir", str(workspace)], cwd=ROOT, capture_output=True, timeout=PROCESS_S,
+        [*command, "--data-dir", str(workspace)],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=PROCESS_S,
         env=os.environ | {"LC_ALL": "C.UTF-8"},
-    )  # fmt: skip
+    )
     assert (made.returncode, made.stderr) == (0, b"")
     assert json.loads(made.stdout)["query"] == "troll \ufffd"
 
@@ -199,9 +236,12 @@ def test_bytes_that_are_no_text_never_reach_the_json(workspace: Path) -> None:
 def test_query_json_has_the_promised_shape(small: Cli) -> None:
     made = small.json("query --profile query-must", CLERIC)
     assert {k: made[k] for k in ("query", "collection", "space", "status", "profile")} == {
-        "query": CLERIC, "collection": "small", "space": "l2", "status": "ok",
+        "query": CLERIC,
+        "collection": "small",
+        "space": "l2",
+        "status": "ok",
         "profile": "query-must",
-    }  # fmt: skip
+    }
     assert made["kept"][0] == "cleric-6"
     assert len(made["kept"]) == 7
     hits = {hit["id"]: hit for hit in made["hits"]}
@@ -213,9 +253,18 @@ def test_query_json_has_the_promised_shape(small: Cli) -> None:
     assert first["similarity"] == pytest.approx(1 - first["distance"] / 2)
     assert (first["title"], first["page"], first["gap"]) == (CHUNKS[0]["title"], 4, None)
     assert set(first) >= {
-        "rank", "id", "title", "distance", "similarity", "rerank_score", "outcome", "layer",
-        "reason", "value", "limit",
-    }  # fmt: skip
+        "rank",
+        "id",
+        "title",
+        "distance",
+        "similarity",
+        "rerank_score",
+        "outcome",
+        "layer",
+        "reason",
+        "value",
+        "limit",
+    }
     layers = {layer["layer"]: layer for layer in made["layers"]}
     assert set(layers["query_must"]) >= {"layer", "enabled", "n_in", "n_out", "ms"}
     assert (layers["query_must"]["n_in"], layers["query_must"]["n_out"]) == (8, 7)
@@ -260,9 +309,7 @@ def test_flags_and_values_reach_the_settings(small: Cli, tmp_path: Path) -> None
 
 @pytest.mark.model
 @pytest.mark.parametrize(("k", "first", "last", "kept"), [(1, 1, 4, 1), (4, 4, 4, 4), (6, 6, 6, 6)])
-def test_k_is_how_many_the_quality_layer_looks_at_first(
-    k: int, first: int, last: int, kept: int, small: Cli
-) -> None:
+def test_k_is_how_many_the_quality_layer_looks_at_first(k: int, first: int, last: int, kept: int, small: Cli) -> None:
     """The seed's top_k overrides its MIN_TOP_K."""
     values = "--set quality.min_top_k=2 --set quality.max_top_k=4 --set quality.score_threshold=0"
     made = small.json(f"query troll -p adaptive-retrieval -k {k} {values}")
@@ -272,9 +319,7 @@ def test_k_is_how_many_the_quality_layer_looks_at_first(
 
 
 @pytest.mark.model
-def test_a_reranker_that_was_given_up_does_not_spoil_the_exit(
-    copy_demo: Callable[[], Path],
-) -> None:
+def test_a_reranker_that_was_given_up_does_not_spoil_the_exit(copy_demo: Callable[[], Path]) -> None:
     """Its thread is still in torch when the interpreter exits, which would abort the process."""
     slow = ["quality.mode=always", "quality.max_top_k=200", "quality.reranker_timeout_ms=100"]
     values = [part for value in slow for part in ("--set", value)]
@@ -289,11 +334,12 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The arguments that query a collection of public and secret chunks in two departments."""
     folder = tmp_path_factory.mktemp("vault")
     source = write(
-        folder / "vault.jsonl", {"id": "open", "text": "The vault is open."},
+        folder / "vault.jsonl",
+        {"id": "open", "text": "The vault is open."},
         {"id": "high", "text": "The vault is deep.", "clearance": 3},
         {"id": "ops", "text": "The vault is locked at night.", "department": "ops"},
         {"id": "hr", "text": "The vault is cleaned by day.", "department": "hr", "clearance": 3},
-    )  # fmt: skip
+    )
     where = ["-c", "vault", "--data-dir", str(folder / "ws")]
     assert main(["index", source, *where]) == 0
     on = ["--set", "clearance.enabled=true", "--set", "cutoff.enabled=false"]
@@ -366,9 +412,13 @@ def test_a_damaged_page_of_the_database_keeps_nobody_from_searching(
     shutil.copytree(workspace, tmp_path / "ws")
     with bench.Workbench.open(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
         edits.save(
-            opened.collection("small"), opened.journal,
-            chunk_id="boat", rule='{"contain":"boat"}', expected=None, who="me",
-        )  # fmt: skip
+            opened.collection("small"),
+            opened.journal,
+            chunk_id="boat",
+            rule='{"contain":"boat"}',
+            expected=None,
+            who="me",
+        )
     path = tmp_path / "ws" / "ragfilter.db"
     pages = path.read_bytes()
     # The first page stays: header and schema are sound.
@@ -388,9 +438,7 @@ def test_a_terminal_is_shown_what_it_would_obey_and_a_file_gets_every_character(
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=theirs, check=True)
     shown = os.read(ours, 10_000).decode()
     assert shown.splitlines() == ["�[31mred�]0;title� �back", "\tnext"]
-    piped = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, check=True
-    )
+    piped = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, check=True)
     assert piped.stdout.decode() == text
 
 
@@ -438,9 +486,7 @@ def test_a_log_of_a_user_does_not_count_what_they_may_not_see(small: Cli) -> Non
     assert counts == [7, 8]
 
 
-def test_a_foreign_variable_that_changes_a_setting_is_told(
-    small: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_foreign_variable_that_changes_a_setting_is_told(small: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIN_TOP_K", "5")
     made = small.json("query troll")
     assert "quality.min_top_k = 5 is set by the environment variable MIN_TOP_K" in small.err

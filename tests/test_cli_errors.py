@@ -22,9 +22,7 @@ NARROW = pytest.mark.parametrize("encoding", ["ascii:strict", "latin-1"])
 
 @NARROW
 @pytest.mark.parametrize("args", [("cut", "0.1", "0.2", "0.5"), ("--help",)], ids=" ".join)
-def test_a_text_is_shown_without_the_characters_that_its_encoding_lacks(
-    encoding: str, args: tuple[str, ...]
-) -> None:
+def test_a_text_is_shown_without_the_characters_that_its_encoding_lacks(encoding: str, args: tuple[str, ...]) -> None:
     name = encoding.partition(":")[0]
     narrow, wide = run(*args, encoding=name, PYTHONIOENCODING=encoding), run(*args)
     assert (narrow.returncode, wide.returncode) == (0, 0)
@@ -50,29 +48,52 @@ BIG = "9" * 20
 @pytest.mark.parametrize(
     "words",
     [
-        "cut 0.1 abc", "cut 0.1 nan", "cut 0.1 --skip-first false", "cut", "cut 0.1 --k 0",
+        "cut 0.1 abc",
+        "cut 0.1 nan",
+        "cut 0.1 --skip-first false",
+        "cut",
+        "cut 0.1 --k 0",
         "cut 1e308 -1e308",
-        "index demo --rebuild", "index --rebuild -c small --reset",
-        "index --rebuild -c small --no-headings", "index --rebuild -c small --column a=b",
-        "index demo.jsonl", "index --collection x-y",
-        "query x --references", "query",
-        "query x --colection y", "query x --profile best", "query x --set cutoff.gap",
-        "query x --set cutoff.gap_treshold=1", "query x -k 0", "query x --gap-threshold wide",
-        "query x --config /nowhere.toml", "query x --level high", "query x --level -1",
-        "query x --log loud", "query x --set clearance.level=3", "query x --set cutoff.strategy=x",
-        "query x --set clearance.department=hr", "query x --set clearance.enabled",
-        "rules suggest --families --llm", "rules check --dry-run", "rules check --queries asked",
-        f"rules history --limit {BIG}", f"rules history --edit=-{BIG}", f"rules undo --edit=-{BIG}",
+        "index demo --rebuild",
+        "index --rebuild -c small --reset",
+        "index --rebuild -c small --no-headings",
+        "index --rebuild -c small --column a=b",
+        "index demo.jsonl",
+        "index --collection x-y",
+        "query x --references",
+        "query",
+        "query x --colection y",
+        "query x --profile best",
+        "query x --set cutoff.gap",
+        "query x --set cutoff.gap_treshold=1",
+        "query x -k 0",
+        "query x --gap-threshold wide",
+        "query x --config /nowhere.toml",
+        "query x --level high",
+        "query x --level -1",
+        "query x --log loud",
+        "query x --set clearance.level=3",
+        "query x --set cutoff.strategy=x",
+        "query x --set clearance.department=hr",
+        "query x --set clearance.enabled",
+        "rules suggest --families --llm",
+        "rules check --dry-run",
+        "rules check --queries asked",
+        f"rules history --limit {BIG}",
+        f"rules history --edit=-{BIG}",
+        f"rules undo --edit=-{BIG}",
         "gate --queries x --baseline b --update-baseline --max-drop f1=1",
         f"runs show -- -{BIG}",
-        f"runs remove -- -{BIG}", f"runs show 1 --against=-{BIG}",
+        f"runs remove -- -{BIG}",
+        f"runs show 1 --against=-{BIG}",
         "labels import --queries q.jsonl --by-llm",
-        "eval --queries q.jsonl", "eval --queries demo --qrels q.tsv",
+        "eval --queries q.jsonl",
+        "eval --queries demo --qrels q.tsv",
         "eval --queries demo --qrels demo --only zz",
         "nope",
     ],
     ids=lambda words: words[:60],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line(words: str, cli: Cli, snapshot: SnapshotAssertion) -> None:
     assert cli.refused(words) == snapshot
 
@@ -122,9 +143,7 @@ def test_a_lock_of_another_user_is_told(tmp_path: Path) -> None:
     assert made.stderr.count("\n") == 1
 
 
-def test_an_unexpected_failure_is_one_line_and_verbose_shows_where(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unexpected_failure_is_one_line_and_verbose_shows_where(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(**_: object) -> None:
         raise ZeroDivisionError("a\nbug")
 
@@ -144,9 +163,8 @@ def test_being_stopped_is_no_failure_of_ours(cli: Cli, monkeypatch: pytest.Monke
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
     child = subprocess.Popen(
-        [sys.executable, "-m", "ragfilter", "settings"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, "-m", "ragfilter", "settings"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert child.stdout is not None
     assert child.stderr is not None
     child.stdout.close()
@@ -160,8 +178,12 @@ def test_a_full_disk_is_told() -> None:
     with Path("/dev/full").open("w") as full:
         made = subprocess.run(
             [sys.executable, "-m", "ragfilter", "settings"],
-            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PROCESS_S,
-        )  # fmt: skip
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PROCESS_S,
+        )
     assert made.returncode == 2
     assert made.stderr.startswith("ragfilter: Standard output cannot be written: No space left")
 

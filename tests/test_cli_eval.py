@@ -90,8 +90,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 def labelled(handler: Handler, body: dict[str, Any]) -> None:
-    """Keeps the labelled chunks; with the strict prompt only the first of them; with the terse
-    prompt it fails."""
+    """Keeps the labelled chunks; with the strict prompt only the first of them; with the terse prompt it fails."""
     system, user = (message["content"] for message in body["messages"])
     query = re.findall(r"^Query: (.*)$", user, re.MULTILINE)[0]
     relevant = LABELS[next(i for i, text in TEXTS.items() if text == query)]
@@ -144,9 +143,7 @@ instructions = "KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD, in my words."
 """
 
 
-def test_a_prompt_of_ones_own_is_measured(
-    bench: Any, serve: Serve, cli: Cli, tmp_path: Path
-) -> None:
+def test_a_prompt_of_ones_own_is_measured(bench: Any, serve: Serve, cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "prompts"
     folder.mkdir()
     (folder / "mine.toml").write_text(OWN, encoding="utf-8")
@@ -171,8 +168,10 @@ def test_profiles_are_compared_with_a_plain_search_and_with_a_side(bench: Any, c
     command = "eval --set retrieval.k=4 --only first"
     made = cli.json(f"{command} -p adaptive-gap -p query-must")
     assert [(name, row["kept"]) for name, row in rows(made).items()] == [
-        ("unfiltered, k 4", 4), ("adaptive-gap", 5), ("query-must", 4),
-    ]  # fmt: skip
+        ("unfiltered, k 4", 4),
+        ("adaptive-gap", 5),
+        ("query-must", 4),
+    ]
     assert made["against"] == "unfiltered, k 4"
     assert [row["id"] for row in made["per_query"]] == ["first"] * 3
     assert made["per_query"][2]["ids"] == ["0", "1", "2", "3"]
@@ -264,9 +263,7 @@ class Losing(Line):
 
 
 @pytest.mark.parametrize("end", [ctrl_c, None], ids=["Ctrl+C", "store"])
-def test_stopped_it_prints_what_is_finished(
-    bench: Any, cli: Cli, end: Callable[[], None] | None
-) -> None:
+def test_stopped_it_prints_what_is_finished(bench: Any, cli: Cli, end: Callable[[], None] | None) -> None:
     bench(Stopping(end or list), Line() if end else Losing())
     out = cli("eval --prompts default,strict --json", code=130 if end else 2)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

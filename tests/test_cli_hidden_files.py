@@ -30,15 +30,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("flags", [[], ["--json"], ["--debug"], ["--json", "--debug", "--answer"]])
 @pytest.mark.parametrize(
-    ("hidden", "nothing"),
-    [("throne.md", "stable.md"), ("t*", "x*"), ("thr", "xyz"), ("wages", "ledge")],
+    ("hidden", "nothing"), [("throne.md", "stable.md"), ("t*", "x*"), ("thr", "xyz"), ("wages", "ledge")]
 )
 def test_streams_and_exit_code_are_the_same(
-    workspace: Path,
-    capsys: pytest.CaptureFixture[str],
-    hidden: str,
-    nothing: str,
-    flags: list[str],
+    workspace: Path, capsys: pytest.CaptureFixture[str], hidden: str, nothing: str, flags: list[str]
 ) -> None:
     told = []
     for pattern in (hidden, nothing):

@@ -25,10 +25,13 @@ from ragfilter.workbench import Workbench
 pytestmark = [pytest.mark.slow, pytest.mark.model]
 
 CHUNKS = {
-    "cat-0": "The cat sleeps in the sun.", "cat-1": "A cat hunts mice at night.",
-    "boat-0": "A rowing boat crosses the river.", "boat-1": "The boat has a leak.",
-    "bread-0": "Bread is baked from flour.", "moon-0": "The moon is full tonight.",
-}  # fmt: skip
+    "cat-0": "The cat sleeps in the sun.",
+    "cat-1": "A cat hunts mice at night.",
+    "boat-0": "A rowing boat crosses the river.",
+    "boat-1": "The boat has a leak.",
+    "bread-0": "Bread is baked from flour.",
+    "moon-0": "The moon is full tonight.",
+}
 QUERIES = {"q1": "what does a cat do", "q2": "tell me about the boat", "q3": "bread"}
 QRELS = {"q1": {"cat-0": 1, "cat-1": 2}, "q2": {"boat-0": 1, "boat-1": 1}, "q3": {"bread-0": 1}}
 
@@ -133,8 +136,7 @@ def test_an_llm_proposes_labels_after_its_cost_is_said(
     assert ("--yes" in cli(propose), llm.asked) == (True, [])
     assert "3 questions, 9 chunks: 3 calls, about " in cli.err
     made = cli.json(f"{propose} --yes")
-    # Each of the three questions finds its labelled chunks among the first three; every answer
-    # leaves out one chunk.
+    # Each of the three questions finds its labelled chunks among the first three; every answer leaves out one chunk.
     assert (made["labels"], made["failed"], len(llm.asked)) == (6, 0, 3)
     assert made["cost"] > 0
     assert "score" not in llm.asked[0]["body"]["messages"][-1]["content"]
@@ -161,9 +163,7 @@ def grade(handler: Handler, body: dict[str, Any]) -> None:
     handler.event("[DONE]")
 
 
-def test_a_question_is_labelled_in_a_terminal_and_undone(
-    cli: Cli, snapshot: SnapshotAssertion
-) -> None:
+def test_a_question_is_labelled_in_a_terminal_and_undone(cli: Cli, snapshot: SnapshotAssertion) -> None:
     asked = "who sails the river?"
     first = cli.json("labels next -n 3", asked)
     every = first["left"]
@@ -241,12 +241,8 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert "ragfilter runs list" in run.refused(f"runs show {a}")
 
 
-def test_questions_of_traces_become_a_query_set_with_what_was_retrieved(
-    cli: Cli, tmp_path: Path
-) -> None:
-    documents = [
-        {"document.id": "cat-1"}, {"document.content": CHUNKS["boat-0"]}, {"document.id": "gone"}
-    ]  # fmt: skip
+def test_questions_of_traces_become_a_query_set_with_what_was_retrieved(cli: Cli, tmp_path: Path) -> None:
+    documents = [{"document.id": "cat-1"}, {"document.content": CHUNKS["boat-0"]}, {"document.id": "gone"}]
     span = {"input.value": "a cat in a boat", "retrieval.documents": documents}
     traces = write(tmp_path / "traced.jsonl", {"attributes": span})
     told = cli("runs import", traces)
@@ -254,8 +250,7 @@ def test_questions_of_traces_become_a_query_set_with_what_was_retrieved(
     assert "1 hit not in the collection" in cli.err
     assert cli.json("labels list")["sets"]["traced"] == 1
     assert "--replace" in cli.refused(
-        "runs import",
-        write(tmp_path / "traced.jsonl", {"attributes": {**span, "input.value": "x"}}),
+        "runs import", write(tmp_path / "traced.jsonl", {"attributes": {**span, "input.value": "x"}})
     )
 
 
@@ -329,11 +324,10 @@ def test_a_query_is_reported_against_a_file_saved_settings_and_a_run(
         assert why in cli.refused(*asked, against)
 
 
-def test_runs_are_reported_alone_and_against_each_other(
-    run: Cli, cli: Cli, files: str, tmp_path: Path
-) -> None:
-    a, b = (cli.json(f"eval {files} -p {profile} --save one")["run"]["id"]
-            for profile in ("unfiltered", "adaptive-gap"))  # fmt: skip
+def test_runs_are_reported_alone_and_against_each_other(run: Cli, cli: Cli, files: str, tmp_path: Path) -> None:
+    a, b = (
+        cli.json(f"eval {files} -p {profile} --save one")["run"]["id"] for profile in ("unfiltered", "adaptive-gap")
+    )
     page = run(f"report run {b}")
     assert "<h1>adaptive-gap on small</h1>" in page
     assert '<tr class="strong"><td>current settings</td>' in page

@@ -53,21 +53,25 @@ def test_rules_are_proposed_for_families_and_applied(run: Run, snapshot: Any) ->
 
 
 def test_check_of_a_file_needs_no_workspace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    snapshot: Any,
-) -> None:  # fmt: skip
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], snapshot: Any
+) -> None:
     monkeypatch.setenv("RAGFILTER_DATA_DIR", str(tmp_path / "none"))
     failed = {"id": "b", "query_must": None, "error": "the LLM gave no answer"}
     drafted = {"id": "b", "query_must": {"contain": "b"}}
     for name, code, records in (
-        ("rules", 1, ({"id": "a", "title": "Clerics, druids and monks",
-                       "query_must": json.loads(SPREAD)},
-                      {"id": "b", "query_must": "{"}, {"id": "c"})),
+        (
+            "rules",
+            1,
+            (
+                {"id": "a", "title": "Clerics, druids and monks", "query_must": json.loads(SPREAD)},
+                {"id": "b", "query_must": "{"},
+                {"id": "c"},
+            ),
+        ),
         ("doubtful", 0, ({"id": "a", "query_must": json.loads(SPREAD)},)),
-        ("broken", 1, ('{"id": "a", "x": NaN}', drafted, "no JSON",
-                       {"id": "b", "query_must": {"contain": "c"}})),
+        ("broken", 1, ('{"id": "a", "x": NaN}', drafted, "no JSON", {"id": "b", "query_must": {"contain": "c"}})),
         ("resumed", 0, (failed, drafted, {"id": "b"}, failed)),
-    ):  # fmt: skip
+    ):
         file = write(tmp_path / f"{name}.jsonl", *records)
         assert main(["rules", "check", "--rules", file]) == code
         assert capsys.readouterr().out.replace(str(tmp_path), "") == snapshot(name=name)
@@ -115,9 +119,7 @@ def test_only_a_file_that_lacks_no_rule_counts_as_an_export(run: Run, tmp_path: 
             assert bench.journal.edited_since_export("small") == changed
 
 
-def test_import_names_what_it_refuses_and_saves_the_rest(
-    run: Run, tmp_path: Path, snapshot: Any
-) -> None:
+def test_import_names_what_it_refuses_and_saves_the_rest(run: Run, tmp_path: Path, snapshot: Any) -> None:
     file = write(
         tmp_path / "in.jsonl",
         {"id": "cleric-7", "query_must": {"contain_one_of": [["cleric"]]}},
@@ -133,8 +135,11 @@ def test_import_names_what_it_refuses_and_saves_the_rest(
     )
     assert run("import", file, code=1) == snapshot
     assert run.rules("cleric-7", "cleric-8", "troll", "boat") == [
-        '{"contain_one_of":[["cleric"]]}', '{"contain":"cleric"}', None, None,
-    ]  # fmt: skip
+        '{"contain_one_of":[["cleric"]]}',
+        '{"contain":"cleric"}',
+        None,
+        None,
+    ]
     assert run("undo", "troll").endswith(f"the rule of troll is {OTHER}\n")
     assert run.rule("troll") == OTHER
 
@@ -168,9 +173,7 @@ def test_an_import_that_fails_changes_nothing(run: Run, tmp_path: Path) -> None:
     assert run.json("history") == []
 
 
-def test_an_import_that_cannot_be_closed_is_finished_at_the_next_start(
-    run: Run, tmp_path: Path
-) -> None:
+def test_an_import_that_cannot_be_closed_is_finished_at_the_next_start(run: Run, tmp_path: Path) -> None:
     run("history")
     with break_database(run.folder, "update on rule_edits") as database:
         assert run("import", write(tmp_path / "in.jsonl", THREE[2]), code=2) == ""
@@ -180,9 +183,7 @@ def test_an_import_that_cannot_be_closed_is_finished_at_the_next_start(
     assert (edit["state"], run.rule("boat")) == ("done", GOOD)
 
 
-def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(
-    run: Run, tmp_path: Path, snapshot: Any
-) -> None:
+def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(run: Run, tmp_path: Path, snapshot: Any) -> None:
     file = write(
         tmp_path / "in.jsonl",
         {"id": "cleric-6", "query_must": json.loads(GOOD), "remarks": ["stored already"]},
@@ -219,9 +220,7 @@ def test_history_undo_and_redo(
     assert run.rule("boat") == GOOD
     head, *rows = run("history").splitlines()
     assert head.split() == ["edit", "when", "who", "kind", "state", "chunk", "rule"]
-    assert [row.split()[3:6] for row in rows] == [
-        ["ada", kind, "done"] for kind in ("redo", "undo", "edit")
-    ]
+    assert [row.split()[3:6] for row in rows] == [["ada", kind, "done"] for kind in ("redo", "undo", "edit")]
     edits = run.json("history", "boat", "--limit", "1")
     assert [(edit["kind"], edit["after"]) for edit in edits] == [("redo", GOOD)]
     assert run.json("history", "troll") == []

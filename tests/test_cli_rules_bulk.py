@@ -35,11 +35,10 @@ def test_a_change_of_a_selection_is_one_step(run: Run, snapshot: Any) -> None:
 def test_each_change(run: Run) -> None:
     for args, rule in (
         (("--set-rule", '{"contain": "x"}'), '{"contain":"x"}'),
-        (("--spellings-of", "Troll", "--spelling", "giant"),
-         '{"contain_one_of":[["troll","trolls","giant"]]}'),
+        (("--spellings-of", "Troll", "--spelling", "giant"), '{"contain_one_of":[["troll","trolls","giant"]]}'),
         (("--replace", "trolls", "ogres"), '{"contain_one_of":[["troll","ogres"]]}'),
         (("--remove",), None),
-    ):  # fmt: skip
+    ):
         plan = run.json("bulk", "--where", "id=troll", *args, "--dry-run")
         assert (plan["before"], plan["after"]) == ({"troll": OTHER}, {"troll": rule})
 

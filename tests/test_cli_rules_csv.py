@@ -23,14 +23,10 @@ def test_an_exported_file_comes_back_as_it_was(run: Run, tmp_path: Path) -> None
     assert out.read_bytes().startswith(b"\xef\xbb\xbfid,title,query_must")
     with out.open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["id"], row["query_must"]) for row in rows] == [
-        ("cleric-6", GOOD), ("troll", OTHER),
-    ]  # fmt: skip
+    assert [(row["id"], row["query_must"]) for row in rows] == [("cleric-6", GOOD), ("troll", OTHER)]
     made = run.json("import", str(out))
     assert (made["changes"], made["unchanged"]) == ([], 2)
-    edited = (
-        out.read_text("utf-8").replace("cleric-6", "cleric-7").replace("clerics", "prie\u0301sts")
-    )
+    edited = out.read_text("utf-8").replace("cleric-6", "cleric-7").replace("clerics", "prie\u0301sts")
     out.write_text(edited, encoding="utf-8")
     assert [c["chunk_id"] for c in run.json("import", str(out))["changes"]] == ["cleric-7"]
     assert run.rule("cleric-7") == '{"contain_one_of":[["cleric","prie\u0301sts"]]}'
@@ -57,12 +53,8 @@ def test_an_id_with_line_ends_comes_back_as_it_was(tmp_path: Path, chunk_id: str
 
 
 @pytest.mark.parametrize("end", ["jsonl", "csv"])
-@pytest.mark.parametrize(
-    "text", ["null", " ", '"null"', '"', '{"contains":1}', " {", "[]", "sep=;", "a\nb", "\u2028"]
-)
-def test_a_rule_that_cannot_be_read_comes_back_as_it_was(
-    tmp_path: Path, end: str, text: str
-) -> None:
+@pytest.mark.parametrize("text", ["null", " ", '"null"', '"', '{"contains":1}', " {", "[]", "sep=;", "a\nb", "\u2028"])
+def test_a_rule_that_cannot_be_read_comes_back_as_it_was(tmp_path: Path, end: str, text: str) -> None:
     file = tmp_path / f"rules.{end}"
     chunks = [Chunk("boat", rule=text)]
     made = rule_files.csv_text(chunks) if end == "csv" else "".join(rule_files.lines(chunks))
@@ -78,9 +70,7 @@ def imported(run: Run, file: Path, content: str | bytes, code: int = 1) -> str:
     return run("import", str(file), code=code)
 
 
-def test_rows_that_cannot_be_used_are_named_and_the_rest_is_saved(
-    run: Run, tmp_path: Path, snapshot: Any
-) -> None:
+def test_rows_that_cannot_be_used_are_named_and_the_rest_is_saved(run: Run, tmp_path: Path, snapshot: Any) -> None:
     spreadsheet = (
         "\ufeffid;title;query_must\r\n"
         'boat;"two\r\nlines";"{""contain"":""boat""}"\r\n'
@@ -100,9 +90,7 @@ def test_a_file_without_a_header_is_refused_whole(run: Run, tmp_path: Path, text
 
 
 @pytest.mark.parametrize("header", [b"sep=;\r\nID;Title;", b'\r\nID;"Title, or name, if any";'])
-def test_the_forms_in_which_spreadsheets_write_a_header(
-    run: Run, tmp_path: Path, header: bytes
-) -> None:
+def test_the_forms_in_which_spreadsheets_write_a_header(run: Run, tmp_path: Path, header: bytes) -> None:
     rows = b'Query_Must\r\nboat;;"{""contain"":""boat""}"\r\nno;;{}\r\n'
     assert "refused: line 4 (no)" in imported(run, tmp_path / "rules.csv", header + rows)
     assert run.rule("boat") == '{"contain":"boat"}'

@@ -55,9 +55,7 @@ MET = {"question": "cleric against armor", "stay": ["cleric-6", "boat"], "go": [
 BROKEN = {"question": "a troll", "stay": ["cleric-6", "nobody"], "go": ["boat", "troll"]}
 
 
-def test_what_is_broken_is_told_by_line_with_the_reason(
-    run: Run, tmp_path: Path, snapshot: Any
-) -> None:
+def test_what_is_broken_is_told_by_line_with_the_reason(run: Run, tmp_path: Path, snapshot: Any) -> None:
     assert run("test", write(tmp_path / "e.jsonl", MET, "")) == snapshot
     assert run.err == ""
     file = write(tmp_path / "e.jsonl", MET, "", BROKEN)
@@ -76,9 +74,7 @@ def test_a_hidden_chunk_is_tested_like_one_that_does_not_exist(run: Run, tmp_pat
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
-def test_an_exported_file_is_tested_without_a_workspace(
-    run: Run, tmp_path: Path, ending: str
-) -> None:
+def test_an_exported_file_is_tested_without_a_workspace(run: Run, tmp_path: Path, ending: str) -> None:
     exported = tmp_path / f"rules.{ending}"
     run("export", "--out", str(exported))
     run.folder = tmp_path / "none"

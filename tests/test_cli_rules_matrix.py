@@ -48,9 +48,7 @@ def test_the_matrix_of_labelled_questions(run: Run, labels: list[str], own_label
     assert made["labelled"]["rules"][0] == good
     for name in ("mine", "labelled"):
         own = run.json("matrix", "--queries", name, "--profile", "query-must")["labelled"]
-        assert [row["delta_f1"] for row in own["rules"]] == [
-            row["delta_f1"] for row in made["labelled"]["rules"]
-        ]
+        assert [row["delta_f1"] for row in own["rules"]] == [row["delta_f1"] for row in made["labelled"]["rules"]]
     for args, word in (("--queries yours", "no query set 'yours'"), ("", "--queries is missing")):
         run("matrix", *args.split(), code=2)
         assert word in run.err
@@ -97,9 +95,7 @@ def test_a_draft_comes_with_its_row_and_its_losses(
     assert f"doubt: {loses}" in printed
 
 
-def test_a_dry_run_shows_what_an_import_does_to_labelled_queries(
-    run: Run, labels: list[str], tmp_path: Path
-) -> None:
+def test_a_dry_run_shows_what_an_import_does_to_labelled_queries(run: Run, labels: list[str], tmp_path: Path) -> None:
     lines = ({"id": "cleric-6", "query_must": None}, {"id": "troll", "query_must": GOOD})
     file = write(tmp_path / "rules.jsonl", *lines)
     labels = [*labels, "--set", "retrieval.k=6"]
@@ -148,9 +144,7 @@ def test_an_import_that_loses_labelled_recall_asks_once_more(
     assert run.rule("troll") == '{"contain":"cleric"}'
 
 
-def test_an_undo_or_redo_that_loses_labelled_recall_asks_once_more(
-    run: Run, own_labels: list[str]
-) -> None:
+def test_an_undo_or_redo_that_loses_labelled_recall_asks_once_more(run: Run, own_labels: list[str]) -> None:
     bad = '{"contain":"cleric"}'
     run("bulk", "--where", "id=troll", "--set-rule", bad, "--yes")
     run("bulk", "--where", "id=troll", "--set-rule", OTHER, *own_labels)

@@ -115,9 +115,17 @@ def printed_until(
     """The output of `suggest` when it gets the signal during its second draft."""
     environ = bare | {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "tiny"}
     command = [
-        sys.executable, "-c", HEEDING_INTERRUPTS, "rules", *MATRICES, "-c", "small",
-        "--data-dir", str(workspace), *args,
-    ]  # fmt: skip
+        sys.executable,
+        "-c",
+        HEEDING_INTERRUPTS,
+        "rules",
+        *MATRICES,
+        "-c",
+        "small",
+        "--data-dir",
+        str(workspace),
+        *args,
+    ]
     process = subprocess.Popen(
         command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -151,17 +159,15 @@ def slow(serve: Serve) -> Server:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_loses_nothing(
-    number: signal.Signals, run: Run, slow: Server, tmp_path: Path, bare_environ: dict[str, str],
-) -> None:  # fmt: skip
+    number: signal.Signals, run: Run, slow: Server, tmp_path: Path, bare_environ: dict[str, str]
+) -> None:
     out = tmp_path / "drafts.jsonl"
     printed = printed_until(number, ["--out", str(out)], run.folder, slow, bare_environ)
     assert printed.startswith("1 drafted")
     assert [line["id"] for line in lines(out)] == ["cleric-6"]
 
 
-def test_a_file_that_can_no_longer_be_written_loses_nothing(
-    run: Run, llm: Llm, tmp_path: Path
-) -> None:
+def test_a_file_that_can_no_longer_be_written_loses_nothing(run: Run, llm: Llm, tmp_path: Path) -> None:
     out = tmp_path / "drafts.jsonl"
 
     def gone(handler: Handler, body: dict[str, Any]) -> None:

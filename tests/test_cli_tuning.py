@@ -20,10 +20,14 @@ pytestmark = pytest.mark.slow
 TOPICS = {
     "cat": ["The cat sleeps in the sun.", "A cat hunts mice at night.", "Cats purr when content."],
     "boat": ["A rowing boat crosses the river.", "The boat has a leak."],
-    "bread": ["Bread is baked from flour.", "Rye bread keeps long.", "Fresh bread smells good.",
-              "A baker kneads bread dough."],
+    "bread": [
+        "Bread is baked from flour.",
+        "Rye bread keeps long.",
+        "Fresh bread smells good.",
+        "A baker kneads bread dough.",
+    ],
     "moon": ["The moon is full tonight."],
-}  # fmt: skip
+}
 ASKED = ("what does a {} do", "tell me about the {}", "{}", "facts: {}")
 FIXED = "--set quality.enabled=false --set cutoff.strategy=fixed --set cutoff.max_results="
 
@@ -33,12 +37,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a workspace `ws`, `queries.jsonl` and `qrels.tsv`."""
     folder = tmp_path_factory.mktemp("tuning")
     named = [(f"{topic}-{n}", text) for topic in TOPICS for n, text in enumerate(TOPICS[topic])]
-    asked = [(f"{topic}-q{n}", form.format(topic)) for topic in TOPICS
-             for n, form in enumerate(ASKED)]  # fmt: skip
+    asked = [(f"{topic}-q{n}", form.format(topic)) for topic in TOPICS for n, form in enumerate(ASKED)]
     source = write(folder / "chunks.jsonl", *({"id": i, "text": text} for i, text in named))
     write(folder / "queries.jsonl", *({"_id": i, "text": text} for i, text in asked))
-    write(folder / "qrels.tsv", *(f"{q}\t{i}\t1" for q, _ in asked for i, _ in named
-                                  if q.partition("-")[0] == i.partition("-")[0]))  # fmt: skip
+    write(
+        folder / "qrels.tsv",
+        *(f"{q}\t{i}\t1" for q, _ in asked for i, _ in named if q.partition("-")[0] == i.partition("-")[0]),
+    )
     assert main(["index", source, "-c", "small", "--data-dir", str(folder / "ws")]) == 0
     return folder
 
@@ -64,9 +69,7 @@ def tuned(measured: Cli, tmp_path: Path) -> tuple[Any, Path]:
 
 def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
     made, out = tuned
-    assert (made["collection"], made["queries"], made["measure"], made["folds"]) == (
-        "small", 16, "f1", 5,
-    )  # fmt: skip
+    assert (made["collection"], made["queries"], made["measure"], made["folds"]) == ("small", 16, "f1", 5)
     assert set(made["best_fixed_k"]) >= {"k", "f1", "ci"}
     assert set(made["gain_over_fixed_k"]) >= {"f1", "ci"}
     for one in (made["before"], made["after"], made["oracle"], *made["strategies"]):
@@ -97,15 +100,11 @@ def test_values_are_measured_in_pairs(measured: Cli) -> None:
     made = measured.json(f"{command} {pair} --set quality.enabled=true")
     rows = {row["variant"]: row for row in made["rows"] if row["group"] == "settings"}
     # The last is above quality.max_top_k.
-    assert [*rows] == [
-        f"adaptive-gap cutoff.max_results={most} quality.min_top_k=1" for most in (2, 8)
-    ]
+    assert [*rows] == [f"adaptive-gap cutoff.max_results={most} quality.min_top_k=1" for most in (2, 8)]
     assert "2 combinations left out" in made["notes"][0]
 
 
-def test_one_strategy_is_chosen_whatever_the_others_are_worth(
-    measured: Cli, cli: Cli, tmp_path: Path
-) -> None:
+def test_one_strategy_is_chosen_whatever_the_others_are_worth(measured: Cli, cli: Cli, tmp_path: Path) -> None:
     """Users can then get a calibration, and with it the recall dial."""
     out = tmp_path / "learned.toml"
     chosen = f"tune --strategy calibrated --no-rerank --out {out}"
@@ -116,8 +115,7 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     learned = f"--config {out}"
     dial = "--set cutoff.target=recall --set cutoff.recall=0.8"
     assert "keep 80% of the relevant hits" in cli(f"query bread {learned} {dial}")
-    # Measured with the labels it was learned from, its figures show nothing, and the commands say
-    # so.
+    # Measured with the labels it was learned from, its figures show nothing, and the commands say so.
     these, some = "learned from these same labels", "may have seen some of these questions"
     for others, told in (("", these), (" ".join(f"--only=cat-q{n}" for n in range(1, 4)), some)):
         for more in ("", "--vary cutoff.max_results=5"):
@@ -131,9 +129,7 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
 
 def test_a_query_set_of_the_workspace_is_measured_by_its_name(measured: Cli, cli: Cli) -> None:
     measured("labels import --set-name mine")
-    for command in (
-        "eval --json", "gate --min recall=0.1",
-    ):  # fmt: skip
+    for command in ("eval --json", "gate --min recall=0.1"):
         assert cli(f"{command} --queries mine") == measured(command)
         assert "no query set 'yours'" in cli.refused(f"{command} --queries yours")
         assert "gone.jsonl" in cli.refused(f"{command} --queries gone.jsonl --qrels gone.tsv")
@@ -151,9 +147,7 @@ def test_a_query_set_of_the_workspace_is_measured_by_its_name(measured: Cli, cli
         ("gate --baseline FILE", "is not a baseline file"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
-    command: str, word: str, measured: Cli, tmp_path: Path
-) -> None:
+def test_what_cannot_be_done_is_one_line(command: str, word: str, measured: Cli, tmp_path: Path) -> None:
     (tmp_path / "base.json").write_text("[1]")
     measured(command.replace("FILE", str(tmp_path / "base.json")), code=2)
     assert word in measured.err.splitlines()[-1]
@@ -165,9 +159,7 @@ def test_what_cannot_be_done_is_one_line(
 def test_a_gate_holds_or_names_figure_and_queries(measured: Cli) -> None:
     made = measured.json("gate --min recall=0.1 --max kept=15")
     assert (made["passed"], made["queries"]) == (True, 16)
-    assert [(one["figure"], one["at"]) for one in made["checks"]] == [
-        ("recall", "least"), ("kept", "most"),
-    ]  # fmt: skip
+    assert [(one["figure"], one["at"]) for one in made["checks"]] == [("recall", "least"), ("kept", "most")]
     out = measured(f"gate {FIXED}1 --min recall=0.9 --min precision=0.1", code=1)
     assert "BROKEN  mean recall" in out
     assert "ok      mean precision" in out
@@ -184,8 +176,9 @@ def test_a_gate_holds_the_filter_to_its_baseline(measured: Cli, tmp_path: Path) 
     measured(f"{gate}4 --update-baseline")
     assert baseline.read_bytes() == first
     assert [(drop["figure"], drop["passed"]) for drop in measured.json(f"{gate}4")["drops"]] == [
-        ("recall", True), ("f1", True),
-    ]  # fmt: skip
+        ("recall", True),
+        ("f1", True),
+    ]
     out = measured(f"{gate}1 --junit {junit}", code=1)
     assert "BROKEN  mean recall" in out
     assert "questions lost 0.5 or more" in out
@@ -197,17 +190,16 @@ def test_a_gate_holds_the_filter_to_its_baseline(measured: Cli, tmp_path: Path) 
     # A limit on one figure does not change the limits on others.
     drops = measured.json(f"{gate}1 --max-drop recall=0.9", code=1)["drops"]
     assert [(each["figure"], each["allowed"], bool(each["severe"])) for each in drops] == [
-        ("recall", 0.9, True), ("f1", 0.02, True),
-    ]  # fmt: skip
+        ("recall", 0.9, True),
+        ("f1", 0.02, True),
+    ]
     # Figures that break a limit do not become a baseline.
     measured(f"{gate}1 --update-baseline --min recall=0.99", code=1)
     assert "because a limit is broken" in measured.err
     assert baseline.read_bytes() == first
 
 
-def test_a_gate_of_a_collection_that_is_indexed_again(
-    place: Path, measured: Cli, tmp_path: Path
-) -> None:
+def test_a_gate_of_a_collection_that_is_indexed_again(place: Path, measured: Cli, tmp_path: Path) -> None:
     """A CI job indexes from scratch. Labelled chunks that are gone break the gate."""
     file, again = tmp_path / "baseline.json", {}
     measured(f"gate --baseline {file} --update-baseline")
@@ -237,8 +229,7 @@ def test_recalibrating_refuses_what_it_cannot_show_to_be_no_worse(
     assert made["difference"]["f1"]["mean"] == pytest.approx(difference)
     assert set(made["before"]) == {"f1", "f2", "recall", "tokens"}
     assert (
-        load(file=out, environ={}).settings.changed_from(load(file=tuned[1], environ={}).settings)
-        == made["settings"]
+        load(file=out, environ={}).settings.changed_from(load(file=tuned[1], environ={}).settings) == made["settings"]
     )
     out.unlink()
     ends = made["difference"]["f1"]["ends"]
@@ -248,8 +239,7 @@ def test_recalibrating_refuses_what_it_cannot_show_to_be_no_worse(
 
 
 def test_without_labels_thresholds_are_carried_over(cli: Cli, place: Path, tmp_path: Path) -> None:
-    asked = write(tmp_path / "asked.jsonl", *({"_id": str(i), "text": f"about {i}"}
-                                              for i in range(3)))  # fmt: skip
+    asked = write(tmp_path / "asked.jsonl", *({"_id": str(i), "text": f"about {i}"} for i in range(3)))
     made = cli.json(f"recalibrate --queries {asked}")
     assert (made["guess"], made["queries"], made["settings"]) == (True, 3, {})
     assert "This is a guess" in cli(f"recalibrate --queries {asked}")

@@ -29,11 +29,14 @@ WIDE, NARROW = context("weather", "cleric", "thief"), context("cleric")
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("It is 10 [2]. Thieves need 14. [3] Clerics do not [2].",
-         [("It is 10 [2].", False), ("Thieves need 14. [3]", True),
-          ("Clerics do not [2].", False)]),
-        ("It is 10 [2]. It rains [1]. Often [1, 3].",
-         [("It is 10 [2].", False), ("It rains [1]. Often [1, 3].", True)]),
+        (
+            "It is 10 [2]. Thieves need 14. [3] Clerics do not [2].",
+            [("It is 10 [2].", False), ("Thieves need 14. [3]", True), ("Clerics do not [2].", False)],
+        ),
+        (
+            "It is 10 [2]. It rains [1]. Often [1, 3].",
+            [("It is 10 [2].", False), ("It rains [1]. Often [1, 3].", True)],
+        ),
         ("Ten.\n\nFourteen [2][3].", [("Ten.", False), ("Fourteen [2][3].", True)]),
         # A number that no chunk has means nothing, and a list is not split.
         ("Ten [7].", [("Ten [7].", False)]),
@@ -41,10 +44,8 @@ WIDE, NARROW = context("weather", "cleric", "thief"), context("cleric")
         ("```\nTen. Rain [1].\n\nx\n```", [("```\nTen. Rain [1].\n\nx\n```", True)]),
         ("", []),
     ],
-)  # fmt: skip
-def test_a_sentence_stands_apart_that_cites_what_the_other_lacks(
-    text: str, found: list[tuple[str, bool]]
-) -> None:
+)
+def test_a_sentence_stands_apart_that_cites_what_the_other_lacks(text: str, found: list[tuple[str, bool]]) -> None:
     assert pieces(Answer(text), WIDE, NARROW) == tuple(Piece(*each) for each in found)
 
 
@@ -85,7 +86,5 @@ def llm(tokens: int, ms: float, cost: float | None = None, **fields: object) -> 
         (llm(300, 800, extractive=True), llm(1000, 1000, extractive=True), ""),
     ],
 )
-def test_the_sum_is_said_of_two_whole_answers(
-    filtered: Answer, unfiltered: Answer, said: str
-) -> None:
+def test_the_sum_is_said_of_two_whole_answers(filtered: Answer, unfiltered: Answer, said: str) -> None:
     assert savings_of(filtered, unfiltered) == said

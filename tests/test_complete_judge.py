@@ -116,10 +116,7 @@ def test_the_file_pattern_limits_the_search_and_not_the_references(store: Chroma
     backends, _ = linked(store, root={"source": "api.yaml"}, s1={"source": "models.yaml"})
     chosen = LLM.with_values({"retrieval.source_pattern": "api.yaml"})
     result = run("q", chosen, replace(backends, chat=Judging(root="EXPAND_1")))
-    assert [(h.id, h.chunk.source) for h in result.kept] == [
-        ("root", "api.yaml"),
-        ("s1", "models.yaml"),
-    ]
+    assert [(h.id, h.chunk.source) for h in result.kept] == [("root", "api.yaml"), ("s1", "models.yaml")]
 
 
 def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:

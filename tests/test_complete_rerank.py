@@ -68,12 +68,8 @@ class Slow(Scores):
         return super().score(query, texts)
 
 
-@pytest.mark.parametrize(
-    ("reranker", "fell_back"), [(Scores(), False), (Scores(error=True), True), (Slow(), False)]
-)
-def test_what_is_measured_says_where_a_model_failed(
-    store: ChromaStore, reranker: Scores, fell_back: bool
-) -> None:
+@pytest.mark.parametrize(("reranker", "fell_back"), [(Scores(), False), (Scores(error=True), True), (Slow(), False)])
+def test_what_is_measured_says_where_a_model_failed(store: ChromaStore, reranker: Scores, fell_back: bool) -> None:
     """And waits longer than a user would."""
     _, vector = filled(store, [None] * 10, 4)
     backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: reranker)
@@ -86,9 +82,7 @@ def test_what_is_measured_says_where_a_model_failed(
     assert record.waiting == fell_back
 
 
-CROSS = RERANK.with_values(
-    {"clearance.enabled": False, "quality.reranker": "cross_encoder", "quality.max_top_k": 10}
-)
+CROSS = RERANK.with_values({"clearance.enabled": False, "quality.reranker": "cross_encoder", "quality.max_top_k": 10})
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("environ", "flags", "words"), REFUSED)
-def test_a_bad_value_is_named(
-    environ: dict[str, str], flags: dict[str, object], words: list[str]
-) -> None:
+def test_a_bad_value_is_named(environ: dict[str, str], flags: dict[str, object], words: list[str]) -> None:
     with pytest.raises(SettingsError) as caught:
         load(environ=environ, flags=[Given("--set", flags)])
     assert [w for w in words if w not in str(caught.value)] == []
@@ -123,10 +121,7 @@ BAD_FILES = [
     (b"\xff", r"s.toml, line 1: not UTF-8 at byte 1. Unpack it if .*UTF-8.$"),
     (b"[cutoff]\nnope = 3", r"no setting 'cutoff.nope' \(from .*s.toml\)"),
     (b'[cutoff]\r\n\r\ngap_threshold = "x"', r"gap_threshold = 'x' \(from .*s.toml\)"),
-    (
-        b"[quality]\nmin_top_k = 9\nmax_top_k = 5",
-        r"at least min_top_k \(9\) \(from [^;]*s.toml\)",
-    ),
+    (b"[quality]\nmin_top_k = 9\nmax_top_k = 5", r"at least min_top_k \(9\) \(from [^;]*s.toml\)"),
     (b"profile = 3", "profile must be a string"),
     (b'profile = "nope"', "no profile 'nope'"),
 ]
@@ -158,9 +153,7 @@ def values(path: str) -> st.SearchStrategy[object]:
     st.dictionaries(st.sampled_from([f.path for f in fields()]), st.none(), max_size=6),
     st.data(),
 )
-def test_a_settings_file_reproduces_the_settings(
-    name: str, paths: dict[str, None], data: st.DataObject
-) -> None:
+def test_a_settings_file_reproduces_the_settings(name: str, paths: dict[str, None], data: st.DataObject) -> None:
     flags = {path: data.draw(values(path)) for path in paths}
     try:
         config = load(profile=name, environ={}, flags=[Given("--set", flags)])
@@ -195,12 +188,14 @@ def test_the_settings_reference_is_up_to_date() -> None:
     [
         ({"MIN_TOP_K": "5"}, "quality.min_top_k", 5, "MIN_TOP_K"),
         ({"MIN_TOP_K": "5"}, "quality.min_top_k", 4, ""),
-        ({"MIN_TOP_K": "5", "RAGFILTER_QUALITY__MIN_TOP_K": "6"}, "quality.min_top_k", 6,
-         "RAGFILTER_QUALITY__MIN_TOP_K"),
+        (
+            {"MIN_TOP_K": "5", "RAGFILTER_QUALITY__MIN_TOP_K": "6"},
+            "quality.min_top_k",
+            6,
+            "RAGFILTER_QUALITY__MIN_TOP_K",
+        ),
         ({"RERANKER_MODEL": "m"}, "quality.reranker", "cross_encoder", "RERANKER_MODEL"),
     ],
-)  # fmt: skip
-def test_the_variable_behind_a_value_is_named(
-    environ: dict[str, str], path: str, value: object, name: str
-) -> None:
+)
+def test_the_variable_behind_a_value_is_named(environ: dict[str, str], path: str, value: object, name: str) -> None:
     assert load(profile="full", environ=environ).variable(path, value) == name

@@ -31,8 +31,7 @@ def instructions() -> list[tuple[str, str]]:
 
 def test_the_image_is_built_of_files_that_are_there_and_sent() -> None:
     sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().split() if line[0] == "!"}
-    copied = [source for name, rest in instructions() if name == "COPY"
-              for source in shlex.split(rest)[:-1]]  # fmt: skip
+    copied = [source for name, rest in instructions() if name == "COPY" for source in shlex.split(rest)[:-1]]
     assert copied
     assert set(copied) <= sent
     assert all((ROOT / source).exists() for source in copied)

@@ -61,10 +61,7 @@ CHANGES = {
     "renamed": ("ALTER TABLE {table} RENAME COLUMN {column} TO other", "other"),
     "missing": ("ALTER TABLE {table} DROP COLUMN {column}", ""),
     "added": ("ALTER TABLE {table} ADD COLUMN other TEXT", "other"),
-    "of something else": (
-        "DROP TABLE {table}; CREATE TABLE {table} (id INTEGER, other TEXT)",
-        "other",
-    ),
+    "of something else": ("DROP TABLE {table}; CREATE TABLE {table} (id INTEGER, other TEXT)", "other"),
 }
 
 

@@ -43,9 +43,7 @@ def test_what_does_not_come_is_given_up(hang: Callable[[], int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sleeps", "waits", "finished"),
-    [(0.5, SILENT_S, True), (SILENT_S, 0.2, False)],
-    ids=["short", "endless"],
+    ("sleeps", "waits", "finished"), [(0.5, SILENT_S, True), (SILENT_S, 0.2, False)], ids=["short", "endless"]
 )
 def test_the_end_of_a_process_waits_for_what_was_given_up_but_not_long(
     sleeps: float, waits: float, finished: bool

@@ -57,9 +57,7 @@ def commands() -> list[str]:
     texts = [path.read_text(encoding="utf-8") for path in documents()]
     blocks = [b for text in texts for kind, b in FENCED.findall(text) if kind in ("", "yaml")]
     lines = [line.strip().removeprefix("- run: ") for b in blocks for line in b.splitlines()]
-    return sorted(
-        {line.split("   #")[0].strip() for line in lines if line.startswith("ragfilter ")}
-    )
+    return sorted({line.split("   #")[0].strip() for line in lines if line.startswith("ragfilter ")})
 
 
 @pytest.mark.parametrize("line", commands())
@@ -81,9 +79,7 @@ KEEPER = re.compile(r"`((?:\w+/)*test_\w+\.py)?(?:::(test_\w+))?`")
 
 
 def test_every_promise_names_a_test_that_is_there() -> None:
-    promises = [
-        line for line in PROMISES.splitlines() if line.startswith("| ") and "---" not in line
-    ]
+    promises = [line for line in PROMISES.splitlines() if line.startswith("| ") and "---" not in line]
     kept = [line for line in promises[1:] if not line.endswith("| | |")]
     assert len(kept) >= 20
     file = ""
@@ -159,16 +155,13 @@ def test_the_labels_of_the_library_page_measure_and_tune_a_filter(
     exec(snippet, names)
     evaluation: Any = names["evaluation"]
     assert capsys.readouterr().out == (
-        f"F1 {evaluation.filtered.f1:.3f}, of the best fixed k "
-        f"{evaluation.best_fixed_k.means.f1:.3f}\n"
+        f"F1 {evaluation.filtered.f1:.3f}, of the best fixed k {evaluation.best_fixed_k.means.f1:.3f}\n"
     )
     assert evaluation.filtered.f1 > evaluation.best_fixed_k.means.f1
     assert names["flt"] is not first
 
 
-def test_the_snippet_of_the_rules_page_measures_rules(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_snippet_of_the_rules_page_measures_rules(capsys: pytest.CaptureFixture[str]) -> None:
     """Four tables that differ in a number, one with a rule that its question does not meet."""
     (snippet,) = (each for each in snippets("docs/rules.md") if "build_matrix" in each)
     import ragfilter as rf

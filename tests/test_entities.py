@@ -31,19 +31,12 @@ FIGHTERS = (
 TABLE = Path(__file__).parent / "data" / "comparisons.tsv"
 """Questions, each with what it compares, if anything."""
 COMPARISONS = [
-    line.rpartition("\t")[::2]
-    for line in TABLE.read_text(encoding="utf-8").splitlines()
-    if not line.startswith("#")
+    line.rpartition("\t")[::2] for line in TABLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
 ]
 
 
 @pytest.mark.parametrize(
-    ("query", "sides"),
-    [
-        *COMPARISONS,
-        ("  hill giant \t vs \u00a0 troll  ", "hill giant|troll"),
-        ("", ""),
-    ],
+    ("query", "sides"), [*COMPARISONS, ("  hill giant \t vs \u00a0 troll  ", "hill giant|troll"), ("", "")]
 )
 def test_comparisons(query: str, sides: str) -> None:
     assert detect(query) == tuple(filter(None, sides.split("|")))
@@ -54,25 +47,26 @@ def test_comparisons(query: str, sides: str) -> None:
     [
         (
             "Who wins: 4th level fighter (AC 3) vs 7th level druid (AC 9)?",
-            {"fighter": "who wins: 4th level fighter (ac 3) vs",
-             "druid": " 7th level druid (ac 9)?"},
+            {"fighter": "who wins: 4th level fighter (ac 3) vs", "druid": " 7th level druid (ac 9)?"},
         ),
         (
             "Which is better, a Fighter with a shield or a druid or a thief of level 2?",
-            {"Fighter": "which is better, a fighter with a shield or", "druid": " a druid or",
-             "thief of level 2": " a thief of level 2?"},
+            {
+                "Fighter": "which is better, a fighter with a shield or",
+                "druid": " a druid or",
+                "thief of level 2": " a thief of level 2?",
+            },
         ),
         (FIGHTERS, {}),
         ("How do trolls regenerate?", {}),
     ],
-)  # fmt: skip
+)
 def test_what_the_query_says_of_each_side(query: str, expected: dict[str, str]) -> None:
     assert parts(query) == expected
 
 
 @pytest.mark.parametrize(
-    "piece",
-    ["vs ", "compare ", "a or ", "which is best, a b or ", "(", "who would win ", ", ", " ", "x"],
+    "piece", ["vs ", "compare ", "a or ", "which is best, a b or ", "(", "who would win ", ", ", " ", "x"]
 )
 def test_a_megabyte_is_read_in_linear_time(piece: str) -> None:
     query = piece * (1_000_000 // len(piece))
@@ -103,12 +97,7 @@ def test_law_names_are_short_distinct_parts_of_the_query(query: str) -> None:
 
 def _pieces(query: str) -> set[str]:
     """Every run of characters within a word, as if names could be cut anywhere."""
-    return {
-        word[i:j]
-        for word in query.split()
-        for i in range(len(word))
-        for j in range(i + 1, len(word) + 1)
-    }
+    return {word[i:j] for word in query.split() for i in range(len(word)) for j in range(i + 1, len(word) + 1)}
 
 
 @pytest.mark.parametrize(

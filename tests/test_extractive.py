@@ -37,24 +37,19 @@ def test_sentences(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
-        (MATRIX.format(14, 12, 10, 4), ["Level 1-3: 14", "Level 4-6: 12", "Level 7-9: 10",
-                                        "Level 19 and above: 4"]),
+        (MATRIX.format(14, 12, 10, 4), ["Level 1-3: 14", "Level 4-6: 12", "Level 7-9: 10", "Level 19 and above: 4"]),
         ("Human: 18; Elf: 17; Dwarf: 16", ["Human: 18", "Elf: 17", "Dwarf: 16"]),
-        ("| Level | Score |\n|---|:--:|\n| 1-3 | 14 |\n| 7-9 | 10 |",
-         ["Level 1-3: Score 14", "Level 7-9: Score 10"]),
+        ("| Level | Score |\n|---|:--:|\n| 1-3 | 14 |\n| 7-9 | 10 |", ["Level 1-3: Score 14", "Level 7-9: Score 10"]),
         ("He came; he saw: nothing.", []),
         ("Plain text. Nothing else.", []),
     ],
-)  # fmt: skip
+)
 def test_rows_stay_whole(text: str, rows: list[str]) -> None:
     assert [unit.text for unit in units(text) if unit.is_row] == rows
 
 
 def hits(*chunks: tuple[str, str]) -> tuple[Hit, ...]:
-    return tuple(
-        Hit(Chunk(f"c{n}", text, title=title), 0.5, n)
-        for n, (title, text) in enumerate(chunks, start=1)
-    )
+    return tuple(Hit(Chunk(f"c{n}", text, title=title), 0.5, n) for n, (title, text) in enumerate(chunks, start=1))
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +65,7 @@ def embedder() -> BundledEmbedder:
         ("a cleric of level 2 against armor class 6", "Level 1-3: 14"),
     ],
 )
-def test_the_row_that_the_query_asks_for_comes_first(
-    embedder: BundledEmbedder, query: str, row: str
-) -> None:
+def test_the_row_that_the_query_asks_for_comes_first(embedder: BundledEmbedder, query: str, row: str) -> None:
     context = hits(
         ("Clerics", "Clerics of level 7 wear any armor and turn the undead."),
         ("ATTACK MATRIX FOR CLERICS - Opponent Armor Class 6", MATRIX.format(14, 12, 10, 4)),
@@ -88,9 +81,7 @@ def test_the_row_that_the_query_asks_for_comes_first(
 def rows(query: str, context: tuple[Hit, ...], embedder: BundledEmbedder) -> list[tuple[int, str]]:
     """The quoted rows, each with the number of its chunk and without the title."""
     quotes = (quote for quote in extract(query, context, embedder) if quote.is_row)
-    return sorted(
-        (q.number, q.text.removeprefix(context[q.number - 1].chunk.title)) for q in quotes
-    )
+    return sorted((q.number, q.text.removeprefix(context[q.number - 1].chunk.title)) for q in quotes)
 
 
 FIGHTER, CLERIC = "ATTACKS OF FIGHTERS - Class", "ATTACKS OF CLERICS AND DRUIDS - Class"
@@ -108,7 +99,7 @@ TABLES = hits(
         (
             "Who wins: 4th level fighter (AC 3) vs 7th level druid (AC 9)?",
             [(1, ": Level 4-6: 14"), (2, ": Level 7-9: 13"), (3, ": Level 4-6: 8")],
-        ),
+        )
     ],
 )
 def test_each_table_answers_a_comparison_for_the_sides_that_it_names(
@@ -160,9 +151,7 @@ SWORDS = hits(
         ("How far do magic swords glow?", ""),
     ],
 )
-def test_a_context_without_the_answer_is_told(
-    embedder: BundledEmbedder, query: str, why: str
-) -> None:
+def test_a_context_without_the_answer_is_told(embedder: BundledEmbedder, query: str, why: str) -> None:
     made = AnswerStream(query, Context(SWORDS, (), "", 0), None, embedder, timeout_s=1).read()
     assert made.doubt == why
     assert made.text
@@ -170,9 +159,18 @@ def test_a_context_without_the_answer_is_told(
 
 # Of all labelled queries, these have the lowest scores or lack an uncommon word.
 HARDEST = (
-    "monsters-flee", "jungle", "monsters-65", "soldier-pay", "monsters-12", "monsters-63",
-    "monsters-59", "surprise", "monsters-24", "disarm-trap", "monsters-40",
-)  # fmt: skip
+    "monsters-flee",
+    "jungle",
+    "monsters-65",
+    "soldier-pay",
+    "monsters-12",
+    "monsters-63",
+    "monsters-59",
+    "surprise",
+    "monsters-24",
+    "disarm-trap",
+    "monsters-40",
+)
 
 
 @pytest.mark.model

@@ -1,5 +1,4 @@
-"""Everything that calls an LLM, with an endpoint that fails in every way: it always reports an
-error."""
+"""Everything that calls an LLM, with an endpoint that fails in every way: it always reports an error."""
 
 from __future__ import annotations
 
@@ -19,11 +18,20 @@ PATIENT = Judge(timeout_ms=PATIENT_MS)
 HITS = tuple(Hit(Chunk(f"c{n}", f"text {n}"), 0.1 * n, n) for n in range(1, 4))
 
 KINDS = {
-    "401": "auth", "429": "rate_limit", "500": "server", "hangs": "timeout",
-    "hangs midway": "timeout", "never ends": "timeout", "cuts the stream": "interrupted",
-    "closes at once": "interrupted", "garbage": "protocol", "a page": "protocol",
-    "half a JSON": "protocol", "nothing": "empty", "refuses": "unreachable",
-}  # fmt: skip
+    "401": "auth",
+    "429": "rate_limit",
+    "500": "server",
+    "hangs": "timeout",
+    "hangs midway": "timeout",
+    "never ends": "timeout",
+    "cuts the stream": "interrupted",
+    "closes at once": "interrupted",
+    "garbage": "protocol",
+    "a page": "protocol",
+    "half a JSON": "protocol",
+    "nothing": "empty",
+    "refuses": "unreachable",
+}
 
 
 def stopped(serve: Serve) -> Server:

@@ -26,9 +26,7 @@ from ragfilter.text import numbers
         (numbers.limit, 500, "0.5 s"),
     ],
 )
-def test_numbers_as_people_read_them(
-    write: Callable[[float | None], str], value: float | None, written: str
-) -> None:
+def test_numbers_as_people_read_them(write: Callable[[float | None], str], value: float | None, written: str) -> None:
     assert write(value) == written
 
 
@@ -41,7 +39,5 @@ def test_numbers_as_people_read_them(
         (0.5, "<", 0.5, "0.500000000 < 0.500000000"),
     ],
 )
-def test_two_numbers_that_differ_look_different(
-    left: float, sign: str, right: float, written: str
-) -> None:
+def test_two_numbers_that_differ_look_different(left: float, sign: str, right: float, written: str) -> None:
     assert numbers.apart(left, sign, right) == written

@@ -32,8 +32,7 @@ def test_figures_agree_wherever_they_are_shown(
         put_labelled(bench.labels, "some", [*demo.qrels()][::5])
         labels = query_sets.load(bench.labels, "demo", "some")
         backends = bench.backends("demo")
-        results = {i: run(text, settings, backends, wide=True)
-                   for i, text in labels.labelled.items()}  # fmt: skip
+        results = {i: run(text, settings, backends, wide=True) for i, text in labels.labelled.items()}
         plan = runs.plan(labels, "some", "full", settings, backends, None, bench)
         started = bench.runs.begin(plan, who="ann")
         runs.go_on(started, labels, bench.runs, backends)

@@ -18,18 +18,31 @@ OTHER = Fit("mine", "all-MiniLM-L6-v2", "l2")
 SOURCES = "the source documents' collections (l2), not to this collection."
 ON_DEMO = "demo (all-MiniLM-L6-v2, l2), not to this collection."
 LEARNED = Calibration(
-    collection="demo", embedder="all-MiniLM-L6-v2", space="l2", reranker="", labels="", queries=20,
-    relevant=40, date="", depth=12, intercept=1.0, weights={"way": -4.0},
-).json_text  # fmt: skip
+    collection="demo",
+    embedder="all-MiniLM-L6-v2",
+    space="l2",
+    reranker="",
+    labels="",
+    queries=20,
+    relevant=40,
+    date="",
+    depth=12,
+    intercept=1.0,
+    weights={"way": -4.0},
+).json_text
 UNNAMED = Calibration.read(LEARNED).model_copy(update={"collection": "", "embedder": ""}).json_text
 BY_GAP = {"cutoff.strategy": "gap"}
 TUNED = TunedOn(
-    collection="demo", embedder="all-MiniLM-L6-v2", space="l2", reranker="", labels="v1",
-    queries=20, date="2026-11-25", strategy="gap",
-    values={
-        "cutoff.gap_threshold": 0.12, "cutoff.distance_offset": 0.2, "cutoff.max_results": 10,
-    },
-)  # fmt: skip
+    collection="demo",
+    embedder="all-MiniLM-L6-v2",
+    space="l2",
+    reranker="",
+    labels="v1",
+    queries=20,
+    date="2026-11-25",
+    strategy="gap",
+    values={"cutoff.gap_threshold": 0.12, "cutoff.distance_offset": 0.2, "cutoff.max_results": 10},
+)
 AS_TUNED = {
     "cutoff.strategy": "gap",
     "cutoff.gap_threshold": 0.12,
@@ -50,41 +63,46 @@ SHARED = {
         ("full", BY_GAP, DEMO, ""),
         ("full", BY_GAP, OTHER, f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
         # another model or space for the same texts
-        ("full", BY_GAP, Fit("demo", "other", "l2"),
-         f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
+        ("full", BY_GAP, Fit("demo", "other", "l2"), f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
         # values that somebody has set are theirs
-        ("full", {**BY_GAP, "cutoff.gap_threshold": 0.07}, OTHER,
-         f"Distance offset was fitted to {ON_DEMO}"),
+        ("full", {**BY_GAP, "cutoff.gap_threshold": 0.07}, OTHER, f"Distance offset was fitted to {ON_DEMO}"),
         ("adaptive-gap", {"cutoff.strategy": "otsu"}, DEMO, ""),
         ("adaptive-retrieval", {}, DEMO, f"Similarity threshold was fitted to {SOURCES}"),
         ("query-must", {}, OTHER, ""),
         ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}, DEMO, ""),
-        ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}, OTHER,
-         "The cutoff was learned on demo, not on this collection."),
-        ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": UNNAMED}, OTHER,
-         "The cutoff was learned on hits without a collection name, not on this collection."),
+        (
+            "full",
+            {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED},
+            OTHER,
+            "The cutoff was learned on demo, not on this collection.",
+        ),
+        (
+            "full",
+            {"cutoff.strategy": "calibrated", "cutoff.calibration": UNNAMED},
+            OTHER,
+            "The cutoff was learned on hits without a collection name, not on this collection.",
+        ),
         ("full", AS_TUNED, DEMO, ""),
         ("full", AS_TUNED, OTHER, "The settings were tuned on demo, not on this collection."),
         # re-indexed; shares have no scale, so they are not refused
         ("full", SHARED, DEMO, ""),
-        ("full", SHARED, Fit("demo", "other", "l2"),
-         "The settings were tuned on demo (all-MiniLM-L6-v2, l2), not with other, l2."),
+        (
+            "full",
+            SHARED,
+            Fit("demo", "other", "l2"),
+            "The settings were tuned on demo (all-MiniLM-L6-v2, l2), not with other, l2.",
+        ),
         ("llm-filter", {}, OTHER, f"Min similarity was fitted to {SOURCES}"),
     ],
-)  # fmt: skip
-def test_what_was_fitted_elsewhere(
-    profile: str, values: dict[str, object], here: Fit, told: str
-) -> None:
+)
+def test_what_was_fitted_elsewhere(profile: str, values: dict[str, object], here: Fit, told: str) -> None:
     settings = load(profile=profile, environ={}).settings.with_values(values)
     assert foreign_thresholds(settings, profile, here) == told
 
 
 @pytest.mark.parametrize(
     ("hits", "told"),
-    [
-        (60, ""),
-        (30, f"Similarity threshold, Gap threshold and Distance offset were fitted to {ON_DEMO}"),
-    ],
+    [(60, ""), (30, f"Similarity threshold, Gap threshold and Distance offset were fitted to {ON_DEMO}")],
 )
 def test_few_hits_are_measured_by_thresholds_that_belong_elsewhere(hits: int, told: str) -> None:
     near = tuple(Hit(Chunk(f"c{n}", "text"), 0.3 + 0.02 * n, n + 1) for n in range(hits))
@@ -107,12 +125,15 @@ def pool(embedder: str, space: Space) -> Pool:
         ({}, "all-MiniLM-L6-v2", "l2", ""),
         # hits of a caller, who alone knows their model
         ({}, "", "l2", ""),
-        ({}, "all-MiniLM-L6-v2", "cosine", "cutoff.gap_threshold and cutoff.distance_offset were "
-         "tuned on demo with distances l2, not cosine"),
+        (
+            {},
+            "all-MiniLM-L6-v2",
+            "cosine",
+            "cutoff.gap_threshold and cutoff.distance_offset were tuned on demo with distances l2, not cosine",
+        ),
         ({}, "other", "l2", "with the embedding model all-MiniLM-L6-v2, not other"),
         # if everything is reranked, scores are cut instead of distances
-        ({"quality.enabled": True, "quality.mode": "always"}, "", "l2",
-         "with the reranker none, not late_interaction"),
+        ({"quality.enabled": True, "quality.mode": "always"}, "", "l2", "with the reranker none, not late_interaction"),
         ({"quality.enabled": True}, "", "l2", ""),
         # values that somebody has set are theirs
         ({"cutoff.gap_threshold": 0.13}, "other", "l2", "cutoff.distance_offset was tuned on demo"),
@@ -121,10 +142,9 @@ def pool(embedder: str, space: Space) -> Pool:
         # tuned on scores, and the distances are cut now, always or for some questions
         ({"cutoff.tuned_on": SCORED}, "", "l2", "with the reranker late_interaction, not none"),
         ({"cutoff.tuned_on": SCORED, "quality.enabled": True}, "", "l2", "not none"),
-        ({"cutoff.tuned_on": SCORED, "quality.enabled": True, "quality.mode": "always"}, "", "l2",
-         ""),
+        ({"cutoff.tuned_on": SCORED, "quality.enabled": True, "quality.mode": "always"}, "", "l2", ""),
     ],
-)  # fmt: skip
+)
 def test_distances_that_were_tuned_on_another_scale_are_refused(
     changes: dict[str, object], embedder: str, space: Space, refused: str
 ) -> None:
@@ -139,18 +159,14 @@ def test_distances_that_were_tuned_on_another_scale_are_refused(
 
 SEEN = "The settings were tuned on these same labels"
 MAYBE = "The settings were tuned on labels of this collection (gap, tuned on 20 queries of demo)"
-FILTERED = TUNED.model_copy(
-    update={"strategy": "", "values": {"quality.score_threshold": 0.4}}
-).json_text
+FILTERED = TUNED.model_copy(update={"strategy": "", "values": {"quality.score_threshold": 0.4}}).json_text
 LIMITED: dict[str, object] = {
     "cutoff.enabled": False,
     "quality.enabled": True,
     "quality.score_threshold": 0.4,
     "cutoff.tuned_on": FILTERED,
 }
-MOVED: dict[str, object] = {
-    "cutoff.gap_threshold": 0.13, "cutoff.distance_offset": 0.3, "cutoff.max_results": 12,
-}  # fmt: skip
+MOVED: dict[str, object] = {"cutoff.gap_threshold": 0.13, "cutoff.distance_offset": 0.3, "cutoff.max_results": 12}
 LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
 
 
@@ -176,7 +192,7 @@ LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
         (LEARNED_HERE, "v2", "demo", "The cutoff was learned from labels of this collection"),
         (LEARNED_HERE, "v2", "mine", ""),
     ],
-)  # fmt: skip
+)
 def test_figures_over_labels_that_were_tuned_on_say_so(
     changes: dict[str, object], labels: str, collection: str, told: str
 ) -> None:

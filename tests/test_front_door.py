@@ -109,14 +109,11 @@ FORMS: dict[str, Callable[[dict[str, str]], Any]] = {
 def test_documents_of_every_form_are_the_same_chunks(form: str) -> None:
     docs = [FORMS[form](doc) for doc in DOCS]
     result = rf.Filter("adaptive-gap")(QUERY, docs, GAP, metric="l2")
-    assert [(h.id, h.chunk.title, h.chunk.text) for h in result] == [
-        (d["id"], d["title"], d["text"]) for d in DOCS[:4]
-    ]
+    assert [(h.id, h.chunk.title, h.chunk.text) for h in result] == [(d["id"], d["title"], d["text"]) for d in DOCS[:4]]
 
 
 def test_metadata_of_another_library_are_its_own() -> None:
-    """It may contain the parent's id, or a page that is not a number; no chunk is lost because of
-    that."""
+    """It may contain the parent's id, or a page that is not a number; no chunk is lost because of that."""
     docs = [
         LangChainDocument("one", {"id": "handbook.pdf", "page": "iv", "type": ["a"]}, "chunk-1"),
         LangChainDocument("", {"id": "handbook.pdf", "page": 3.5}, "chunk-2"),
@@ -125,8 +122,10 @@ def test_metadata_of_another_library_are_its_own() -> None:
     result = rf.Filter("adaptive-gap")(QUERY, docs, GAP[:3], metric="cosine")
     chunks = [hit.chunk for hit in result]
     assert [(c.id, c.text, c.page) for c in chunks] == [
-        ("chunk-1", "one", None), ("chunk-2", "", None), ("chunk-3", "Three", None)
-    ]  # fmt: skip
+        ("chunk-1", "one", None),
+        ("chunk-2", "", None),
+        ("chunk-3", "Three", None),
+    ]
     assert (chunks[0].metadata, chunks[2].title) == ({"page": "iv", "type": ["a"]}, "Three")
     assert [w for w in result.warnings if "page 'iv' is not a whole number" in w]
 
@@ -139,9 +138,7 @@ def test_metadata_of_another_library_are_its_own() -> None:
         ({"department": ["ops"]}, 'document 1: the department ["ops"] cannot be read'),
     ],
 )
-def test_what_disarms_a_rule_or_hides_a_chunk_from_everybody_is_told(
-    hides: dict[str, Any], said: str
-) -> None:
+def test_what_disarms_a_rule_or_hides_a_chunk_from_everybody_is_told(hides: dict[str, Any], said: str) -> None:
     docs = [{"text": "a", **hides}, {"text": "b", "query_must": "{"}] + ["c"] * 3
     result = rf.Filter("full")(QUERY, docs, GAP, metric="cosine", user=rf.User(9))
     assert [warning.partition(", so")[0] for warning in result.warnings[:1]] == [said]
@@ -156,24 +153,16 @@ def test_what_disarms_a_rule_or_hides_a_chunk_from_everybody_is_told(
 
 @pytest.mark.parametrize(
     ("ids", "given"),
-    [
-        ((None, None), ["1", "2"]),
-        (("2", None), ["2", "3"]),
-        (("2", None, "4", None), ["2", "5", "4", "6"]),
-    ],
+    [((None, None), ["1", "2"]), (("2", None), ["2", "3"]), (("2", None, "4", None), ["2", "5", "4", "6"])],
 )
-def test_a_document_without_an_id_displaces_no_other(
-    ids: tuple[str | None, ...], given: list[str]
-) -> None:
+def test_a_document_without_an_id_displaces_no_other(ids: tuple[str | None, ...], given: list[str]) -> None:
     docs = [{"id": chunk_id, "text": "t"} for chunk_id in ids]
     assert [hit.id for hit in rf.Filter("adaptive-gap")(QUERY, docs)] == given
 
 
 def test_pairs_and_scored_documents_bring_their_scores() -> None:
     pairs = [(doc, score) for doc, score in zip(DOCS, GAP, strict=True)]
-    scored = [
-        HaystackDocument(d["id"], d["text"], {}, 1 - s) for d, s in zip(DOCS, GAP, strict=True)
-    ]
+    scored = [HaystackDocument(d["id"], d["text"], {}, 1 - s) for d, s in zip(DOCS, GAP, strict=True)]
     flt = rf.Filter("adaptive-gap")
     kept = [d["id"] for d in DOCS[:4]]
     assert [h.id for h in flt(QUERY, pairs, metric="cosine")] == kept
@@ -215,8 +204,11 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         ((0.9, 0.5, 0.1), "similarity", ""),
         # inner products of vectors of another length
         ((-50.0, -40.0, -3.0), "ip", "3 of 3 scores, such as -50, lie outside 0 to 2"),
-        ((0.7, 1.2, 2.6), "euclidean", "range of euclidean for unit vectors: thresholds may mean "
-         "little. If they are squared, pass metric='l2'"),
+        (
+            (0.7, 1.2, 2.6),
+            "euclidean",
+            "range of euclidean for unit vectors: thresholds may mean little. If they are squared, pass metric='l2'",
+        ),
         ((17.2, 9.1, 0.4), "similarity", "such as BM25, pass metric='rank'"),
         ((1, 2, 3), "rank", "The scores rise from hit to hit"),
         (tuple(1 / (60 + place) for place in (1, 2, 3)), "similarity", "fusion (RRF)"),
@@ -225,10 +217,8 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         ((-0.9, -0.8, -0.3), "ip", "negative inner products of unit vectors"),
         ((0.04, 0.03, 0.02), "similarity", ""),
     ],
-)  # fmt: skip
-def test_scores_that_contradict_their_metric_are_told(
-    scores: tuple[Any, ...], metric: Any, warning: str
-) -> None:
+)
+def test_scores_that_contradict_their_metric_are_told(scores: tuple[Any, ...], metric: Any, warning: str) -> None:
     warnings = rf.Filter("adaptive-gap")(QUERY, ["a", "b", "c"], scores, metric=metric).warnings
     assert warning in " ".join(warnings)
     assert bool(warnings) is bool(warning)
@@ -255,18 +245,11 @@ def test_honest_similarities_are_not_doubted(mean: float, seed: int, n: int) -> 
     values = np.random.default_rng(seed).normal(mean, 0.05, 5 * n).clip(-1, 1)
     nearest = np.sort(values)[::-1][:n]
     for scores in (nearest, nearest.astype(np.float32), nearest.round(2)):
-        assert [
-            said for said in examine(scores.tolist(), "similarity") if "equal" not in said
-        ] == []
+        assert [said for said in examine(scores.tolist(), "similarity") if "equal" not in said] == []
 
 
-@given(
-    st.sampled_from(sorted(PROFILES)),
-    st.lists(st.floats(0.05, 1.4), min_size=1, max_size=120),
-)
-def test_of_unit_vectors_one_metric_is_as_good_as_another(
-    profile: str, distances: list[float]
-) -> None:
+@given(st.sampled_from(sorted(PROFILES)), st.lists(st.floats(0.05, 1.4), min_size=1, max_size=120))
+def test_of_unit_vectors_one_metric_is_as_good_as_another(profile: str, distances: list[float]) -> None:
     flt = rf.Filter(profile)
 
     def kept(metric: str, scores: list[float]) -> list[tuple[str, float]]:
@@ -299,11 +282,7 @@ def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("query", "user", "words"),
-    [
-        ("", rf.User(), "query is empty"),
-        (3, rf.User(), "query is 3"),
-        ("q", "bob", "user is 'bob'"),
-    ],
+    [("", rf.User(), "query is empty"), (3, rf.User(), "query is 3"), ("q", "bob", "user is 'bob'")],
 )
 def test_a_query_is_text_and_a_user_a_user(query: Any, user: Any, words: str) -> None:
     with pytest.raises(rf.RagfilterError, match=words):
@@ -341,15 +320,10 @@ def test_a_model_that_is_never_asked_is_told(
 
 
 def test_of_two_scores_the_metric_tells_which_is_meant() -> None:
-    docs = [
-        {"text": "a", "distance": 0.1, "score": 0.9},
-        {"text": "b", "distance": 0.6, "score": 0.4},
-    ]
+    docs = [{"text": "a", "distance": 0.1, "score": 0.9}, {"text": "b", "distance": 0.6, "score": 0.4}]
     for metric in ("cosine", "similarity"):
         result = rf.Filter("adaptive-gap")(QUERY, docs, metric=metric)
-        assert [(hit.chunk.text, round(hit.distance, 3)) for hit in result.hits] == [
-            ("a", 0.1), ("b", 0.6),
-        ]  # fmt: skip
+        assert [(hit.chunk.text, round(hit.distance, 3)) for hit in result.hits] == [("a", 0.1), ("b", 0.6)]
     graded = [{"text": "a", "score": "A+"}, {"text": "b", "score": "B"}]
     result = rf.Filter("adaptive-gap")(QUERY, graded, metric="similarity")
     assert (result.pool.space, "2 of 2 scores are missing" in result.warnings[0]) == ("rank", True)
@@ -367,11 +341,7 @@ def test_a_cross_encoder_has_one_name_whoever_passes_it() -> None:
         (lambda: rf.cut([0.9, 0.8, 0.3]), "fall from 0.9 to 0.8"),
         (lambda: rf.Filter(reranker=Scorer(3, [])), "lacks a name"),  # type: ignore[arg-type]
         (lambda: rf.tune({}, {}, folds=1), "folds is 1"),
-        pytest.param(
-            lambda: rf.Filter("full").as_langchain(metric="Cos"),
-            "no metric 'Cos'",
-            marks=pytest.mark.slow,
-        ),
+        pytest.param(lambda: rf.Filter("full").as_langchain(metric="Cos"), "no metric 'Cos'", marks=pytest.mark.slow),
     ],
 )
 def test_misuse_is_one_of_our_errors_with_a_remedy(call: Callable[[], object], words: str) -> None:

@@ -58,8 +58,7 @@ def test_a_result_is_a_sequence_with_the_objects_that_were_passed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "order"),
-    [(0, []), (1, [1]), (2, [1, 2]), (3, [1, 3, 2]), (4, [1, 3, 4, 2]), (5, [1, 3, 5, 4, 2])],
+    ("kept", "order"), [(0, []), (1, [1]), (2, [1, 2]), (3, [1, 3, 2]), (4, [1, 3, 4, 2]), (5, [1, 3, 5, 4, 2])]
 )
 def test_the_weakest_chunks_can_be_in_the_middle(kept: int, order: list[int]) -> None:
     """Liu et al., Lost in the Middle, 2023."""
@@ -99,9 +98,7 @@ SCORES = [0.2, 0.25]
     ],
 )
 @pytest.mark.parametrize("first", [False, True])
-def test_a_hidden_document_changes_nothing(
-    doc: dict[str, Any], score: float | None, first: bool
-) -> None:
+def test_a_hidden_document_changes_nothing(doc: dict[str, Any], score: float | None, first: bool) -> None:
     hidden = {"text": "secret", "clearance": 9, **doc}
     docs = [hidden, *OPEN] if first else [*OPEN, hidden]
     scores = [score, *SCORES] if first else [*SCORES, score]
@@ -109,9 +106,7 @@ def test_a_hidden_document_changes_nothing(
     made = flt(QUERY, docs, scores, metric="cosine")  # type: ignore[arg-type]
     alone = flt(QUERY, OPEN, SCORES, metric="cosine")
     assert [*everything(replace(made, traces=()))] == [*everything(replace(alone, traces=()))]
-    assert [replace(trace, ms=0.0) for trace in made.traces] == [
-        replace(trace, ms=0.0) for trace in alone.traces
-    ]
+    assert [replace(trace, ms=0.0) for trace in made.traces] == [replace(trace, ms=0.0) for trace in alone.traces]
 
 
 def test_each_side_is_searched_among_all_that_was_passed() -> None:
@@ -187,9 +182,7 @@ def test_many_questions_are_decided_in_other_processes_as_in_this_one() -> None:
     queries = [f"How strong is troll {i}?" for i in range(20)]
     made = flt.batch(queries, [scored] * 20, metric="cosine", user=user)
     alone = [flt(query, scored, metric="cosine", user=user) for query in queries]
-    assert [result.to_dict()["hits"] for result in made] == [
-        result.to_dict()["hits"] for result in alone
-    ]
+    assert [result.to_dict()["hits"] for result in made] == [result.to_dict()["hits"] for result in alone]
     assert all(hit.doc["id"] == hit.id for result in made for hit in result)
     with pytest.raises(rf.RagfilterError, match="query is empty"):
         flt.batch([""], [scored], metric="cosine")

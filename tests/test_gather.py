@@ -66,10 +66,7 @@ rules = st.one_of(
 queries = st.lists(st.sampled_from([*TERMS, "a 7th level", "needs"]), min_size=1, max_size=4)
 
 
-@settings(
-    max_examples=25,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.lists(rules, min_size=N, max_size=N),
     queries.map(" ".join),
@@ -78,12 +75,7 @@ queries = st.lists(st.sampled_from([*TERMS, "a 7th level", "needs"]), min_size=1
     st.integers(0, 1000),
 )
 def test_the_replayed_rounds_equal_the_real_loop(
-    store: ChromaStore,
-    chunk_rules: list[str | None],
-    query: str,
-    k: int,
-    max_rounds: int,
-    seed: int,
+    store: ChromaStore, chunk_rules: list[str | None], query: str, k: int, max_rounds: int, seed: int
 ) -> None:
     raw, vector = filled(store, chunk_rules, seed)
     scan = RuleBook([r for r in chunk_rules if r]).scan(query)
@@ -108,21 +100,13 @@ def test_what_rules_pin_has_its_text_however_far_down_it_is(store: ChromaStore, 
     away = unit(np.random.default_rng(8), 1)[0]
     collection = store.create(f"pinned-{wide}", embedder="given")
     holds = '{"contain": "cleric"}'
-    chunks = [
-        Chunk("best", "Best.", refs=("c170",)),
-        *(Chunk(f"c{i}", "Other.") for i in range(180)),
-    ]
+    chunks = [Chunk("best", "Best.", refs=("c170",)), *(Chunk(f"c{i}", "Other.") for i in range(180))]
     chunks += [Chunk(f"rule-{i}", "Table.", rule=holds, refs=("best",)) for i in range(2)]
     collection.write([StoredRow(each, vector + away * i / 100) for i, each in enumerate(chunks)])
     chosen = load(profile="full", environ={}).settings
     result = run("a cleric", chosen, Backends(collection, OneVector({}, vector)), wide=wide)
     texts = {hit.id: hit.chunk.text for hit in result.kept}
-    assert {
-        "best": "Best.",
-        "rule-0": "Table.",
-        "rule-1": "Table.",
-        "c170": "Other.",
-    }.items() <= texts.items()
+    assert {"best": "Best.", "rule-0": "Table.", "rule-1": "Table.", "c170": "Other."}.items() <= texts.items()
 
 
 class Counting:
@@ -211,9 +195,7 @@ def test_push_down_still_says_that_the_clearance_is_insufficient(store: ChromaSt
         store.delete("vault")
     vectors = unit(np.random.default_rng(2), 5)
     collection = store.create("vault", embedder="given")
-    collection.write(
-        [StoredRow(Chunk(f"c{i}", "hush", clearance=i + 1), v) for i, v in enumerate(vectors)]
-    )
+    collection.write([StoredRow(Chunk(f"c{i}", "hush", clearance=i + 1), v) for i, v in enumerate(vectors)])
     chosen = Settings().with_values({"clearance.enabled": True})
     backends = Backends(collection, OneVector({}, vectors[0]))
     result = run("q", chosen, large(backends))

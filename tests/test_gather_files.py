@@ -36,9 +36,7 @@ def of_files(store: ChromaStore, name: str, n: int = 300) -> tuple[Backends, lis
         for i in range(n)
     ]
     collection = store.create(name, embedder="given")
-    collection.write(
-        [StoredRow(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)]
-    )
+    collection.write([StoredRow(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)])
     return Backends(collection, OneVector({}, vectors[0])), chunks
 
 
@@ -49,9 +47,7 @@ def test_a_file_pattern_limits_the_search_itself(store: ChromaStore, pattern: st
     plain = plain.with_values({"clearance.enabled": True, "retrieval.pool_size": 20})
     chosen = plain.with_values({"retrieval.source_pattern": pattern})
     result = run("q", chosen, backends)
-    fits = {
-        "display": FILES[:1], "*.yaml": FILES[:2], "notes.md": FILES[2:], "APIS/*": FILES[:2],
-    }.get(pattern, FILES)  # fmt: skip
+    fits = {"display": FILES[:1], "*.yaml": FILES[:2], "notes.md": FILES[2:], "APIS/*": FILES[:2]}.get(pattern, FILES)
     nearest = run("q", plain.with_values({"retrieval.k": 200}), backends).kept
     visible = {c.id for c in chunks if c.clearance == 0}
     expected = [h.id for h in nearest if h.chunk.source in fits and h.id in visible]
@@ -80,12 +76,7 @@ def test_a_pattern_that_matches_nothing_names_the_files_that_may_be_named(
 ) -> None:
     backends, _ = of_files(store, "files", n=9)
     backends.collection.write(  # type: ignore[attr-defined]
-        [
-            StoredRow(
-                Chunk("x", "t", source="secret.md", clearance=4),
-                unit(np.random.default_rng(1), 1)[0],
-            )
-        ]
+        [StoredRow(Chunk("x", "t", source="secret.md", clearance=4), unit(np.random.default_rng(1), 1)[0])]
     )
     chosen = Settings().with_values({"retrieval.source_pattern": "*.pdf"})
     with pytest.raises(InputError) as refused:

@@ -1,9 +1,8 @@
 """Hits are read in the forms in which stores and databases return them.
 
-The forms are those of the clients' own documentation and source: qdrant-client, pymilvus, lancedb,
-elasticsearch, pinecone, pymongo, redisvl, SQLAlchemy,
-sqlite3 (whose rows are like asyncpg's), Supabase's match_documents, and dumps of LangChain's and
-Haystack's documents.
+The forms are those of the clients' own documentation and source: qdrant-client, pymilvus, lancedb, elasticsearch,
+pinecone, pymongo, redisvl, SQLAlchemy, sqlite3 (whose rows are like asyncpg's), Supabase's match_documents, and dumps
+of LangChain's and Haystack's documents.
 """
 
 from __future__ import annotations
@@ -52,53 +51,51 @@ def of_database(kind: str) -> Any:
 POINT = {"id": str(UUID), "version": 3, "score": 0.5, "vector": VECTOR}
 CASES: dict[str, tuple[Any, Metric, str, float]] = {
     "qdrant": (
-        SimpleNamespace(
-            **POINT | {"id": 7}, payload={"text": "t", "id": "x"}, shard_key=None, order_value=None
-        ),
-        "euclidean", "7", 0.25,
+        SimpleNamespace(**POINT | {"id": 7}, payload={"text": "t", "id": "x"}, shard_key=None, order_value=None),
+        "euclidean",
+        "7",
+        0.25,
     ),
     "qdrant, REST": (POINT | {"payload": {"content": "t"}}, "similarity", str(UUID), 0.5),
     "qdrant, LangChain": (
         POINT | {"payload": {"page_content": "t", "metadata": {"page": 3}}},
-        "similarity", str(UUID), 0.5,
+        "similarity",
+        str(UUID),
+        0.5,
     ),
     "milvus": ({"id": 5, "distance": 0.25, "entity": {"text": "t", "v": VECTOR}}, "l2", "5", 0.25),
-    "milvus, COSINE": (
-        {"id": 5, "distance": 0.75, "entity": {"text": "t"}}, "similarity", "5", 0.25,
-    ),
+    "milvus, COSINE": ({"id": 5, "distance": 0.75, "entity": {"text": "t"}}, "similarity", "5", 0.25),
     "milvus, RRF": ({"id": 5, "distance": 0.03, "entity": {"text": "t"}}, "rank", "5", 1),
-    "milvus, primary key": (
-        MilvusHit({"pk": "x", "distance": 0.25, "entity": {"text": "t"}}), "l2", "x", 0.25,
-    ),
+    "milvus, primary key": (MilvusHit({"pk": "x", "distance": 0.25, "entity": {"text": "t"}}), "l2", "x", 0.25),
     "lance": ({"id": "a", "text": "t", "vector": VECTOR, "_distance": 0.25}, "l2", "a", 0.25),
     "elasticsearch": (
         {"_index": "i", "_id": "a", "_score": 0.75, "_source": {"text": "t", "id": "x"}},
-        "similarity", "a", 0.25,
+        "similarity",
+        "a",
+        0.25,
     ),
-    "pinecone": (
-        {"id": "a", "score": 0.75, "values": VECTOR, "metadata": {"text": "t"}},
-        "similarity", "a", 0.25,
-    ),
+    "pinecone": ({"id": "a", "score": 0.75, "values": VECTOR, "metadata": {"text": "t"}}, "similarity", "a", 0.25),
     "pinecone, records": ({"_id": "a", "_score": 0.75, "fields": {"text": "t"}}, "rank", "a", 1),
     "mongodb": ({"_id": UUID, "text": "t", "score": 0.75}, "similarity", str(UUID), 0.25),
     "redis": ({"id": "doc:1", "content": "t", "vector_distance": "0.25"}, "cosine", "doc:1", 0.25),
-    "supabase": (
-        {"id": 1, "content": "t", "metadata": {"text": "x"}, "similarity": 0.75},
-        "similarity", "1", 0.25,
-    ),
+    "supabase": ({"id": 1, "content": "t", "metadata": {"text": "x"}, "similarity": 0.75}, "similarity", "1", 0.25),
     "dump of langchain": (
         {"id": "a", "metadata": {"id": "x", "score": 9}, "page_content": "t", "type": "Document"},
-        "rank", "a", 1,
+        "rank",
+        "a",
+        1,
     ),
     "dump of haystack": (
         {"id": "a", "content": "t", "meta": {"text": "x"}, "score": 0.75, "embedding": VECTOR},
-        "similarity", "a", 0.25,
+        "similarity",
+        "a",
+        0.25,
     ),
     "named tuple": (Row("a", "t", 0.25, VECTOR), "cosine", "a", 0.25),
     "sqlite3": (of_database("sqlite3"), "cosine", "a", 0.25),
     "sqlalchemy": (of_database("row"), "cosine", "a", 0.25),
     "numpy": ({"id": np.int64(3), "text": "t", "distance": np.float32(0.25)}, "cosine", "3", 0.25),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", CASES)
@@ -110,9 +107,7 @@ def test_a_hit_is_read_as_its_store_returns_it(form: str) -> None:
     assert (hit.chunk.type, hit.chunk.title) == ("", "")
     assert len(json.dumps(dict(hit.chunk.metadata))) < 100
     assert hit.doc is doc
-    missing = (
-        "The metric is rank, but 1 of 1 scores is missing, so only the order given is used.",
-    )
+    missing = ("The metric is rank, but 1 of 1 scores is missing, so only the order given is used.",)
     assert result.warnings == (missing if form == "dump of langchain" else ())
 
 

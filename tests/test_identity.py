@@ -33,17 +33,7 @@ from ragfilter.answer.stream import messages
 from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.model import (
-    MAX_LEVEL,
-    Chunk,
-    Entity,
-    Hit,
-    Judgement,
-    Pool,
-    PoolResult,
-    User,
-    Verdict,
-)
+from ragfilter.model import MAX_LEVEL, Chunk, Entity, Hit, Judgement, Pool, PoolResult, User, Verdict
 from ragfilter.publish import reports
 from ragfilter.publish.reports import ReportOrigin
 from ragfilter.report.verdicts import judge_prompt, preview_expansion
@@ -59,9 +49,7 @@ THEIRS = ((), *((name,) for name in NAMES), NAMES[:3], NAMES[3:])
 users = st.sampled_from([User(level, theirs) for level in LEVELS for theirs in THEIRS])
 numbers = (*range(-2, 5), *map(np.int32, range(-2, 5)), 1e300, -0.0, b"\x00", "1", "²", MAX_LEVEL)
 clearances = st.sampled_from([*numbers, *STRANGE_CLEARANCES]) | st.integers()
-departments = st.sampled_from(
-    [None, None, *NAMES, *map(str.encode, NAMES), 5, 5.0, *STRANGE_DEPARTMENTS]
-)
+departments = st.sampled_from([None, None, *NAMES, *map(str.encode, NAMES), 5, 5.0, *STRANGE_DEPARTMENTS])
 
 
 @pytest.mark.slow
@@ -90,9 +78,14 @@ SWITCHED: list[dict[str, Any]] = [
     {"quality.enabled": True, "quality.reranker": "none", "query_must.enabled": True},
     {"retrieval.source_pattern": "a.json", "retrieval.k": 2, "cutoff.enabled": False},
     {"query_must.enabled": True, "query_must.pin": True, "words.enabled": True},
-    {"words.enabled": True, "quality.enabled": True, "quality.good_by": "background",
-     "quality.reranker": "none", "cutoff.strategy": "relative"},
-]  # fmt: skip
+    {
+        "words.enabled": True,
+        "quality.enabled": True,
+        "quality.good_by": "background",
+        "quality.reranker": "none",
+        "cutoff.strategy": "relative",
+    },
+]
 CHOSEN = [Settings().with_values({"clearance.enabled": True, **values}) for values in SWITCHED]
 
 
@@ -110,9 +103,7 @@ def world(access: Sequence[tuple[Any, Any]]) -> list[Chunk]:
             department=department,
             rule='{"contain": "giant"}' if number % 2 else None,
         )
-        for number, ((chunk_id, title, text), (clearance, department)) in enumerate(
-            zip(names, access, strict=True)
-        )
+        for number, ((chunk_id, title, text), (clearance, department)) in enumerate(zip(names, access, strict=True))
     ]
 
 
@@ -146,9 +137,7 @@ def expansions(result: PoolResult) -> str:
     roots = [chunk.id for chunk in every if sees(result.user, chunk)]
     settings, user = result.settings, result.user
     return "\n".join(
-        each
-        for i in roots
-        for each in everything([*preview_expansion(i, known, settings, user).values()])
+        each for i in roots for each in everything([*preview_expansion(i, known, settings, user).values()])
     )
 
 
@@ -159,9 +148,7 @@ def judges_prompts(result: PoolResult) -> str:
 
 
 def html_report(result: PoolResult) -> str:
-    origin = ReportOrigin(
-        "demo", "v1", "model", "l2", result.user, datetime(2026, 1, 1, tzinfo=UTC)
-    )
+    origin = ReportOrigin("demo", "v1", "model", "l2", result.user, datetime(2026, 1, 1, tzinfo=UTC))
     return reports.of_query(result, "full", origin)
 
 
@@ -213,9 +200,7 @@ def test_a_level_that_is_none_is_refused(level: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["level", "department", "departments"])
-def test_a_place_of_settings_that_names_a_user_is_refused_by_name(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_place_of_settings_that_names_a_user_is_refused_by_name(name: str, tmp_path: Path) -> None:
     file = tmp_path / "tuned.toml"
     file.write_text(f"[clearance]\nenabled = true\n{name} = 3\n", encoding="utf-8")
     told = rf"no setting 'clearance.{name}' \(from .*tuned.toml\)"
@@ -231,9 +216,7 @@ def test_a_place_of_settings_that_names_a_user_is_refused_by_name(
 
 names = st.text(st.characters(exclude_characters=",", exclude_categories=("Cs",)), max_size=8)
 pages_users = st.builds(
-    User,
-    st.integers(0, 10**9 - 1),
-    st.lists(names.map(str.strip).filter(bool), unique=True, max_size=3).map(tuple),
+    User, st.integers(0, 10**9 - 1), st.lists(names.map(str.strip).filter(bool), unique=True, max_size=3).map(tuple)
 )
 
 

@@ -93,9 +93,7 @@ def test_imports_point_one_way() -> None:
     wrong = {}
     for path in FILES:
         own = part(path)
-        allowed = (
-            ALLOWED[own] | {own} | ({"streamlit"} if own in ("ui", "streamlit_app") else set())
-        )
+        allowed = ALLOWED[own] | {own} | ({"streamlit"} if own in ("ui", "streamlit_app") else set())
         wrong[path] = imported(path) - allowed - {"__version__"}
     assert {path: names for path, names in wrong.items() if names} == {}
 

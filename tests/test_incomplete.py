@@ -141,9 +141,7 @@ def test_changed_clearances_are_never_answered_under_the_old_ones(
             lambda: collection.nearest(Even().embed(["text 1"])[0], 1),
             lambda: collection.rule("c1"),
         ):
-            with pytest.raises(
-                StoreError, match="a change of its clearances has not finished"
-            ) as error:
+            with pytest.raises(StoreError, match="a change of its clearances has not finished") as error:
                 read()
             assert "Index the same source again" in error.value.remedy
             assert error.value.action == "finish"
@@ -210,12 +208,9 @@ def damaged(large: Path, tmp_path: Path) -> Path:
     ids=["rebuild", "index"],
 )
 @pytest.mark.parametrize("opened", [1, 2])
-def test_a_lost_index_is_told_and_repaired(
-    damaged: Path, repair: Callable[..., IndexReport], opened: int
-) -> None:
+def test_a_lost_index_is_told_and_repaired(damaged: Path, repair: Callable[..., IndexReport], opened: int) -> None:
     for _ in range(opened):
-        # Chroma creates a new, small index there, and the next opening must not take it for
-        # complete.
+        # Chroma creates a new, small index there, and the next opening must not take it for complete.
         with Workspace.open(damaged) as workspace:
             (info,) = workspace.store().collections()
             result = ask(workspace)

@@ -68,10 +68,17 @@ def expected(given: Iterable[Record]) -> dict[str, Chunk]:
 
 
 FULL = {
-    "id": "full", "text": "The text.", "title": "Title", "type": "special", "source": "book.md",
-    "page": 7, "refs": ["c0"], "clearance": 2, "department": "ops",
+    "id": "full",
+    "text": "The text.",
+    "title": "Title",
+    "type": "special",
+    "source": "book.md",
+    "page": 7,
+    "refs": ["c0"],
+    "clearance": 2,
+    "department": "ops",
     "query_must": {"contain_one_of": [["x", "y"]]},
-}  # fmt: skip
+}
 
 
 def test_records_become_a_complete_collection_with_a_copy(workspace: Workspace) -> None:
@@ -191,9 +198,7 @@ def test_a_sources_own_fields_are_kept_in_store_and_copy(workspace: Workspace) -
     rebuild("demo", workspace=workspace)
     assert stored(workspace)["a"].metadata == wanted
     # When later left out, they are gone.
-    index(
-        records({"id": "a", "text": "t"}), name="demo", workspace=workspace, embedder=FakeEmbedder()
-    )
+    index(records({"id": "a", "text": "t"}), name="demo", workspace=workspace, embedder=FakeEmbedder())
     assert stored(workspace)["a"].metadata == {}
 
 
@@ -239,9 +244,7 @@ def test_an_interrupted_writing_is_seen_and_repaired_without_the_model(
             index(some(6), name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=reset)
     assert not workspace.store().collections()[0].complete
 
-    report = index(
-        some(6), name="demo", workspace=workspace, embedder=FakeEmbedder(budget=0), reset=again
-    )
+    report = index(some(6), name="demo", workspace=workspace, embedder=FakeEmbedder(budget=0), reset=again)
     assert (report.embedded, report.written, report.unchanged) == (0, 6, 0 if again else 6)
     assert stored(workspace) == expected(some(6))
     assert workspace.store().collections()[0].complete
@@ -276,13 +279,8 @@ def test_rebuild_restores_a_damaged_collection_without_the_model(tmp_path: Path)
         assert workspace.store().collection("demo").nearest(query, 20) == before
 
 
-@pytest.mark.parametrize(
-    "damage",
-    ["DELETE FROM embeddings; DELETE FROM embeddings_queue", "DROP TABLE collections"],
-)
-def test_what_rebuilding_cannot_repair_is_moved_away_and_rebuilt(
-    tmp_path: Path, damage: str
-) -> None:
+@pytest.mark.parametrize("damage", ["DELETE FROM embeddings; DELETE FROM embeddings_queue", "DROP TABLE collections"])
+def test_what_rebuilding_cannot_repair_is_moved_away_and_rebuilt(tmp_path: Path, damage: str) -> None:
     with Workspace.open(tmp_path) as workspace:
         for name in ("demo", "other"):
             index(some(3), name=name, workspace=workspace, embedder=FakeEmbedder())
@@ -323,13 +321,7 @@ def test_edited_rules_survive_rebuilding_and_indexing_anew(workspace: Workspace)
     rebuild("demo", workspace=workspace, rules=edits)
     assert rules() == after
     # Changed at the source: the edit is applied on top.
-    index(
-        some(4, "new", **rule),
-        name="demo",
-        workspace=workspace,
-        embedder=FakeEmbedder(),
-        rules=lambda: edits,
-    )
+    index(some(4, "new", **rule), name="demo", workspace=workspace, embedder=FakeEmbedder(), rules=lambda: edits)
     assert rules() == after
     # The copy has the values of the source.
     copy = {row.chunk.id: row.chunk.rule for row in copies.read_copy(workspace.copy_path("demo"))}

@@ -53,9 +53,7 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
         yield opened
 
 
-def test_an_order_is_carried_out_and_what_is_left_out_is_listed(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_an_order_is_carried_out_and_what_is_left_out_is_listed(bench: Workbench, tmp_path: Path) -> None:
     source = records(tmp_path / "a.jsonl", 3)
     source.write_text(source.read_text() + "nonsense\n")
     queue = queue_of(bench)
@@ -108,9 +106,7 @@ def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) 
     assert standing.result().report.embedded <= 640 - stopped.done < 640
 
 
-def test_an_order_that_is_removed_while_it_runs_is_stopped(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_an_order_that_is_removed_while_it_runs_is_stopped(bench: Workbench, tmp_path: Path) -> None:
     queue = queue_of(bench)
     job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 3200))))
     Worker(bench).start()
@@ -151,9 +147,7 @@ def test_a_worker_whose_end_could_not_be_told_begins_again(bench: Workbench) -> 
     assert queue.take(other) is None
 
 
-def test_what_is_under_way_at_the_end_waits_for_the_next_start(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_what_is_under_way_at_the_end_waits_for_the_next_start(bench: Workbench, tmp_path: Path) -> None:
     queue = queue_of(bench)
     job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 3200))))
     Worker(bench).start()
@@ -165,9 +159,7 @@ def test_what_is_under_way_at_the_end_waits_for_the_next_start(
     assert report.embedded <= 3200 - 64
 
 
-def test_a_temporary_source_goes_with_its_order_and_nothing_else_does(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_a_temporary_source_goes_with_its_order_and_nothing_else_does(bench: Workbench, tmp_path: Path) -> None:
     queue = queue_of(bench)
     inside = bench.workspace.path / "uploads" / "x"
     inside.mkdir(parents=True)
@@ -226,11 +218,7 @@ def test_the_command_line_indexes_while_the_app_runs(
     ],
 )
 def test_an_interrupted_index_says_how_far_it_came(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    broken: str,
-    reached: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str, reached: str
 ) -> None:
     source = tmp_path / "a.csv"
     source.write_text("id,text\n" + "".join(f"{i},owl {i}\n" for i in range(2500)))

@@ -112,13 +112,21 @@ def test_with_the_server_stopped_the_first_max_chunks_stay(judged_by: Any) -> No
         assert result.status == "ok"
 
 
-def test_the_command_line_says_all_of_it(
-    judged_by: Any, workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_says_all_of_it(judged_by: Any, workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bench, _ = judged_by(capable)
     bench.close()
-    command = ["query", QUERY, "-c", "adsapi", "-p", "llm-filter", "--data-dir", str(workspace),
-               "--set", f"judge.timeout_ms={PATIENT_MS}"]  # fmt: skip
+    command = [
+        "query",
+        QUERY,
+        "-c",
+        "adsapi",
+        "-p",
+        "llm-filter",
+        "--data-dir",
+        str(workspace),
+        "--set",
+        f"judge.timeout_ms={PATIENT_MS}",
+    ]
 
     def printed(*more: str) -> Any:
         capsys.readouterr()

@@ -1,5 +1,4 @@
-"""What each chunk sends to the judge: the most distinctive sentences first, with an even share of
-the room."""
+"""What each chunk sends to the judge: the most distinctive sentences first, with an even share of the room."""
 
 from __future__ import annotations
 

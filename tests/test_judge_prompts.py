@@ -47,9 +47,7 @@ def test_an_unknown_prompt_is_refused_and_the_known_are_named(snapshot: Snapshot
     with pytest.raises(SettingsError) as refused:
         load(environ={"RAGFILTER_JUDGE__PROMPT": "srtict"})
     assert str(refused.value) == snapshot
-    chosen = load(
-        profile="llm-filter", environ={}, flags=[Given("--set", {"judge.prompt": "strict"})]
-    ).settings
+    chosen = load(profile="llm-filter", environ={}, flags=[Given("--set", {"judge.prompt": "strict"})]).settings
     assert chosen.judge.prompt == "strict"
     assert 'prompt = "strict"' in to_toml(chosen, "llm-filter")
 
@@ -102,9 +100,7 @@ def test_own_prompts_come_beside_the_packaged_ones(tmp_path: Path) -> None:
     assert judge_prompts.variant("default").version == "1"
 
 
-def test_the_library_knows_them_by_the_variable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_library_knows_them_by_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGFILTER_JUDGE_PROMPTS", str(own(tmp_path / "prompts")))
     (tmp_path / "settings.toml").write_text('[judge]\nprompt = "mine"', encoding="utf-8")
     assert Filter(tmp_path / "settings.toml").settings.judge.prompt == "mine"

@@ -7,9 +7,7 @@ from dataclasses import replace
 from ragfilter.judge.call import MAX_OF_ONE_POOL, JudgementCache, join_judgements
 from ragfilter.model import Judgement, Verdict
 
-SAID = Judgement(
-    ("a",), (Verdict("a", "KEEP"),), model="m", prompt_key="k", prompt_tokens=9, ms=120.0
-)
+SAID = Judgement(("a",), (Verdict("a", "KEEP"),), model="m", prompt_key="k", prompt_tokens=9, ms=120.0)
 
 
 def test_the_one_unused_for_longest_goes_first() -> None:

@@ -1,10 +1,9 @@
 """Every profile keeps the same chunks for every question as in the recorded table.
 
-`data/kept_before.tsv` has one line per profile and labelled question of the demo: the ids kept, in
-order. `PYTHONPATH=. python tests/test_kept_before.py WORKSPACE` prints a new table from a workspace
-with the demo. Use it only if a change is meant to change what a profile keeps.
-Since the first table, `full` was tuned on purpose. The seeds' profiles keep the same chunks, except
-for two questions of `query-must` and `llm-filter`, for which a chunk of the demo was rewritten.
+`data/kept_before.tsv` has one line per profile and labelled question of the demo: the ids kept, in order. `PYTHONPATH=.
+python tests/test_kept_before.py WORKSPACE` prints a new table from a workspace with the demo. Use it only if a change
+is meant to change what a profile keeps. Since the first table, `full` was tuned on purpose. The seeds' profiles keep
+the same chunks, except for two questions of `query-must` and `llm-filter`, for which a chunk of the demo was rewritten.
 """
 
 from __future__ import annotations

@@ -86,20 +86,15 @@ def test_the_cutoff_can_cut_by_the_fused_order() -> None:
 def test_hidden_chunks_change_no_score(user: User) -> None:
     alone = pool(Line(chunks()), user)
     beside = pool(Line(chunks(hidden=30)), user)
-    assert [(h.id, h.scores) for h in beside.hits if user.sees(h.chunk)] == [
-        (h.id, h.scores) for h in alone.hits
-    ]
+    assert [(h.id, h.scores) for h in beside.hits if user.sees(h.chunk)] == [(h.id, h.scores) for h in alone.hits]
     everything = {h.id: h.scores for h in pool(Line(chunks(hidden=30)), UNRESTRICTED).hits}
     assert everything["c001"] != alone.hits[0].scores
 
 
 @pytest.mark.parametrize(
-    ("user", "lexical", "expected"),
-    [(User(4), True, True), (User(), True, False), (User(4), False, False)],
+    ("user", "lexical", "expected"), [(User(4), True, True), (User(), True, False), (User(4), False, False)]
 )
-def test_scores_hold_for_the_user_they_were_made_for(
-    user: User, lexical: bool, expected: bool
-) -> None:
+def test_scores_hold_for_the_user_they_were_made_for(user: User, lexical: bool, expected: bool) -> None:
     gathered = pool(Line(chunks(hidden=3)), User(4))
     settings = Settings().with_values(WORDS | {"retrieval.lexical": lexical})
     hits = {hit.id: hit for hit in replay(gathered, settings, user).hits}

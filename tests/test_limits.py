@@ -33,10 +33,15 @@ def told(made: PoolResult) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"quality.enabled": True, "quality.min_top_k": 3, "cutoff.max_results": 40,
-         "cutoff.gap_threshold": 0.3},
-        {"quality.enabled": True, "quality.min_top_k": 8, "cutoff.max_results": 7,
-         "quality.max_top_k": 8, "cutoff.gap_threshold": 0.3, "cutoff.distance_offset": 0.15},
+        {"quality.enabled": True, "quality.min_top_k": 3, "cutoff.max_results": 40, "cutoff.gap_threshold": 0.3},
+        {
+            "quality.enabled": True,
+            "quality.min_top_k": 8,
+            "cutoff.max_results": 7,
+            "quality.max_top_k": 8,
+            "cutoff.gap_threshold": 0.3,
+            "cutoff.distance_offset": 0.15,
+        },
         {"cutoff.max_results": 5},
         {"cutoff.strategy": "autocut", "cutoff.max_results": 6},
         # Too few hits for a background, so gap cuts.
@@ -45,29 +50,32 @@ def told(made: PoolResult) -> dict[str, list[str]]:
         {"cutoff.enabled": False, "retrieval.k": 20},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_every_limit_says_whether_it_bound_and_what_came_before_it(
     settings: dict[str, Any], snapshot: SnapshotAssertion
 ) -> None:
     assert told(result(**settings)) == snapshot
 
 
-def test_a_strategy_s_own_limit_and_the_context_budget_are_limits(
-    snapshot: SnapshotAssertion,
-) -> None:
+def test_a_strategy_s_own_limit_and_the_context_budget_are_limits(snapshot: SnapshotAssertion) -> None:
     # Best 0.10, background 1.0: 0.10 + 0.1 × 0.90 = 0.19 keeps the first.
     distances = (0.10, 0.20, 0.25, *(1.0,) * 60)
-    made = result(distances, **{"cutoff.strategy": "relative", "cutoff.relative_offset": 0.1,
-                                "cutoff.max_results": 40, "cutoff.min_results": 0})  # fmt: skip
+    made = result(
+        distances,
+        **{
+            "cutoff.strategy": "relative",
+            "cutoff.relative_offset": 0.1,
+            "cutoff.max_results": 40,
+            "cutoff.min_results": 0,
+        },
+    )
     assert told(made) == snapshot
     hits = tuple(Hit(Chunk(f"c{n}", "word " * 40), d, n) for n, d in enumerate((0.1, 0.2), start=1))
     tight = Settings().with_values({"context.max_context_tokens": 60})
     assert told(replay(Pool("q", "demo", "l2", hits), tight)) == snapshot
 
 
-def test_what_stands_too_far_down_is_counted_where_its_place_is_not_its_rank(
-    snapshot: SnapshotAssertion,
-) -> None:
+def test_what_stands_too_far_down_is_counted_where_its_place_is_not_its_rank(snapshot: SnapshotAssertion) -> None:
     hits = tuple(Hit(Chunk(f"c{n}"), d, n + 1) for n, d in enumerate(DISTANCES, start=1))
     chosen = {"quality.enabled": True, "quality.min_top_k": 3, "cutoff.enabled": False}
     made = replay(Pool("a question", "demo", "l2", hits), Settings().with_values(chosen))
@@ -80,8 +88,7 @@ def judged(n: int, kept: int, *, shown: int, distance: float = 0.2, far: int = 0
     """`n` hits, of which the last `far` are unlike the question; the LLM keeps the first `kept` of
     those it is shown. With `shown` 0 it is not asked."""
     hits = tuple(
-        Hit(Chunk(f"c{rank}", text="words"), 1.9 if rank > n - far else distance, rank)
-        for rank in range(1, n + 1)
+        Hit(Chunk(f"c{rank}", text="words"), 1.9 if rank > n - far else distance, rank) for rank in range(1, n + 1)
     )
     meant = tuple(hit.id for hit in hits[: min(n - far, 40)])
     asked, left_out = meant[:shown], meant[shown:]
@@ -118,12 +125,16 @@ def test_min_results_says_how_many_it_keeps(snapshot: SnapshotAssertion) -> None
 
 def test_near_duplicates_and_covered_parts_are_limits_work(snapshot: SnapshotAssertion) -> None:
     texts = (
-        "the owlbear hunts alone at night", "the owlbear hunts alone at night",
-        "an owlbear sleeps by day", "a dragon hoards gold", "a wyvern stings", "a lich plots",
-        "a mimic waits", "a roper hangs",
-    )  # fmt: skip
+        "the owlbear hunts alone at night",
+        "the owlbear hunts alone at night",
+        "an owlbear sleeps by day",
+        "a dragon hoards gold",
+        "a wyvern stings",
+        "a lich plots",
+        "a mimic waits",
+        "a roper hangs",
+    )
     hits = tuple(Hit(Chunk(f"c{n}", t), 0.1 + n / 100, n) for n, t in enumerate(texts, start=1))
-    chosen = {"diversity.enabled": True, "diversity.per_part": 1, "cutoff.enabled": False,
-              "retrieval.k": 5}  # fmt: skip
+    chosen = {"diversity.enabled": True, "diversity.per_part": 1, "cutoff.enabled": False, "retrieval.k": 5}
     made = replay(Pool("the owlbear", "demo", "l2", hits), Settings().with_values(chosen))
     assert told(made) == snapshot

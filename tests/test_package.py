@@ -239,14 +239,10 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ask(command: list[str], cwd: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=PROCESS_S
-    )
+    return subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=PROCESS_S)
 
 
-def test_the_core_filters_without_any_extra(
-    bare: Path, tmp_path: Path, bare_environ: dict[str, str]
-) -> None:
+def test_the_core_filters_without_any_extra(bare: Path, tmp_path: Path, bare_environ: dict[str, str]) -> None:
     made = ask([str(bare / "python"), "-c", CORE], tmp_path, bare_environ)
     assert (made.stderr, made.stdout) == ("", CORE_PRINTS)
 

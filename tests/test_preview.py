@@ -108,18 +108,10 @@ def test_the_expansion_brings_what_was_previewed(depth: int, level: int | None, 
     assert [hit.id for hit in result.kept] == ["root", *previewed]
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30),
-    st.integers(0, 12),
-)
-def test_a_smaller_depth_is_the_beginning_of_a_larger(
-    edges: list[tuple[int, int]], most: int
-) -> None:
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30), st.integers(0, 12))
+def test_a_smaller_depth_is_the_beginning_of_a_larger(edges: list[tuple[int, int]], most: int) -> None:
     """The preview of EXPAND_1 and EXPAND_3 is a prefix of one walk of EXPAND_5."""
-    chunks = {
-        str(n): Chunk(str(n), refs=tuple(dict.fromkeys(str(b) for a, b in edges if a == n)))
-        for n in range(10)
-    }
+    chunks = {str(n): Chunk(str(n), refs=tuple(dict.fromkeys(str(b) for a, b in edges if a == n))) for n in range(10)}
     walks = {d: list(walk(chunks["0"], depth=d, most=most, find=chunks.get)) for d in DEPTHS}
     for depth in DEPTHS:
         assert walks[depth] == [r for r in walks[5] if r.step <= depth]

@@ -45,10 +45,7 @@ PLAIN = settings("unfiltered", clearance__enabled=True, retrieval__k=5)
 
 def result(own: Settings, user: User = PUBLIC) -> PoolResult:
     """Six hits with a cliff after the third; the fourth is secret, the second is hostile."""
-    chunks = [
-        Chunk(f"c{n}", f"text {n}", title=f"title {n}", clearance=3 if n == 4 else 0)
-        for n in range(1, 7)
-    ]
+    chunks = [Chunk(f"c{n}", f"text {n}", title=f"title {n}", clearance=3 if n == 4 else 0) for n in range(1, 7)]
     chunks[1] = replace(chunks[1], title=EVIL, text=EVIL)
     hits = tuple(
         Hit(chunk, distance, rank)
@@ -92,10 +89,16 @@ def pages() -> dict[str, str]:
 def run_of(queries: int, **plan: Any) -> Run:
     """A complete run with this in its plan."""
     given = {
-        "collection": "rules", "query_set": "mine", "profile": "adaptive-gap", "changes": {},
-        "viewer": PUBLIC, "collection_version": "v1", "labels_version": "l1", "model": "m",
+        "collection": "rules",
+        "query_set": "mine",
+        "profile": "adaptive-gap",
+        "changes": {},
+        "viewer": PUBLIC,
+        "collection_version": "v1",
+        "labels_version": "l1",
+        "model": "m",
         "space": "l2",
-    }  # fmt: skip
+    }
     return Run(7, AT, "ann", "", Plan(**(given | plan), queries=queries), queries)
 
 
@@ -113,12 +116,22 @@ def records_of(name: str, kept: int) -> list[QueryRecord]:
     counts = {v.name: kept for v in variants(settings("adaptive-gap"))} | {CURRENT: 1}
     return [
         QueryRecord(
-            id=name, query=query, variant=variant, labelled=True, relevant=1, kept=n, found=1,
-            unlabelled=0, tokens=100 * n, lost=1, ndcg=1.0, ms=0.1,
+            id=name,
+            query=query,
+            variant=variant,
+            labelled=True,
+            relevant=1,
+            kept=n,
+            found=1,
+            unlabelled=0,
+            tokens=100 * n,
+            lost=1,
+            ndcg=1.0,
+            ms=0.1,
             curve=curve if variant == UNFILTERED else None,
         )
         for variant, n in counts.items()
-    ]  # fmt: skip
+    ]
 
 
 RECORDS = (*records_of("q1", 3), *records_of("q2", 1))
@@ -142,22 +155,15 @@ def test_a_report_asks_nobody_and_takes_text_as_text(name: str) -> None:
 
 @pytest.mark.parametrize("hits", [result(GAP).pool.hits, ()], ids=["some kept", "none found"])
 @pytest.mark.parametrize("lacking", ["", "Collection 'rules' is incomplete."])
-def test_a_report_says_once_that_the_collection_is_incomplete(
-    hits: tuple[Hit, ...], lacking: str
-) -> None:
+def test_a_report_says_once_that_the_collection_is_incomplete(hits: tuple[Hit, ...], lacking: str) -> None:
     made = replay(Pool("Who?", "rules", "l2", hits, incomplete=lacking), GAP)
     called = Called("A", "adaptive-gap", GAP), Called("B", "adaptive-gap", GAP)
-    for page in (
-        reports.of_query(made, "adaptive-gap", ORIGIN),
-        reports.of_two((made, made), called, ORIGIN),
-    ):
+    for page in (reports.of_query(made, "adaptive-gap", ORIGIN), reports.of_two((made, made), called, ORIGIN)):
         assert Tags(page).text.count("is incomplete.") == bool(lacking)
 
 
 def test_what_a_query_was_asked_and_why_what_fell() -> None:
-    page = reports.of_query(
-        result(GAP), "adaptive-gap", ORIGIN, prices=Prices(2.0, 0.0, "EUR"), answers=()
-    )
+    page = reports.of_query(result(GAP), "adaptive-gap", ORIGIN, prices=Prices(2.0, 0.0, "EUR"), answers=())
     text = Tags(page).text
     assert "5 passages found by plain search, 3 pass the filter: 2 came after the cliff." in text
     assert "2 came after the cliff" in text
@@ -168,8 +174,9 @@ def test_what_a_query_was_asked_and_why_what_fell() -> None:
     cell = r'<td class="n">([\d.,]+)(?: EUR)?</td>'
     rows = re.findall(r"<tr><td>(with[^<]*)</td>" + cell * 3, page)
     assert [(name, chunks) for name, chunks, *_ in rows] == [
-        ("without the filter (first 5)", "5"), ("with the filter", "3"),
-    ]  # fmt: skip
+        ("without the filter (first 5)", "5"),
+        ("with the filter", "3"),
+    ]
     assert re.search(r"less, (under )?0\.[0-9]{4} EUR saved per question", text)
     assert page.count(" EUR</td>") == 2
     for _, _, tokens, cost in rows:
@@ -200,10 +207,9 @@ def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
         ({"query_set": "mine, with LLM labels"}, "--queries mine --with-llm"),
         ({"query_set": "q.jsonl, labels of my q.tsv"}, "--queries q.jsonl --qrels 'my q.tsv'"),
         ({"viewer": UNRESTRICTED}, "--save 'run 7'"),
-        ({"viewer": User(2, ("referee", "a b"))},
-         "--save 'run 7' --level 2 --department 'a b' --department referee"),
+        ({"viewer": User(2, ("referee", "a b"))}, "--save 'run 7' --level 2 --department 'a b' --department referee"),
     ],
-)  # fmt: skip
+)
 def test_a_report_names_the_command_that_repeats_it(plan: dict[str, Any], words: str) -> None:
     page = Tags(reports.of_run(MeasuredRun(run_of(2, **plan), RECORDS)))
     assert f"{words} " in f"{page.text} "
@@ -218,9 +224,7 @@ def test_the_drawings_stand_inside_their_frames() -> None:
     every = [
         drawing.gains([0.5, -1.0, 0.0]),
         drawing.tradeoff([("a", 0.0, 1.0), ("b", 1.0, 0.0)], [(0.0, 1.0), (1.0, 1.0)], ["b"]),
-        drawing.intervals(
-            [("a", Interval(0.5, (0.2, 0.8))), ("b", Interval(1.0, (1.0, 1.0)))], "a"
-        ),
+        drawing.intervals([("a", Interval(0.5, (0.2, 0.8))), ("b", Interval(1.0, (1.0, 1.0)))], "a"),
     ]
     for each in every:
         places = [at for line in each.lines for at in line.points]
@@ -233,8 +237,7 @@ def test_the_drawings_stand_inside_their_frames() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "why"),
-    [("l1", "tuned on these same labels"), ("l2", "may have seen some of these questions")],
+    ("labels", "why"), [("l1", "tuned on these same labels"), ("l2", "may have seen some of these questions")]
 )
 def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> None:
     pool = Pool("Who?", "rules", "l2", ())

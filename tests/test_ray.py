@@ -48,9 +48,7 @@ def killed_worker() -> threading.Thread:
     return thread
 
 
-def test_a_killed_worker_costs_its_batch_alone(
-    address: str, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_worker_costs_its_batch_alone(address: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGFILTER_WORKSPACE", address)
     killer = killed_worker()
     assert main(["index", str(source), "--collection", "rooms", "--ray", "local"]) == 0

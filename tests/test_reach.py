@@ -26,13 +26,7 @@ from ragfilter.stores.copies import StoredRow
 
 N = 400
 QUERY = "cleric 3"
-RULES = (
-    None,
-    '{"contain":"cleric"}',
-    '{"contain":"druid"}',
-    None,
-    '{"contain_one_of":[["3","7"]]}',
-)
+RULES = (None, '{"contain":"cleric"}', '{"contain":"druid"}', None, '{"contain_one_of":[["3","7"]]}')
 USERS = (User(), User(1, ("ops",)), User(2, ("ops", "hr")))
 
 
@@ -72,12 +66,16 @@ def collection(store: ChromaStore) -> ChromaCollection:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     chunks = [
         Chunk(
-            f"c{i}", f"Text {i} of a cleric.", f"Title {i}", source=f"{i % 3}.md",
-            clearance=(0, 0, 1, 2, None)[i % 5], rule=RULES[i % 11 % 5],
+            f"c{i}",
+            f"Text {i} of a cleric.",
+            f"Title {i}",
+            source=f"{i % 3}.md",
+            clearance=(0, 0, 1, 2, None)[i % 5],
+            rule=RULES[i % 11 % 5],
             department=(None, None, None, "ops", "hr")[i % 7 % 5],
         )
         for i in range(N)
-    ]  # fmt: skip
+    ]
     made.write([StoredRow(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)])
     made.set_content("x")
     return made
@@ -86,11 +84,7 @@ def collection(store: ChromaStore) -> ChromaCollection:
 @pytest.mark.parametrize("user", USERS, ids=str)
 @pytest.mark.parametrize("profile", [*PROFILES, "relative", "diversity"])
 def test_every_road_keeps_the_same_chunks(
-    collection: ChromaCollection,
-    store: ChromaStore,
-    monkeypatch: pytest.MonkeyPatch,
-    profile: str,
-    user: User,
+    collection: ChromaCollection, store: ChromaStore, monkeypatch: pytest.MonkeyPatch, profile: str, user: User
 ) -> None:
     settings = load(profile=profile if profile in PROFILES else "full", environ={}).settings
     settings = settings.with_values({"quality.reranker": "none", "clearance.enabled": True})
@@ -99,13 +93,9 @@ def test_every_road_keeps_the_same_chunks(
     if profile == "diversity":
         # All are alike (1 of 9 runs), so that others take the places of the first 50.
         more = {"cutoff.enabled": False, "quality.enabled": False, "retrieval.k": 9}
-        settings = settings.with_values(more | {"diversity.enabled": True,
-                                                "diversity.max_similarity": 0.1})  # fmt: skip
+        settings = settings.with_values(more | {"diversity.enabled": True, "diversity.max_similarity": 0.1})
     backends = Backends(collection, EMBEDDER)
-    roads = {
-        "wide": run(QUERY, settings, backends, user, wide=True),
-        "narrow": run(QUERY, settings, backends, user),
-    }
+    roads = {"wide": run(QUERY, settings, backends, user, wide=True), "narrow": run(QUERY, settings, backends, user)}
     monkeypatch.setattr(store, "catalogue_limit", N - 1)
     large = Watched(collection)
     roads |= {
@@ -189,9 +179,7 @@ def test_a_layer_that_does_not_say_how_far_it_looks_gets_the_pages_pool_with_tex
 
 
 @pytest.mark.parametrize("user", USERS, ids=str)
-def test_a_user_is_searched_for_once_and_nothing_hidden_is_fetched(
-    collection: ChromaCollection, user: User
-) -> None:
+def test_a_user_is_searched_for_once_and_nothing_hidden_is_fetched(collection: ChromaCollection, user: User) -> None:
     known = collection.catalogue()
     seen = [user.sees(chunk) for chunk in known.values()]
     assert known.share(user) == sum(seen) / len(seen) < 1

@@ -89,11 +89,7 @@ print(json.dumps([off, on, seen(ran(again))]))
 
 
 @pytest.fixture(scope="module")
-def run(
-    tmp_path_factory: pytest.TempPathFactory,
-    copy_demo: Callable[[], Path],
-    bare_environ: dict[str, str],
-) -> Run:
+def run(tmp_path_factory: pytest.TempPathFactory, copy_demo: Callable[[], Path], bare_environ: dict[str, str]) -> Run:
     """Runs Python in the copy of the project in which the recipes were followed."""
     home = tmp_path_factory.mktemp("grown")
     for name in ("ragfilter", "pages", ".streamlit", "tests"):
@@ -115,9 +111,7 @@ def run(
     environ = {**bare_environ, "RAGFILTER_DATA_DIR": str(copy_demo()), "OMP_NUM_THREADS": "1"}
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        made = subprocess.run(
-            [sys.executable, *arguments], cwd=home, env=environ, capture_output=True, text=True
-        )
+        made = subprocess.run([sys.executable, *arguments], cwd=home, env=environ, capture_output=True, text=True)
         assert made.returncode == 0, made.stdout + made.stderr
         return made
 
@@ -133,8 +127,16 @@ def _add_line(path: Path, line: str, *, before: str) -> None:
 @pytest.fixture(scope="module")
 def query(run: Run) -> subprocess.CompletedProcess[str]:
     """A question asked with the new layer and strategy on; the trace is on standard error."""
-    flags = ("--set", "short.enabled=true", "--set", "short.fewest=500",
-             "--set", "cutoff.strategy=half", "--json", "--debug")  # fmt: skip
+    flags = (
+        "--set",
+        "short.enabled=true",
+        "--set",
+        "short.fewest=500",
+        "--set",
+        "cutoff.strategy=half",
+        "--json",
+        "--debug",
+    )
     return run("-m", "ragfilter", "query", OWLBEARS, "--profile", "adaptive-gap", *flags)
 
 
@@ -196,10 +198,14 @@ def test_the_page_shows_switch_slider_funnel_and_explanation_and_the_link_brings
     limit = r"Fewest characters = 500 \(short\) drops \d+"
     assert any(re.fullmatch(limit, line) for line in on["limits"])
     assert on["link"] == {
-        "q": OWLBEARS, "collection": "demo", "profile": "adaptive-gap",
-        "cutoff.strategy": "half", "short.enabled": "true", "short.fewest": "500",
+        "q": OWLBEARS,
+        "collection": "demo",
+        "profile": "adaptive-gap",
+        "cutoff.strategy": "half",
+        "short.enabled": "true",
+        "short.fewest": "500",
         "open": "tuning,evidence",
-    }  # fmt: skip
+    }
 
     assert (again["on"], again["funnel"][1:-1]) == (True, on["funnel"][1:-1])
     assert again["link"] == on["link"]

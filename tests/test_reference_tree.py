@@ -27,10 +27,7 @@ class Store:
         self.fetched: list[str] = []
 
     def catalogue(self) -> Mapping[str, Chunk]:
-        return {
-            c.id: Chunk(c.id, refs=c.refs, clearance=c.clearance, rule=c.rule, loaded=False)
-            for c in CHUNKS
-        }
+        return {c.id: Chunk(c.id, refs=c.refs, clearance=c.clearance, rule=c.rule, loaded=False) for c in CHUNKS}
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         self.fetched += ids

@@ -1,5 +1,4 @@
-"""After an edit of rules, a pool is renewed without a search if a search would give the same
-result."""
+"""After an edit of rules, a pool is renewed without a search if a search would give the same result."""
 
 from __future__ import annotations
 

@@ -52,21 +52,34 @@ def test_no_more_is_read_than_there_is_room_for() -> None:
 HARMONY = "<|channel|>analysis<|message|>Hm?<|end|><|start|>assistant"
 THOUGHTS = [
     # DeepSeek R1, Qwen3, QwQ, GLM, MiniMax, Nemotron, Step, Olmo
-    "<think>\nHm?\n</think>\n\n{}", "<think></think>{}", "Hm?\n</think>\n\n{}", "Hm?</think>{}",
+    "<think>\nHm?\n</think>\n\n{}",
+    "<think></think>{}",
+    "Hm?\n</think>\n\n{}",
+    "Hm?</think>{}",
     # A template opens the thought, and so does the model; one that thinks again; nested ones.
-    "<think>\n<think>\nHm?\n</think>\n{}", "<think>Hm?</think><think>No.</think>{}",
-    "Hm?</think>No.</think>{}", "<think>Hm <think>well</think> so</think>{}",
+    "<think>\n<think>\nHm?\n</think>\n{}",
+    "<think>Hm?</think><think>No.</think>{}",
+    "Hm?</think>No.</think>{}",
+    "<think>Hm <think>well</think> so</think>{}",
     # Claude as it is often prompted, Gemini, EXAONE, Granite, Hunyuan, ERNIE, K2-Think, Reflection
-    "<thinking>Hm?</thinking>{}", "<thought>\nHm?</thought>{}", "<reasoning>Hm?</reasoning>\n{}",
-    "<think>Hm?</think>\n<answer>\n{}\n</answer>", "<think>Hm?</think><response>{}</response>",
-    "<Thought>Hm?</Thought><Output>{}</Output>", "<reflection>Hm?</reflection>{}",
+    "<thinking>Hm?</thinking>{}",
+    "<thought>\nHm?</thought>{}",
+    "<reasoning>Hm?</reasoning>\n{}",
+    "<think>Hm?</think>\n<answer>\n{}\n</answer>",
+    "<think>Hm?</think><response>{}</response>",
+    "<Thought>Hm?</Thought><Output>{}</Output>",
+    "<reflection>Hm?</reflection>{}",
     # Seed-OSS, LongCat, a thought with a budget, OpenThinker, Cohere, Solar
-    "<seed:think>Hm?</seed:think>{}", "<longcat_think>Hm?</longcat_think>{}",
-    '<think budget="200">Hm?</think>{}', "<|think|>Hm?<|/think|>{}",
+    "<seed:think>Hm?</seed:think>{}",
+    "<longcat_think>Hm?</longcat_think>{}",
+    '<think budget="200">Hm?</think>{}',
+    "<|think|>Hm?<|/think|>{}",
     "<|begin_of_thought|>Hm?<|end_of_thought|>\n<|begin_of_solution|>{}<|end_of_solution|>",
     "<|START_THINKING|>Hm?<|END_THINKING|><|START_RESPONSE|>{}<|END_RESPONSE|>",
     # Magistral, Kimi, Gemma, Apriel
-    "[THINK]Hm?[/THINK]{}", "Hm?[/THINK]{}", "◁think▷Hm?◁/think▷{}",
+    "[THINK]Hm?[/THINK]{}",
+    "Hm?[/THINK]{}",
+    "◁think▷Hm?◁/think▷{}",
     "<|channel>thought\nHm?<channel|>{}",
     "Here are my reasoning steps:\nHm?\n[BEGIN FINAL RESPONSE]\n{}\n[END FINAL RESPONSE]<|end|>",
     # gpt-oss, whole, in two steps, with a type, and where a server leaves out its tokens
@@ -75,27 +88,55 @@ THOUGHTS = [
     HARMONY + "<|channel|>final json<|message|>{}",
     HARMONY + "<|channel|>final <|constrain|>json<|message|>{}<|return|>",
     "<|start|>assistant<|channel|>final<|message|>{}<|return|>",
-    "analysisWe need fire.assistantfinal{}", HARMONY + "<|channel|>final{}",
+    "analysisWe need fire.assistantfinal{}",
+    HARMONY + "<|channel|>final{}",
     # What prompts call a thought, and tags with spaces, without an end, escaped or in full width
-    *(f"Hm?\n{close}\n\n{{}}" for close in (
-        "</analysis>", "</thought_process>", "</thinking_process>", "</rationale>", "</cot>",
-        "</inner_monologue>", "</deliberation>", "</chain-of-thought>",
-        "</scratch_pad>", "</reasoning_content>",
-        "</ think>", "< /think>", "< / THINK >", "</think", "</analysis\n>", "&lt;/think&gt;",
-        "<|think_end|>", "<|end_think|>", "<end_of_thought>", "<｜end▁of▁thinking｜>", "＜/think＞",
-        "...done thinking.", "…done thinking",
-    )),
-    "<analysis>Hm?</analysis>{}", "< think >Hm?</ think>{}", "<|think_start|>Hm?<|think_end|>{}",
-    "&lt;think&gt;Hm?&lt;/think&gt;{}", "<｜begin▁of▁thinking｜>Hm?<｜end▁of▁thinking｜>{}",
+    *(
+        f"Hm?\n{close}\n\n{{}}"
+        for close in (
+            "</analysis>",
+            "</thought_process>",
+            "</thinking_process>",
+            "</rationale>",
+            "</cot>",
+            "</inner_monologue>",
+            "</deliberation>",
+            "</chain-of-thought>",
+            "</scratch_pad>",
+            "</reasoning_content>",
+            "</ think>",
+            "< /think>",
+            "< / THINK >",
+            "</think",
+            "</analysis\n>",
+            "&lt;/think&gt;",
+            "<|think_end|>",
+            "<|end_think|>",
+            "<end_of_thought>",
+            "<｜end▁of▁thinking｜>",
+            "＜/think＞",
+            "...done thinking.",
+            "…done thinking",
+        )
+    ),
+    "<analysis>Hm?</analysis>{}",
+    "< think >Hm?</ think>{}",
+    "<|think_start|>Hm?<|think_end|>{}",
+    "&lt;think&gt;Hm?&lt;/think&gt;{}",
+    "<｜begin▁of▁thinking｜>Hm?<｜end▁of▁thinking｜>{}",
     "Thinking...\nHm?\n...done thinking.\n\n{}",
     # In Markdown: fences, folded sections, headings, tags in brackets, comments
-    "```thinking\nHm?\n```\n{}", "~~~reasoning\nHm?\n~~~\n\n{}",
+    "```thinking\nHm?\n```\n{}",
+    "~~~reasoning\nHm?\n~~~\n\n{}",
     "``` Thought process\nHm?\n```\n{}",
     "<details>\n<summary>Thinking</summary>\nHm?\n</details>\n{}",
     '<details type="reasoning">\n<summary>Thought for 5 s</summary>\n> Hm?\n</details>\n{}',
-    "## Thinking\nHm?\n\n## Answer\n{}", "**Reasoning:** Hm?\n\n**Final answer:** {}",
-    "Thought: Hm?\nNo.\nDecision:\n{}", "[thinking]Hm?[/thinking]{}", "<!-- thinking: Hm? -->\n{}",
-]  # fmt: skip
+    "## Thinking\nHm?\n\n## Answer\n{}",
+    "**Reasoning:** Hm?\n\n**Final answer:** {}",
+    "Thought: Hm?\nNo.\nDecision:\n{}",
+    "[thinking]Hm?[/thinking]{}",
+    "<!-- thinking: Hm? -->\n{}",
+]
 MENTIONS = ("It writes `<think>` and then `</think>` [1].", 'It ends with "</think>".')
 
 
@@ -107,22 +148,32 @@ def test_a_thought_is_no_part_of_the_answer(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<think>\nHm?", "<think>Hm </think", "[THINK]Hm", "◁think▷Hm",
-     "<|channel|>analysis<|message|>Hm",
-     "<|channel|>commentary to=functions.x<|message|>{}", "analysisWe need", "Hm?</think>", HARMONY,
-     "<think>I end with `</think>` then", "Hm?</think>\n<think>No", "<|channel>thought\nHm",
-     "<analysis>\nHm?", "```thinking\nHm?", "< think >Hm", "&lt;think&gt;Hm",
-     "<｜begin▁of▁thinking｜>Hm"],
-)  # fmt: skip
+    [
+        "<think>\nHm?",
+        "<think>Hm </think",
+        "[THINK]Hm",
+        "◁think▷Hm",
+        "<|channel|>analysis<|message|>Hm",
+        "<|channel|>commentary to=functions.x<|message|>{}",
+        "analysisWe need",
+        "Hm?</think>",
+        HARMONY,
+        "<think>I end with `</think>` then",
+        "Hm?</think>\n<think>No",
+        "<|channel>thought\nHm",
+        "<analysis>\nHm?",
+        "```thinking\nHm?",
+        "< think >Hm",
+        "&lt;think&gt;Hm",
+        "<｜begin▁of▁thinking｜>Hm",
+    ],
+)
 def test_of_a_thought_alone_nothing_is_left(text: str) -> None:
     assert without_thought(text) == ""
 
 
 def test_what_stands_around_a_thought_stays() -> None:
-    assert (
-        without_thought("Fire.\n<think>Hm <think>well</think> so</think>\nAcid.")
-        == "Fire.\n\nAcid."
-    )
+    assert without_thought("Fire.\n<think>Hm <think>well</think> so</think>\nAcid.") == "Fire.\n\nAcid."
     assert without_thought("<think>Hm</think>Fire. <think>Or") == "Fire."
 
 
@@ -202,9 +253,16 @@ def test_an_answer_without_end_fails_like_any_other() -> None:
 ASKED = (Message("system", "a" * 40), Message("user", "b" * 20))
 """Ten tokens and five."""
 READ = {
-    "timeout": True, "server": True, "interrupted": True, "empty": True, "": True,
-    "unreachable": False, "auth": False, "rate_limit": False, "protocol": False,
-}  # fmt: skip
+    "timeout": True,
+    "server": True,
+    "interrupted": True,
+    "empty": True,
+    "": True,
+    "unreachable": False,
+    "auth": False,
+    "rate_limit": False,
+    "protocol": False,
+}
 
 
 @pytest.mark.parametrize("failed", READ)

@@ -15,23 +15,13 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter import report
 from ragfilter.basics import files as cells
 from ragfilter.engine.replay import replay
-from ragfilter.model import (
-    Chunk,
-    Decision,
-    Hit,
-    LayerName,
-    Outcome,
-    Pool,
-    PoolResult,
-    User,
-)
+from ragfilter.model import Chunk, Decision, Hit, LayerName, Outcome, Pool, PoolResult, User
 from ragfilter.report.rows import deciding
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 
-GIANTS = (("hill", 0.8813), ("category", 0.9313), ("troll", 0.9356), ("frost", 1.0763),
-          ("mammoth", 1.0834))  # fmt: skip
+GIANTS = (("hill", 0.8813), ("category", 0.9313), ("troll", 0.9356), ("frost", 1.0763), ("mammoth", 1.0834))
 
 
 def pool(*hits: Hit, query: str = "hill giant vs troll") -> Pool:
@@ -87,16 +77,18 @@ def decision(layer: LayerName, outcome: Outcome) -> Decision:
     [
         ([("query_must", "kept"), ("cutoff", "kept"), ("context", "kept")], True, "cutoff kept"),
         ([("query_must", "kept"), ("top_k", "kept"), ("context", "kept")], True, "query_must kept"),
-        ([("entities", "pinned"), ("quality", "pinned"), ("cutoff", "pinned"), ("context", "kept")],
-         True, "entities pinned"),
+        (
+            [("entities", "pinned"), ("quality", "pinned"), ("cutoff", "pinned"), ("context", "kept")],
+            True,
+            "entities pinned",
+        ),
         ([("query_must", "kept"), ("cutoff", "dropped")], False, "cutoff dropped"),
         # Cut, then brought back by an expansion: it stays, so the expansion explains it.
-        ([("cutoff", "dropped"), ("judge", "expanded"), ("context", "kept")], True,
-         "judge expanded"),
+        ([("cutoff", "dropped"), ("judge", "expanded"), ("context", "kept")], True, "judge expanded"),
         # ExpandedChunk in, but there was no room.
         ([("judge", "expanded"), ("context", "dropped")], False, "context dropped"),
     ],
-)  # fmt: skip
+)
 def test_the_decision_that_explains_a_hit(
     decisions: list[tuple[LayerName, Outcome]], kept: bool, expected: str
 ) -> None:
@@ -141,11 +133,19 @@ def test_an_operator_sees_all_with_the_reason(snapshot: SnapshotAssertion) -> No
 @pytest.mark.parametrize(
     ("cell", "harmless"),
     [
-        ("=1+1", "'=1+1"), ("+1", "'+1"), ("-cmd", "'-cmd"), ("@SUM(A1)", "'@SUM(A1)"),
-        ("\t=1", "'\t=1"), ("\r=1", "'\r=1"), ("\n=1", "'\n=1"), ("＝1", "'＝1"),
-        ("a=1", "a=1"), ("", ""), ("Armor Class -6", "Armor Class -6"),
+        ("=1+1", "'=1+1"),
+        ("+1", "'+1"),
+        ("-cmd", "'-cmd"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("\r=1", "'\r=1"),
+        ("\n=1", "'\n=1"),
+        ("＝1", "'＝1"),
+        ("a=1", "a=1"),
+        ("", ""),
+        ("Armor Class -6", "Armor Class -6"),
     ],
-)  # fmt: skip
+)
 def test_cells_that_a_spreadsheet_would_run(cell: str, harmless: str) -> None:
     assert cells.harmless(cell) == harmless
 
@@ -158,9 +158,14 @@ def test_csv_is_harmless_in_texts_and_plain_in_numbers() -> None:
     assert [*cells[0]] == [*report.COLUMNS]
     shown = {k: cells[0][k] for k in ("id", "title", "source", "value", "gap", "place", "page")}
     assert shown == {
-        "id": "'=evil", "title": "'-2+3", "source": 'say "hi", twice',
-        "value": "-0.25", "gap": "-0.05", "place": "1", "page": "",
-    }  # fmt: skip
+        "id": "'=evil",
+        "title": "'-2+3",
+        "source": 'say "hi", twice',
+        "value": "-0.25",
+        "gap": "-0.05",
+        "place": "1",
+        "page": "",
+    }
 
 
 def test_document_has_the_promised_shape(snapshot: Any) -> None:
@@ -186,20 +191,28 @@ LEVELS = [
     # without a user: the highest clearance kept, unknown if it cannot be read
     ([(2, None), (5, "referee")], None, {"clearance.enabled": False}, True, 2, 5),
     ([(2, None), (None, None)], None, {"clearance.enabled": False}, True, 2, None),
-    ([(2, None)], 3, {"quality.enabled": True, "quality.reranker": "none",
-                      "quality.score_threshold": 1.0}, False, 0, None),
+    (
+        [(2, None)],
+        3,
+        {"quality.enabled": True, "quality.reranker": "none", "quality.score_threshold": 1.0},
+        False,
+        0,
+        None,
+    ),
     ([], 0, {}, True, 0, None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("chunks", "user", "settings", "success", "count", "level"), LEVELS)
 def test_success_count_and_level_are_those_of_the_seed(
-    chunks: list[tuple[int | None, str | None]], user: int | None, settings: dict[str, object],
-    success: bool, count: int, level: int | None,
-) -> None:  # fmt: skip
-    hits = [
-        hit(f"c{i}", 0.1 * i, clearance=v, department=of) for i, (v, of) in enumerate(chunks, 1)
-    ]
+    chunks: list[tuple[int | None, str | None]],
+    user: int | None,
+    settings: dict[str, object],
+    success: bool,
+    count: int,
+    level: int | None,
+) -> None:
+    hits = [hit(f"c{i}", 0.1 * i, clearance=v, department=of) for i, (v, of) in enumerate(chunks, 1)]
     off = {"cutoff.enabled": False, "clearance.enabled": True}
     chosen = Settings().with_values({**off, **settings})
     made = report.document(replay(pool(*hits), chosen, None if user is None else User(user)))
@@ -243,7 +256,9 @@ def test_trace_names_gaps_thresholds_rounds_and_the_final_list(snapshot: Any) ->
     five = [hit(f"c{i}", d) for i, d in enumerate((0.05, 0.08, 0.2, 0.35, 0.55))]
     many = [hit(f"c{i:03d}", 0.5 + i / 1000) for i in range(200)]
     for result in (
-        giants(**{"query_must.enabled": True}), giants(**{"cutoff.gap_threshold": 0.2}),
-        replay(pool(*five), Settings()), replay(pool(*many), Settings()),
-    ):  # fmt: skip
+        giants(**{"query_must.enabled": True}),
+        giants(**{"cutoff.gap_threshold": 0.2}),
+        replay(pool(*five), Settings()),
+        replay(pool(*many), Settings()),
+    ):
         assert re.sub(r"[\d.]+ ms", "N ms", report.trace_text(result)) == snapshot

@@ -21,13 +21,7 @@ def hit(i: str, rank: int, *refs: str, **more: Any) -> Hit:
     return Hit(Chunk(i, f"about {i}", i.upper(), refs=refs, **more), 0.1 * rank, rank)
 
 
-HITS = (
-    hit("a", 1, "x", "secret"),
-    hit("b", 2),
-    hit("c", 3),
-    hit("secret", 4, clearance=3),
-    hit("far", 18),
-)
+HITS = (hit("a", 1, "x", "secret"), hit("b", 2), hit("c", 3), hit("secret", 4, clearance=3), hit("far", 18))
 REACHABLE = (Hit(Chunk("x", "about x", "X"), 1.2, 0, "expansion"),)
 POOL = Pool("why?", "demo", "l2", HITS, reachable=REACHABLE)
 SAID = Judgement(
@@ -52,16 +46,25 @@ def judged(
 
 def test_the_document_holds_the_seeds_figures() -> None:
     made = report.document(judged())["judge"]
-    # Two of four candidates stay, a and b: 1 − 2/4. far is not similar enough; x and secret are
-    # brought in.
+    # Two of four candidates stay, a and b: 1 − 2/4. far is not similar enough; x and secret are brought in.
     assert made == {
-        "original": 4, "kept": 2, "expanded": 2, "reduction": 0.5, "fallback": False,
-        "ms": 1234.568, "prompt_tokens": 400, "completion_tokens": 20, "error": "",
-        "cached": False, "model": "m", "prompt_version": "", "left_out": 0,
+        "original": 4,
+        "kept": 2,
+        "expanded": 2,
+        "reduction": 0.5,
+        "fallback": False,
+        "ms": 1234.568,
+        "prompt_tokens": 400,
+        "completion_tokens": 20,
+        "error": "",
+        "cached": False,
+        "model": "m",
+        "prompt_version": "",
+        "left_out": 0,
         "decisions": {"a": "EXPAND_1", "b": "KEEP", "c": "DISCARD"},
         "remarks": ["1 decision for an id not asked about"],
         "shortened": 0,
-    }  # fmt: skip
+    }
 
 
 def test_a_fallback_says_so_and_why() -> None:
@@ -83,9 +86,7 @@ def test_a_fallback_says_so_and_why() -> None:
     ],
     ids=["not asked yet", "off", "asked about others", "asked otherwise"],
 )
-def test_there_are_no_figures_where_nothing_was_judged(
-    judgement: Judgement | None, settings: dict[str, Any]
-) -> None:
+def test_there_are_no_figures_where_nothing_was_judged(judgement: Judgement | None, settings: dict[str, Any]) -> None:
     result = judged(judgement, **settings)
     assert report.judge_stats(result) is None
     assert report.document(result)["judge"] is None
@@ -134,10 +135,11 @@ def test_reasons_tell_nothing_of_what_is_hidden_before_a_chunk() -> None:
     # One of three is judged. The others are further down, at ranks that are not shown.
     said = replace(SAID, asked=("a",), verdicts=(Verdict("a", "KEEP"),))
     rows = [
-        report.verdict_rows(judged(said, replace(POOL, hits=tuple(hits)), judge__max_chunks=1,
-                                   judge__oversample=1.0, **USER))
+        report.verdict_rows(
+            judged(said, replace(POOL, hits=tuple(hits)), judge__max_chunks=1, judge__oversample=1.0, **USER)
+        )
         for hits in (seen, [hidden, *behind])
-    ]  # fmt: skip
+    ]
     assert rows[0] == rows[1]
     assert {row.reason for row in rows[0][1:]} == {"beyond the first 1 that are judged"}
 
@@ -152,12 +154,9 @@ def test_verdicts_are_shown_as_the_user() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "refs"),
-    [({}, ["x", "secret"]), (USER, ["x"]), (USER | {"user": User(3)}, ["x", "secret"])],
+    ("settings", "refs"), [({}, ["x", "secret"]), (USER, ["x"]), (USER | {"user": User(3)}, ["x", "secret"])]
 )
-def test_references_are_named_where_asked_for_and_as_the_user(
-    settings: dict[str, Any], refs: list[str]
-) -> None:
+def test_references_are_named_where_asked_for_and_as_the_user(settings: dict[str, Any], refs: list[str]) -> None:
     result = judged(None, **settings)
     made = report.document(result, references=True)
     by_id = {entry["id"]: entry["refs"] for entry in made["hits"]}

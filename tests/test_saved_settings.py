@@ -39,8 +39,10 @@ def test_no_name_leads_out_of_the_workspace(tmp_path: Path, name: str) -> None:
 
 def test_the_command_line_takes_a_name_wherever_the_workspace_stands(tmp_path: Path) -> None:
     config.save(TextFiles(tmp_path), "strict", STRICT + "gap_threshold = 9\n")
-    for order in (["--config", "strict", "--data-dir", str(tmp_path)],
-                  ["--data-dir", str(tmp_path), "--config", "strict"]):  # fmt: skip
+    for order in (
+        ["--config", "strict", "--data-dir", str(tmp_path)],
+        ["--data-dir", str(tmp_path), "--config", "strict"],
+    ):
         load_commands()
         done = CliRunner().invoke(app, ["query", "owl", *order], catch_exceptions=True)
         # The saved file is read, so that its error is reported.

@@ -74,9 +74,7 @@ def test_a_profile_switches_on_exactly_its_system_with_its_figures(name: str) ->
     settings = profile(name)
     assert {f.section for f in fields() if f.name == "enabled" and settings.get(f.path)} == layers
     assert {path: settings.get(path) for path in figures} == figures
-    assert {t.layer for t in replayed(settings, [0.1]).traces if t.enabled} - layers <= {
-        "top_k", "context",
-    }  # fmt: skip
+    assert {t.layer for t in replayed(settings, [0.1]).traces if t.enabled} - layers <= {"top_k", "context"}
 
 
 ENVIRONMENT = {
@@ -164,9 +162,7 @@ FLOW = [
 
 
 @pytest.mark.parametrize(("similarities", "reranker", "stays"), FLOW)
-def test_the_flow_of_adaptive_retrieval(
-    similarities: tuple[float, ...], reranker: str, stays: list[int]
-) -> None:
+def test_the_flow_of_adaptive_retrieval(similarities: tuple[float, ...], reranker: str, stays: list[int]) -> None:
     settings = profile("adaptive-retrieval").with_values({"quality.reranker": reranker})
     result = replayed(settings, of_similarity(*similarities))
     assert kept(result) == stays
@@ -194,8 +190,7 @@ def test_security_filtering_comes_first_and_is_told_with_the_highest_level() -> 
     result = replayed(settings, of_similarity(0.9, 0.9, 0.9), chunks=chunks)
     assert (kept(result), result.status) == ([], "insufficient_clearance")
     assert result.message == clearance.MESSAGE.format(ways="with clearance level 4")
-    # The quality layer sees only visible chunks: here only the poor one, which waits for a
-    # reranker.
+    # The quality layer sees only visible chunks: here only the poor one, which waits for a reranker.
     chunks["c3"] = Chunk("c3")
     result = replayed(settings, of_similarity(0.9, 0.9, 0.4), chunks=chunks)
     assert [need.chunk_ids for need in result.needs] == [("c3",)]
@@ -246,13 +241,30 @@ def test_the_depths_of_an_expansion() -> None:
 
 
 LEARNED = Calibration(
-    collection="c", embedder="", space="l2", reranker="", labels="", queries=20, relevant=40,
-    date="", depth=12, beyond=1.5, intercept=1.0, weights={"way": -4.0},
-).json_text  # fmt: skip
+    collection="c",
+    embedder="",
+    space="l2",
+    reranker="",
+    labels="",
+    queries=20,
+    relevant=40,
+    date="",
+    depth=12,
+    beyond=1.5,
+    intercept=1.0,
+    weights={"way": -4.0},
+).json_text
 TUNED = TunedOn(
-    collection="c", embedder="", space="l2", reranker="", labels="", queries=20, date="",
-    strategy="gap", values={"cutoff.gap_threshold": 0.12},
-).json_text  # fmt: skip
+    collection="c",
+    embedder="",
+    space="l2",
+    reranker="",
+    labels="",
+    queries=20,
+    date="",
+    strategy="gap",
+    values={"cutoff.gap_threshold": 0.12},
+).json_text
 TABLES = {"cutoff.calibration": LEARNED, "cutoff.tuned_on": TUNED}
 
 

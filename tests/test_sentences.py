@@ -86,9 +86,7 @@ def test_the_command_embeds_them(copy_demo: Callable[[], Path]) -> None:
 
 
 @pytest.mark.model
-def test_a_damaged_file_stores_nothing_and_says_so_once(
-    bench: Workbench, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_file_stores_nothing_and_says_so_once(bench: Workbench, caplog: pytest.LogCaptureFixture) -> None:
     (bench.workspace.path / FILE).write_bytes(b"nonsense" * 999)
     sentences = Sentences(bench.workspace)
     with caplog.at_level(logging.WARNING):

@@ -83,9 +83,7 @@ def ids(answer: Any) -> list[str]:
     return [chunk["id"] for chunk in answer.json()["kept"]]
 
 
-def test_the_demos_questions_are_answered_as_by_the_library(
-    service: TestClient, bench: OpenWorkspace
-) -> None:
+def test_the_demos_questions_are_answered_as_by_the_library(service: TestClient, bench: OpenWorkspace) -> None:
     for profile in ("full", "query-must", "adaptive-gap+entities"):
         for question in [*demo.queries().values()][::5]:
             mine = bench["demo"].search(question, profile, user=rf.User(0))
@@ -379,14 +377,9 @@ def test_waiting_for_a_model_is_stopped_too() -> None:
 # The commands
 
 
-def test_a_token_is_shown_once_and_its_hash_is_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_token_is_shown_once_and_its_hash_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "tokens.toml"
-    for words in (
-        ["ada", "--level", "2", "--department", "ops", "--collection", "demo"],
-        ["ben", "--metrics"],
-    ):
+    for words in (["ada", "--level", "2", "--department", "ops", "--collection", "demo"], ["ben", "--metrics"]):
         assert main(["token", *words]) == 0
         said = capsys.readouterr()
         made = said.err.split()[-1]
@@ -420,16 +413,18 @@ def test_without_tokens_it_is_not_bound_to_a_network(capsys: pytest.CaptureFixtu
     assert "ragfilter token" in capsys.readouterr().err
 
 
-def test_it_is_served_until_it_is_stopped(
-    copy_demo: Callable[[], Path], bare_environ: dict[str, str]
-) -> None:
+def test_it_is_served_until_it_is_stopped(copy_demo: Callable[[], Path], bare_environ: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     command = [sys.executable, "-m", "ragfilter", "serve", "--port", str(port)]
     with subprocess.Popen(
         [*command, "--data-dir", str(copy_demo())],
-        cwd=ROOT, env=bare_environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as server:  # fmt: skip
+        cwd=ROOT,
+        env=bare_environ,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as server:
         assert server.stdout is not None
         assert server.stderr is not None
         try:

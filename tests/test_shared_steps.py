@@ -20,17 +20,29 @@ RULES = (None, '{"contain": "troll"}', '{"contain": "ogre"}')
 HITS = tuple(
     Hit(
         Chunk(
-            f"c{n}", f"the troll of the year {n} fights {'an ogre' if n % 3 else 'alone'}",
-            title=f"Troll {n}", rule=RULES[n % 3], clearance=n % 4, refs=(f"c{n + 1}",),
+            f"c{n}",
+            f"the troll of the year {n} fights {'an ogre' if n % 3 else 'alone'}",
+            title=f"Troll {n}",
+            rule=RULES[n % 3],
+            clearance=n % 4,
+            refs=(f"c{n + 1}",),
         ),
-        0.3 + (n * n) / 4000, n + 1, "entity:ogre" if n > 55 else "query", (n * 7 % 60) / 60,
+        0.3 + (n * n) / 4000,
+        n + 1,
+        "entity:ogre" if n > 55 else "query",
+        (n * 7 % 60) / 60,
     )
     for n in range(60)
-)  # fmt: skip
+)
 POOL = Pool(
-    "troll vs ogre 17", "c", "l2", HITS, exhaustive=True, reranker="late_interaction",
+    "troll vs ogre 17",
+    "c",
+    "l2",
+    HITS,
+    exhaustive=True,
+    reranker="late_interaction",
     entities=(Entity("troll", ("c3", "c1")), Entity("ogre", ("c57", "c58"))),
-)  # fmt: skip
+)
 VALUES = st.fixed_dictionaries(
     {},
     optional={
@@ -38,9 +50,7 @@ VALUES = st.fixed_dictionaries(
         "retrieval.k": st.sampled_from([3, 15]),
         "retrieval.pool_size": st.sampled_from([50, 60]),
         # A learned strategy needs a calibration.
-        "cutoff.strategy": st.sampled_from(
-            [s.name for s in strategies().values() if s.values_of is None]
-        ),
+        "cutoff.strategy": st.sampled_from([s.name for s in strategies().values() if s.values_of is None]),
         "cutoff.max_results": st.sampled_from([4, 20]),
         "quality.mode": st.sampled_from(["when_poor", "always"]),
         "quality.reranker": st.sampled_from(["none", "late_interaction"]),
@@ -67,9 +77,7 @@ def timeless(result: PoolResult) -> PoolResult:
 
 @given(st.lists(ASKED, min_size=2, max_size=6), st.sampled_from((4, 300)))
 @settings(max_examples=40)
-def test_steps_shared_between_replays_change_nothing(
-    asked: list[tuple[Pool, Settings, int]], most: int
-) -> None:
+def test_steps_shared_between_replays_change_nothing(asked: list[tuple[Pool, Settings, int]], most: int) -> None:
     replays = Replays()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ragfilter.engine.replay.MAX_STEPS", most)
@@ -84,8 +92,9 @@ def test_a_later_setting_decides_no_earlier_layer_again() -> None:
     first = replays.of(POOL, full, User())
     again = replays.of(POOL, full.with_values({"cutoff.max_results": 2}), User())
     same = {
-        one.layer for one, two in zip(first.traces, again.traces, strict=True)
+        one.layer
+        for one, two in zip(first.traces, again.traces, strict=True)
         if one.decisions is two.decisions and one.enabled
-    }  # fmt: skip
+    }
     assert {"clearance", "query_must", "quality"} <= same
     assert "cutoff" not in same

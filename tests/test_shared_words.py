@@ -19,15 +19,8 @@ def test_overlap_by_hand() -> None:
     most = 2.2 * (common + rare)
     assert troll.share == pytest.approx(2.2 * common / (1 + 1.2) / most)
     long = 1.2 * (0.25 + 0.75 * 3 / 2)
-    assert both.share == pytest.approx(
-        (2.2 * common / (1 + long) + 2.2 * rare * 2 / (2 + long)) / most
-    )
-    assert (troll.words, both.words, none.words, none.share) == (
-        ("troll",),
-        ("fear", "troll"),
-        (),
-        0,
-    )
+    assert both.share == pytest.approx((2.2 * common / (1 + long) + 2.2 * rare * 2 / (2 + long)) / most)
+    assert (troll.words, both.words, none.words, none.share) == (("troll",), ("fear", "troll"), (), 0)
 
 
 @given(st.text(max_size=30), st.lists(st.text(max_size=30), max_size=6))
@@ -58,14 +51,10 @@ def test_values(text: str, stated: set[tuple[str, str]]) -> None:
     assert values(text) == stated
 
 
-pieces = st.sampled_from(
-    ["strength", "Strengths", "17", "of", "is", "(AC", "3)", "-2", "7th", "(17"]
-)
+pieces = st.sampled_from(["strength", "Strengths", "17", "of", "is", "(AC", "3)", "-2", "7th", "(17"])
 
 
 @given(st.lists(pieces), st.lists(pieces))
-def test_law_a_passage_states_what_it_has_in_common_with_the_query(
-    query: list[str], passage: list[str]
-) -> None:
+def test_law_a_passage_states_what_it_has_in_common_with_the_query(query: list[str], passage: list[str]) -> None:
     asked, text = values(" ".join(query)), " ".join(passage)
     assert shared_values(asked, text) == asked & values(text)

@@ -33,9 +33,13 @@ def hit(i: str, distance: float, **fields: object) -> Hit:
 
 
 HITS = (
-    hit("best", 0.2), hit("seven", 0.21, rule=ARMOR), hit("good", 0.25),
-    hit("thief", 0.3, rule=THIEF), hit("other", 0.32, rule=ARMOR), hit("far", 0.6),
-)  # fmt: skip
+    hit("best", 0.2),
+    hit("seven", 0.21, rule=ARMOR),
+    hit("good", 0.25),
+    hit("thief", 0.3, rule=THIEF),
+    hit("other", 0.32, rule=ARMOR),
+    hit("far", 0.6),
+)
 
 
 def test_a_result_is_told_in_three_sentences(snapshot: SnapshotAssertion) -> None:
@@ -65,9 +69,7 @@ def test_a_result_is_told_in_three_sentences(snapshot: SnapshotAssertion) -> Non
     ],
     ids=str,
 )
-def test_the_cutoff_s_words_follow_the_strategy_that_cut(
-    settings: dict[str, Any], snapshot: SnapshotAssertion
-) -> None:
+def test_the_cutoff_s_words_follow_the_strategy_that_cut(settings: dict[str, Any], snapshot: SnapshotAssertion) -> None:
     deep = settings.get("cutoff.strategy") == "relative"
     far = [hit(f"far{n}", 1.0 + n / 100) for n in range(60 if deep else 0)]
     hits = (hit("a", 0.2), hit("b", 0.21), hit("c", 0.22), hit("d", 0.5), hit("e", 0.51), *far)

@@ -1,9 +1,7 @@
-"""The palette: marks are distinguishable for every kind of colour vision, and text and marks from
-their background.
+"""The palette: marks are distinguishable for every kind of colour vision, and text and marks from their background.
 
-coloraide computes colour vision deficiency (Machado, Oliveira and Fernandes, 2009), differences
-(CIEDE2000, where about 1 can just be seen), and contrast (WCAG 2.1, 1.4.3: text 4.5, 1.4.11:
-graphical marks 3).
+coloraide computes colour vision deficiency (Machado, Oliveira and Fernandes, 2009), differences (CIEDE2000, where about
+1 can just be seen), and contrast (WCAG 2.1, 1.4.3: text 4.5, 1.4.11: graphical marks 3).
 """
 
 from __future__ import annotations
@@ -20,9 +18,7 @@ from ragfilter.layers.registry import LAYERS
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.theme import Ink
 
-CONFIG = tomllib.loads(
-    (Path(__file__).resolve().parents[1] / ".streamlit" / "config.toml").read_text("utf-8")
-)["theme"]
+CONFIG = tomllib.loads((Path(__file__).resolve().parents[1] / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
 THEMES = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 
 APART = 8.0
@@ -129,16 +125,10 @@ def test_text_stands_out_from_its_ground(dark: bool) -> None:
         ("code", main["codeTextColor"], main["codeBackgroundColor"]),
         ("table header", main["dataframeHeaderTextColor"], header),
         ("main button", theme.ON_PRIMARY[dark], main["primaryColor"]),
-        *(
-            ("chip " + word, theme.TEXT[dark], tint)
-            for word, tint in theme.chips(dark=dark).items()
-        ),
+        *(("chip " + word, theme.TEXT[dark], tint) for word, tint in theme.chips(dark=dark).items()),
     ]
     # The JSON of a rule, in its text area; kept and muted are above.
-    for name, mark in (
-        ("keys", theme.OUTCOMES["pinned"]),
-        ("numbers", theme.LAYERS["query_must"]),
-    ):
+    for name, mark in (("keys", theme.OUTCOMES["pinned"]), ("numbers", theme.LAYERS["query_must"])):
         pairs.append((name, mark.colour(dark=dark), main["secondaryBackgroundColor"]))
     # A chosen segment or tab is written in the primary colour on a tenth of it.
     for ground in (main["backgroundColor"], theme.SURFACE[dark]):

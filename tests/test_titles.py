@@ -15,15 +15,17 @@ MATRIX = "I.{}. ATTACK MATRIX FOR {} AND OTHERS - Opponent Armor Class {}"
     ("title", "width", "expected"),
     [
         ("Troll", 10, "Troll"),
-        ("I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class 6", 34,
-         "I.A. ATTACK MATRIX … Armor Class 6"),
-        ("I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class -10", 26,
-         "I.A. ATTACK … Class -10"),
+        (
+            "I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class 6",
+            34,
+            "I.A. ATTACK MATRIX … Armor Class 6",
+        ),
+        ("I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class -10", 26, "I.A. ATTACK … Class -10"),
         ("abcdefghijklmnopqrstuvwxyz", 13, "abcde … vwxyz"),
         ("abcdefghij", 5, "abcd…"),
         ("abcdefghij", 1, "…"),
     ],
-)  # fmt: skip
+)
 def test_a_title_alone_keeps_its_beginning_and_end(title: str, width: int, expected: str) -> None:
     assert short_title(title, width) == expected
     assert telling_titles([title], width) == [expected]
@@ -50,9 +52,6 @@ def test_different_titles_stay_different(titles: list[str], width: int) -> None:
     shown = telling_titles(titles, width)
     assert [len(title) <= width for title in shown] == [True] * len(titles)
     plain = [" ".join(title.split()) for title in titles]
-    assert all(
-        short == title or "…" in short or width == 0
-        for short, title in zip(shown, plain, strict=True)
-    )
+    assert all(short == title or "…" in short or width == 0 for short, title in zip(shown, plain, strict=True))
     if width >= 5:
         assert len(set(shown)) == len(set(plain))

@@ -56,9 +56,13 @@ def provider() -> Iterator[tuple[TracerProvider, Spans]]:
 
 def ask() -> rf.Result:
     settings = rf.Settings().with_values(
-        {"query_must.enabled": True, "quality.enabled": True, "quality.mode": "always",
-         "quality.reranker_threshold": 0.0}
-    )  # fmt: skip
+        {
+            "query_must.enabled": True,
+            "quality.enabled": True,
+            "quality.mode": "always",
+            "quality.reranker_threshold": 0.0,
+        }
+    )
     flt = rf.Filter(settings, reranker=Ranker())
     return flt(QUERY, DOCS, [0.2, 0.21, 0.3, 0.31], metric="cosine", user=rf.User(1))
 
@@ -74,17 +78,13 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
     return dict(span.attributes or {})
 
 
-def test_a_question_is_a_span_with_one_for_each_layer(
-    provider: tuple[TracerProvider, Spans],
-) -> None:
+def test_a_question_is_a_span_with_one_for_each_layer(provider: tuple[TracerProvider, Spans]) -> None:
     tracing.trace(provider[0])
     result = ask()
     question, layers = told(provider[1])
     assert list(layers) == [trace.layer for trace in result.traces if trace.enabled]
     assert all(span.parent == question.get_span_context() for span in layers.values())
-    kept = [
-        attributes(question)[f"retrieval.documents.{i}.document.id"] for i in range(len(result))
-    ]
+    kept = [attributes(question)[f"retrieval.documents.{i}.document.id"] for i in range(len(result))]
     assert kept == [hit.id for hit in result]
     dropped = json.loads(attributes(layers["query_must"])["metadata"])["dropped"]
     assert [each["id"] for each in dropped] == ["b"]

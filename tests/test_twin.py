@@ -216,10 +216,7 @@ def told(world: Path, line: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_says_the_same_without_the_hidden_chunks(
-    worlds: tuple[Path, Path],
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    worlds: tuple[Path, Path], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines, made = _each(COMMANDS[name]), []
     for world in worlds:
@@ -231,9 +228,7 @@ def test_a_command_says_the_same_without_the_hidden_chunks(
 
 
 def test_a_change_of_a_hidden_chunk_changes_nothing_that_is_said_of_a_run(
-    worlds: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    worlds: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = worlds[0]
     monkeypatch.chdir(world)

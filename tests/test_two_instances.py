@@ -58,9 +58,7 @@ def bench(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 @pytest.fixture
 def elsewhere(address: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another instance, on a machine with other folders, which embeds slowly."""
-    environ = os.environ | {
-        "XDG_CACHE_HOME": str(tmp_path / "there"), "PYTHONPATH": str(ROOT),
-    }  # fmt: skip
+    environ = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "there"), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", INSTANCE, address]
     process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -99,9 +97,7 @@ def test_the_job_of_a_killed_instance_goes_on_in_another(
 
 
 @pytest.mark.model
-def test_each_job_goes_to_one_of_two_instances(
-    bench: Workbench, elsewhere: subprocess.Popen[str]
-) -> None:
+def test_each_job_goes_to_one_of_two_instances(bench: Workbench, elsewhere: subprocess.Popen[str]) -> None:
     Worker(bench).start()
     queue = queue_of(bench)
     jobs = [ordered(bench, f"each{n}", 10) for n in range(6)]
@@ -114,11 +110,7 @@ def test_each_job_goes_to_one_of_two_instances(
 
 
 def test_settings_openings_answers_and_sentences_are_there_for_both(
-    bench: Workbench,
-    address: str,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    bench: Workbench, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = bench.workspace.files
     config.save(files, "strict", "[cutoff]\nmax_results = 3\ngap_threshold = 9\n")
@@ -130,9 +122,7 @@ def test_settings_openings_answers_and_sentences_are_there_for_both(
     with Workbench.open(Deployment(workspace=address)) as other:
         assert other.workspace.path != bench.workspace.path
         assert config.saved_names(other.workspace.files) == ["strict"]
-        assert openings(other.workspace.files) == {
-            "theirs": Opening("postgresql://host/db", "m")
-        }  # fmt: skip
+        assert openings(other.workspace.files) == {"theirs": Opening("postgresql://host/db", "m")}
         found = Sentences(other.workspace).find("m", ["a", "b"])
         assert {text: list(vector) for text, vector in found.items()} == {"a": [1.0] * 4}
         there = TextCache(tmp_path, address, 1.0)

@@ -1,5 +1,4 @@
-"""Stores that return an order without scores. Source: Adaptive Retrieval System, "Fallback
-Behavior"."""
+"""Stores that return an order without scores. Source: Adaptive Retrieval System, "Fallback Behavior"."""
 
 from __future__ import annotations
 
@@ -33,10 +32,7 @@ class Ordered(MemoryCollection):
     space: Space = "rank"
 
     def __init__(self) -> None:
-        super().__init__(
-            Chunk(f"c{i}", text=f"words {i}", clearance=4 if i == SECRET else 0)
-            for i in range(1, N + 1)
-        )
+        super().__init__(Chunk(f"c{i}", text=f"words {i}", clearance=4 if i == SECRET else 0) for i in range(1, N + 1))
 
     def nearest(self, vector: Vectors, n: int, **given: Any) -> list[tuple[str, float]]:
         return [(i, 0.0) for i, _ in super().nearest(vector, n, **given)]

@@ -96,10 +96,7 @@ def test_no_error_shows_what_opens_a_door(text: str, message: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("variable", "url"),
-    [
-        *(("RAGFILTER_CHROMA_URL", url) for url in URLS),
-        *(("RAGFILTER_DATABASE_URL", url) for url in DATABASES),
-    ],
+    [*(("RAGFILTER_CHROMA_URL", url) for url in URLS), *(("RAGFILTER_DATABASE_URL", url) for url in DATABASES)],
 )
 def test_no_command_shows_a_secret_of_a_url(
     variable: str,

@@ -75,9 +75,7 @@ def test_a_later_value_that_is_cut_off_gives_no_decisions_at_all(cut: int) -> No
 
 
 def test_json_may_have_numbers_as_ids_and_anything_as_an_action() -> None:
-    verdicts, remarks, unreadable = parse(
-        '[{"id": 7, "action": "KEEP"}, {"id": 8, "action": null}]', "78"
-    )
+    verdicts, remarks, unreadable = parse('[{"id": 7, "action": "KEEP"}, {"id": 8, "action": null}]', "78")
     assert verdicts == (Verdict("7", "KEEP"),)
     assert remarks == ("unknown action for 8",)
     assert unreadable == ("8",)
@@ -133,24 +131,18 @@ def test_ids_that_are_numbers_are_told_from_what_counts_them(text: str) -> None:
         ("2 -> KEEP\n0 -> MAYBE\n1 -> KEEP", "2"),
     ],
 )
-def test_what_may_be_meant_for_another_chunk_is_reported_and_not_obeyed(
-    text: str, unclear: str
-) -> None:
+def test_what_may_be_meant_for_another_chunk_is_reported_and_not_obeyed(text: str, unclear: str) -> None:
     decisions, unreadable, _ = read(text, "7 3 2")
     assert decisions == {}
     assert unreadable == list(unclear)
-    assert parse(text, ("7", "3", "2")).remarks[: len(unclear)] == tuple(
-        f"no clear decision for {i}" for i in unclear
-    )
+    assert parse(text, ("7", "3", "2")).remarks[: len(unclear)] == tuple(f"no clear decision for {i}" for i in unclear)
 
 
 SIGNS = "-> => --> —> ~> → ⇒ ⟹ ➜ ➡️ : ： := = – — - -- ‐ − , ;"
 
 
 @pytest.mark.parametrize("sign", SIGNS.split())
-@pytest.mark.parametrize(
-    "form", ["b {} KEEP", "**b {} KEEP**", "- `b` {} **KEEP**.", "“b” {} “KEEP”"]
-)
+@pytest.mark.parametrize("form", ["b {} KEEP", "**b {} KEEP**", "- `b` {} **KEEP**.", "“b” {} “KEEP”"])
 def test_every_sign_between_an_id_and_its_action(sign: str, form: str) -> None:
     text = f"a -> KEEP\n{form.format(sign)}\nc -> DISCARD"
     assert read(text) == ({"a": "KEEP", "b": "KEEP", "c": "DISCARD"}, [], 0)
@@ -158,13 +150,42 @@ def test_every_sign_between_an_id_and_its_action(sign: str, form: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["b ... KEEP", "b is a KEEP", "b: I would KEEP it", "KEEP b", "KEEP: b", "b) KEEP", "b. KEEP",
-     "b ✅ KEEP", "b ~ KEEP", "b / KEEP", "Action for b is KEEP", '<chunk id="b" action="KEEP"/>',
-     "<td>b</td><td>KEEP</td>", "| b (Trolls) | KEEP |", "| KEEP | b |", "a KEEP, b KEEP",
-     "a -> KEEP, b -> KEEP", "id=b action=KEEP", "b -> EXPAND_2", "b,MAYBE\na,KEEP\nb,MAYBE",
-     "Keep: b", "Keep b", "keep: a, b; discard: c", "b should be kept", "b ✓", "- [x] b", "b",
-     "B: yes", "Drop b", "bは保留", "保留b", '{"keep": ["a", "b"]}', "a -> keep, b -> keep"],
-)  # fmt: skip
+    [
+        "b ... KEEP",
+        "b is a KEEP",
+        "b: I would KEEP it",
+        "KEEP b",
+        "KEEP: b",
+        "b) KEEP",
+        "b. KEEP",
+        "b ✅ KEEP",
+        "b ~ KEEP",
+        "b / KEEP",
+        "Action for b is KEEP",
+        '<chunk id="b" action="KEEP"/>',
+        "<td>b</td><td>KEEP</td>",
+        "| b (Trolls) | KEEP |",
+        "| KEEP | b |",
+        "a KEEP, b KEEP",
+        "a -> KEEP, b -> KEEP",
+        "id=b action=KEEP",
+        "b -> EXPAND_2",
+        "b,MAYBE\na,KEEP\nb,MAYBE",
+        "Keep: b",
+        "Keep b",
+        "keep: a, b; discard: c",
+        "b should be kept",
+        "b ✓",
+        "- [x] b",
+        "b",
+        "B: yes",
+        "Drop b",
+        "bは保留",
+        "保留b",
+        '{"keep": ["a", "b"]}',
+        "a -> keep, b -> keep",
+    ],
+)
 def test_no_id_that_is_mentioned_is_passed_over_in_silence(line: str) -> None:
     decisions, unreadable, _ = read(f"{line}\nc -> DISCARD")
     assert decisions["c"] == "DISCARD"
@@ -174,8 +195,10 @@ def test_no_id_that_is_mentioned_is_passed_over_in_silence(line: str) -> None:
 
 def test_an_explanation_does_not_take_back_a_decision() -> None:
     assert read("I KEEP b, as a and c are in it.\nb -> KEEP\na -> DISCARD\nc -> DISCARD") == (
-        {"a": "DISCARD", "b": "KEEP", "c": "DISCARD"}, [], 0,
-    )  # fmt: skip
+        {"a": "DISCARD", "b": "KEEP", "c": "DISCARD"},
+        [],
+        0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,10 +214,26 @@ def test_a_thought_decides_nothing(text: str) -> None:
 
 @pytest.mark.parametrize(
     "action",
-    ["EXPAND_7", "EXPAND_13", "EXPAND_1.5", "EXPAND", "EXPAND_", "DELETE", "KEEP_ALL", "KEEPER",
-     "do not KEEP", "KEEP or DISCARD", "keep or discard", "KEEP/EXPAND_1", "keep, expand_1",
-     "KEEP, though DISCARD would do", "keep, sd-api:Other -> keep", "", "yes"],
-)  # fmt: skip
+    [
+        "EXPAND_7",
+        "EXPAND_13",
+        "EXPAND_1.5",
+        "EXPAND",
+        "EXPAND_",
+        "DELETE",
+        "KEEP_ALL",
+        "KEEPER",
+        "do not KEEP",
+        "KEEP or DISCARD",
+        "keep or discard",
+        "KEEP/EXPAND_1",
+        "keep, expand_1",
+        "KEEP, though DISCARD would do",
+        "keep, sd-api:Other -> keep",
+        "",
+        "yes",
+    ],
+)
 def test_unknown_actions_are_reported_and_not_obeyed(action: str) -> None:
     verdicts, remarks, unreadable = parse(f"{IDS[0]} -> {action}", IDS)
     assert verdicts == ()
@@ -211,24 +250,31 @@ def test_the_last_decision_counts_and_the_change_is_reported() -> None:
 
 @pytest.mark.parametrize(
     "chunk_id",
-    ["a b c", "1. intro", "- x", "x -> y", "GET /v1/ads -> list", "“quoted”", "[7]", "a:b:c", "7",
-     "chunk_id: x", "a,", "naïve/ß", "keep", "x -> KEEP"],
-)  # fmt: skip
+    [
+        "a b c",
+        "1. intro",
+        "- x",
+        "x -> y",
+        "GET /v1/ads -> list",
+        "“quoted”",
+        "[7]",
+        "a:b:c",
+        "7",
+        "chunk_id: x",
+        "a,",
+        "naïve/ß",
+        "keep",
+        "x -> KEEP",
+    ],
+)
 def test_ids_of_every_shape(chunk_id: str) -> None:
-    assert parse(f"- `{chunk_id}` -> EXPAND_1", (chunk_id, "z")) == (
-        (Verdict(chunk_id, "EXPAND", 1),),
-        (),
-        (),
-    )
+    assert parse(f"- `{chunk_id}` -> EXPAND_1", (chunk_id, "z")) == ((Verdict(chunk_id, "EXPAND", 1),), (), ())
     assert parse(json.dumps({chunk_id: "KEEP"}), (chunk_id,))[0] == (Verdict(chunk_id, "KEEP"),)
 
 
 def test_ids_that_differ_in_case_only_must_be_written_exactly() -> None:
     ids = ("Ad", "AD")
-    assert parse("Ad -> KEEP\nAD -> DISCARD", ids)[0] == (
-        Verdict("Ad", "KEEP"),
-        Verdict("AD", "DISCARD"),
-    )
+    assert parse("Ad -> KEEP\nAD -> DISCARD", ids)[0] == (Verdict("Ad", "KEEP"), Verdict("AD", "DISCARD"))
     assert parse("ad -> KEEP", ids) == ((), ("1 decision for an id not asked about",), ())
 
 
@@ -266,8 +312,7 @@ HEAVY = {
 @pytest.mark.parametrize("head", ["", "x\n", "x -> ", "{"])
 @pytest.mark.parametrize("piece", HEAVY.values(), ids=HEAVY)
 def test_reading_takes_time_in_proportion(piece: str, head: str) -> None:
-    """Four times the maximum that is read of an answer; in quadratic time it would take half a
-    minute."""
+    """Four times the maximum that is read of an answer; in quadratic time it would take half a minute."""
     text = head + piece * (4 * MAX_BYTES // len(piece))
     with ends_soon():
         parse(text, IDS)

@@ -23,8 +23,7 @@ CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
 
 def result(distances: tuple[float, ...], /, **settings: Any) -> PoolResult:
     hits = tuple(
-        Hit(Chunk(f"c{rank}", text="words"), distance, rank)
-        for rank, distance in enumerate(distances, start=1)
+        Hit(Chunk(f"c{rank}", text="words"), distance, rank) for rank, distance in enumerate(distances, start=1)
     )
     values = {"cutoff.max_results": 6, **settings}
     return replay(Pool("a question", "demo", "l2", hits, queries=1), Settings().with_values(values))
@@ -37,17 +36,14 @@ def result(distances: tuple[float, ...], /, **settings: Any) -> PoolResult:
         ("c6", {}),
         # Rank 7 is beyond k and after the cliff: no single setting brings it back.
         ("c7", {}),
-        # With k 5 the cliff of 0.13 after hit 3 is the largest. The cliff of 0.15 remains up to a
-        # threshold of 0.150; the fallback then ends at 0.5. 26 tokens a chunk, with its number and
-        # its title, make a context budget of 129.
+        # With k 5 the cliff of 0.13 after hit 3 is the largest. The cliff of 0.15 remains up to a threshold of 0.150;
+        # the fallback then ends at 0.5. 26 tokens a chunk, with its number and its title, make a context budget of 129.
         ("c5", {}),
         ("c4", {"cutoff.gap_threshold": 0.3, "cutoff.distance_offset": 0.3}),
     ],
     ids=["c6", "c7", "c5", "c4"],
 )
-def test_the_smallest_changes(
-    chunk: str, settings: dict[str, Any], snapshot: SnapshotAssertion
-) -> None:
+def test_the_smallest_changes(chunk: str, settings: dict[str, Any], snapshot: SnapshotAssertion) -> None:
     made = changes(result(CLIFFS, **settings), chunk)
     assert [(c.words, c.came, c.went) for c in made] == snapshot
 
@@ -72,9 +68,7 @@ def test_a_rule_misses_a_term_that_the_question_can_name() -> None:
         ({}, "No limit of an active layer drops it, even at its lowest or highest value."),
     ],
 )
-def test_what_nothing_drops_is_pinned_or_beyond_every_limit(
-    settings: dict[str, Any], why: str
-) -> None:
+def test_what_nothing_drops_is_pinned_or_beyond_every_limit(settings: dict[str, Any], why: str) -> None:
     hits = (Hit(Chunk("c1", rule='{"contain": "owlbear"}'), 0.1, 1), Hit(Chunk("c2"), 0.2, 2))
     values = {"query_must.enabled": True, **settings}
     made = replay(Pool("an owlbear", "demo", "l2", hits), Settings().with_values(values))
@@ -84,8 +78,7 @@ def test_what_nothing_drops_is_pinned_or_beyond_every_limit(
 
 def test_what_one_setting_cannot_bring_back_two_can() -> None:
     # Its rule drops the farther chunk; without rules, it is beyond 0.1 + 0.4 and after the cliff.
-    hits = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2"), 0.2, 2),
-            Hit(Chunk("c3", rule='{"contain": "owlbear"}'), 0.9, 3))  # fmt: skip
+    hits = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2"), 0.2, 2), Hit(Chunk("c3", rule='{"contain": "owlbear"}'), 0.9, 3))
     settings = Settings().with_values({"query_must.enabled": True})
     made = replay(Pool("a troll", "demo", "l2", hits), settings)
     (pair,) = changes(made, "c3")
@@ -149,12 +142,7 @@ def test_every_change_does_what_it_says_and_none_is_smaller(
             if (chunk in before)
             is not any(
                 hit.id == chunk
-                for hit in replay(
-                    made.pool,
-                    made.settings.with_values({path: value}),
-                    memo=shared,
-                    explain=False,
-                ).kept
+                for hit in replay(made.pool, made.settings.with_values({path: value}), memo=shared, explain=False).kept
             )
         ]
         nearest = abs(found[path].new - now) if path in found else None

@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.errors import (
-    CollectionMissing,
-    ModelError,
-    SettingsError,
-    StoreError,
-)
+from ragfilter.errors import CollectionMissing, ModelError, SettingsError, StoreError
 from ragfilter.model import Chunk
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.protocols import Vectors
@@ -52,9 +47,7 @@ def crossed(model: Path) -> Quality:
     return Quality(reranker="cross_encoder", reranker_model=str(model))
 
 
-def test_rerankers_are_made_once(
-    deployment: Deployment, cross_encoders: Path, tmp_path: Path
-) -> None:
+def test_rerankers_are_made_once(deployment: Deployment, cross_encoders: Path, tmp_path: Path) -> None:
     with Workbench.open(deployment) as bench:
         late = bench.reranker(Quality())
         assert isinstance(late, LateInteraction)
@@ -89,9 +82,7 @@ def test_a_model_is_fetched_only_where_that_is_asked_for(
     assert asked == [not fetch, not fetch]
 
 
-def test_a_missing_collection_names_those_that_are_there(
-    deployment: Deployment, snapshot: SnapshotAssertion
-) -> None:
+def test_a_missing_collection_names_those_that_are_there(deployment: Deployment, snapshot: SnapshotAssertion) -> None:
     with Workbench.open(deployment) as bench, pytest.raises(CollectionMissing) as raised:
         bench.collection("smal")
     assert raised.value.message == snapshot
@@ -132,9 +123,7 @@ def test_a_damaged_journal_keeps_nobody_from_searching(
     deployment: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Workbench.open(deployment) as bench:
-        save(
-            bench.collection("small"), bench.journal, chunk_id="x", rule=RULE, expected=None, who=""
-        )
+        save(bench.collection("small"), bench.journal, chunk_id="x", rule=RULE, expected=None, who="")
     (deployment.data_dir / "ragfilter.db").write_bytes(b"no database" * 1000)
     with Workbench.open(deployment) as bench:
         assert "rules cannot be edited or restored: The journal of edits failed" in caplog.text

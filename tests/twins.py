@@ -40,9 +40,7 @@ FORMS = (
 )
 ASKED = ("Why does the {0} do that?", "What is known of the {0}?", "{0} or not?", "the {0} {1}")
 QUESTIONS = {
-    f"{topic}-q{n}": form.format(topic, does)
-    for topic, does in TOPICS.items()
-    for n, form in enumerate(ASKED)
+    f"{topic}-q{n}": form.format(topic, does) for topic, does in TOPICS.items() for n, form in enumerate(ASKED)
 }
 
 
@@ -106,14 +104,8 @@ def make_world(folder: Path, records: list[dict[str, Any]]) -> Path:
     qrels = "".join(f"{q}\t{chunk}\t{grade}\n" for q, chunk, grade in labels)
     (folder / "qrels.tsv").write_text(qrels, "utf-8")
     (folder / "asked.txt").write_text("\n".join(QUESTIONS.values()) + "\n", "utf-8")
-    _lines(
-        folder / "expected.jsonl",
-        [{"question": "the cat", "stay": ["cat-1", "hidden-cat-0"], "go": ["boat-1"]}],
-    )
-    _lines(
-        folder / "rules.jsonl",
-        [{"id": i, "query_must": {"contain": "moon"}} for i in ("moon-0", "hidden-moon-0")],
-    )
+    _lines(folder / "expected.jsonl", [{"question": "the cat", "stay": ["cat-1", "hidden-cat-0"], "go": ["boat-1"]}])
+    _lines(folder / "rules.jsonl", [{"id": i, "query_must": {"contain": "moon"}} for i in ("moon-0", "hidden-moon-0")])
     place = ["-c", "small", "--data-dir", str(folder / "ws")]
     assert main(["index", str(folder / "chunks.jsonl"), *place]) == 0
     files = ["--queries", str(folder / "queries.jsonl"), "--qrels", str(folder / "qrels.tsv")]
@@ -130,8 +122,7 @@ def _lines(path: Path, records: list[dict[str, Any]]) -> None:
 
 
 def make_twins(base: Path) -> tuple[Path, Path]:
-    """A world with hidden chunks, which come first, in between and last, and its twin without
-    them."""
+    """A world with hidden chunks, which come first, in between and last, and its twin without them."""
     seen, hidden = visible_records(), hidden_records(1)
     mixed = [*hidden[::3], *seen[:7], *hidden[1::3], *seen[7:], *hidden[2::3]]
     return make_world(base / "with", mixed), make_world(base / "without", seen)

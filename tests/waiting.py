@@ -1,11 +1,10 @@
 """How long tests wait, on the assumption that the machine is busy.
 
-A timeout that a test must reach is short, and its peer is silent by construction: `SILENT_S` is
-longer than any such timeout, so a call that waits for the peer ends differently from one that gives
-up. Everything else waits for its condition, with a timeout that only detects hangs. So a busy
-machine makes tests slow, but not red. No test asserts that work is fast; benchmarks do. If hostile
-input could make work endless, or a deadline could be missed, the CPU time of the waiting thread is
-limited.
+A timeout that a test must reach is short, and its peer is silent by construction: `SILENT_S` is longer than any such
+timeout, so a call that waits for the peer ends differently from one that gives up. Everything else waits for its
+condition, with a timeout that only detects hangs. So a busy machine makes tests slow, but not red. No test asserts that
+work is fast; benchmarks do. If hostile input could make work endless, or a deadline could be missed, the CPU time of
+the waiting thread is limited.
 """
 
 from __future__ import annotations

@@ -88,8 +88,7 @@ _DELIMITER = re.compile(rf"<(?={_GAP}/?{_GAP}chunk)", re.IGNORECASE)
 class Context:
     """The packed context. Block ``[n]`` of `text` is ``chunks[n - 1]``.
 
-    `tokens` is the estimate for all blocks, at most the budget. `shortened`: the first chunk's text
-    was cut.
+    `tokens` is the estimate for all blocks, at most the budget. `shortened`: the first chunk's text was cut.
     """
 
     chunks: tuple[Hit, ...] = field(repr=False)
@@ -108,8 +107,7 @@ def pack(hits: Sequence[Hit], settings: Settings, *, reorder: bool = False) -> C
     left_out = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if not fit)
     shortened = bool(kept) and cost_in_prompt(kept[0]) > budget
     blocks = [
-        _block(number, hit.chunk, sent(hit), budget if shortened else None)
-        for number, hit in enumerate(kept, start=1)
+        _block(number, hit.chunk, sent(hit), budget if shortened else None) for number, hit in enumerate(kept, start=1)
     ]
     if reorder:
         blocks = blocks[::2] + blocks[1::2][::-1]

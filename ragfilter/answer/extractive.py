@@ -1,10 +1,9 @@
 """Extractive answers: the sentences and table rows of the context nearest to the query. No LLM.
 
-Source: docs/design.md#parts. Each quote names the number of its chunk. A row such as "Level 7-9:
-10" stays whole and is quoted with the title of its table. It moves up if the query names its number
-("7th level"), and down if the query names another. In a comparison, a side's numbers apply to the
-tables whose title names that side. `doubt` reports if the nearest sentence is far away or if the
-context lacks an uncommon word of the query.
+Source: docs/design.md#parts. Each quote names the number of its chunk. A row such as "Level 7-9: 10" stays whole and is
+quoted with the title of its table. It moves up if the query names its number ("7th level"), and down if the query names
+another. In a comparison, a side's numbers apply to the tables whose title names that side. `doubt` reports if the
+nearest sentence is far away or if the context lacks an uncommon word of the query.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from ragfilter.text import comparison
 
 MAX_QUOTES = 4
 MAX_ROWS = 6
-"""Maximum number of rows quoted in a comparison, which may need a row for each side from each
-table."""
+"""Maximum number of rows quoted in a comparison, which may need a row for each side from each table."""
 MAX_UNITS = 300
 """Maximum number of sentences and rows compared with the query; the rest is not read."""
 WITHIN = 0.15
@@ -38,9 +36,7 @@ FAR = 0.4
 NOT_NEAR = 0.52
 """Nor does a quote below this score that lacks an uncommon word of the query."""
 
-_ABBREVIATIONS = frozenset(
-    ("approx", "ca", "cf", "dr", "e.g", "eg", "esp", "i.e", "ie", "mr", "mrs", "ms", "st", "vs")
-)
+_ABBREVIATIONS = frozenset(("approx", "ca", "cf", "dr", "e.g", "eg", "esp", "i.e", "ie", "mr", "mrs", "ms", "st", "vs"))
 _BEFORE_NUMBERS = frozenset(("ch", "fig", "figs", "no", "nos", "p", "pp", "sec", "vol"))
 _END = re.compile(r"(?<![.!?])[.!?]+[\"'”’)\]]*(?=\s+[\"'“‘(\[]?[A-Z0-9À-ÖØ-Þ])|[。！？]+")
 _LABEL = re.compile(
@@ -62,8 +58,7 @@ Facts = dict[str, set[int]]
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A sentence or row of chunk `number` (from 1). `score` orders quotes and is not a
-    probability."""
+    """A sentence or row of chunk `number` (from 1). `score` orders quotes and is not a probability."""
 
     number: int
     text: str
@@ -151,8 +146,7 @@ def units(text: str) -> list[Unit]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of one paragraph. Abbreviations, initials and decimals do not end a
-    sentence."""
+    """The sentences of one paragraph. Abbreviations, initials and decimals do not end a sentence."""
     ends: list[str] = []
     start = 0
     for match in _END.finditer(text):
@@ -230,18 +224,14 @@ def _facts(query: str) -> Facts:
 
 
 def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
-    """The numbers of a comparison that apply to the chunk: those of the sides that its title names,
-    or else all. All numbers of a word apply if a side gives none for it. No number applies if the
-    title gives a different one."""
+    """The numbers of a comparison that apply to the chunk: those of the sides that its title names, or else all. All
+    numbers of a word apply if a side gives none for it. No number applies if the title gives a different one."""
     titled = _facts(chunk.title)
     if any(facts[word].isdisjoint(titled[word]) for word in facts.keys() & titled.keys()):
         return {}
     title_names = comparison.title_names
     title_sides = [own for name, own in sides.items() if title_names(name, chunk.title)] or [{}]
-    return {
-        w: set().union(*(own.get(w, numbers) for own in title_sides))
-        for w, numbers in facts.items()
-    }
+    return {w: set().union(*(own.get(w, numbers) for own in title_sides)) for w, numbers in facts.items()}
 
 
 def _agreement(unit: Unit, facts: Facts) -> int:
@@ -268,9 +258,7 @@ def _mentions(hits: Sequence[Hit], word: str) -> bool:
     """Whether the title or text of a hit contains the word, with any ending."""
     stem = word[: max(4, len(word) - 2)]
     return any(
-        stem in f"{hit.chunk.title} {run}".lower()
-        for hit in hits
-        for run in kept_runs(hit.chunk.text, hit.struck)
+        stem in f"{hit.chunk.title} {run}".lower() for hit in hits for run in kept_runs(hit.chunk.text, hit.struck)
     )
 
 

@@ -63,9 +63,7 @@ class Reply(NamedTuple):
     failed: ChatErrorKind | Literal["", "model"] = ""
 
 
-def ask(
-    chat: ChatModel, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object]
-) -> Reply:
+def ask(chat: ChatModel, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object]) -> Reply:
     """Make one call and read its whole answer. Never raises."""
     pieces: list[str] = []
     usage: Usage | None = None

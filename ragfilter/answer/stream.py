@@ -1,9 +1,8 @@
 """Answers a query from a packed context: with a chat model, or without one by quoting.
 
-Source: docs/design.md#context, #parts and #cache. If a model fails, nothing here raises: the text
-already streamed is kept, and `Answer.error` says what went wrong. Complete LLM answers are cached
-under the exact request: the endpoint, the model and the whole prompt, which contains only chunks
-that the user can see. The prompt itself is not stored.
+Source: docs/design.md#context, #parts and #cache. If a model fails, nothing here raises: the text already streamed is
+kept, and `Answer.error` says what went wrong. Complete LLM answers are cached under the exact request: the endpoint,
+the model and the whole prompt, which contains only chunks that the user can see. The prompt itself is not stored.
 """
 
 from __future__ import annotations
@@ -17,13 +16,7 @@ from typing import Literal
 
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract
-from ragfilter.answer.reply import (
-    MAY_BE_MARK,
-    StoredReplies,
-    bounded,
-    estimated_usage,
-    without_thought,
-)
+from ragfilter.answer.reply import MAY_BE_MARK, StoredReplies, bounded, estimated_usage, without_thought
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.protocols import ChatModel, Embedder, Message, Texts, Usage
 
@@ -38,9 +31,7 @@ MARK_CHARS = 16
 """Number of earlier characters in which the mark of a thought may have begun."""
 
 _NUMBERS = r"\d{1,6}(?:\s*[-–]\s*\d{1,6})?"
-_CITATION = re.compile(
-    rf"\[\s*(?:chunks?\s*)?({_NUMBERS}(?:\s*[,;]\s*{_NUMBERS})*)\s*\]", re.IGNORECASE
-)
+_CITATION = re.compile(rf"\[\s*(?:chunks?\s*)?({_NUMBERS}(?:\s*[,;]\s*{_NUMBERS})*)\s*\]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +55,12 @@ class Prices:
 class Answer:
     """An answer and how it was made.
 
-    `citations` are the chunk numbers it cites (from 1, in order of first use); `unknown_citations`
-    are cited numbers that no chunk of the context has. `prompt` holds the exact messages sent;
-    it is empty if no model was called (`extractive`, or an empty context). `cost`, in `currency`,
-    is None without prices. `error` is a message, empty on success; `failed` says in one word how an
-    endpoint failed (see ChatError). `doubt` says why the quotes of an extractive answer may not
-    answer the question. `cached`: no model was called now; tokens and milliseconds describe the
-    original call.
+    `citations` are the chunk numbers it cites (from 1, in order of first use); `unknown_citations` are cited numbers
+    that no chunk of the context has. `prompt` holds the exact messages sent; it is empty if no model was called
+    (`extractive`, or an empty context). `cost`, in `currency`, is None without prices. `error` is a message, empty on
+    success; `failed` says in one word how an endpoint failed (see ChatError). `doubt` says why the quotes of an
+    extractive answer may not answer the question. `cached`: no model was called now; tokens and milliseconds describe
+    the original call.
     """
 
     text: str
@@ -158,14 +148,11 @@ class AnswerStream:
         else:
             if self._usage is None and (self._received or self._failed):
                 usage = estimated_usage(self._prompt, "".join(self._received), self._failed)
-            answer = _llm_answer(
-                text, self._prompt, self.context, self.chat.name, usage, self.prices
-            )
+            answer = _llm_answer(text, self._prompt, self.context, self.chat.name, usage, self.prices)
         currency = self.prices.currency if self.prices else ""
         return replace(
-            answer, currency=currency, error=self._error, failed=self._failed, doubt=self._doubt,
-            ms=self._ms,
-        )  # fmt: skip
+            answer, currency=currency, error=self._error, failed=self._failed, doubt=self._doubt, ms=self._ms
+        )
 
     def _pieces(self) -> Iterator[str]:
         if not self.context.chunks:
@@ -204,20 +191,21 @@ class AnswerStream:
 
 
 def _llm_answer(
-    text: str,
-    prompt: tuple[Message, ...],
-    context: Context,
-    model: str,
-    usage: Usage,
-    prices: Prices | None,
+    text: str, prompt: tuple[Message, ...], context: Context, model: str, usage: Usage, prices: Prices | None
 ) -> Answer:
     """An LLM's answer, at current prices."""
     known, unknown = citations(text, len(context.chunks))
     return Answer(
-        text, known, unknown, model=model, prompt=prompt, prompt_version=VERSION, usage=usage,
+        text,
+        known,
+        unknown,
+        model=model,
+        prompt=prompt,
+        prompt_version=VERSION,
+        usage=usage,
         cost=None if prices is None else prices.of(usage),
         currency="" if prices is None else prices.currency,
-    )  # fmt: skip
+    )
 
 
 def citations(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -263,9 +251,7 @@ class Answers:
         kind = tuple[str, Usage, float]
         self._stored = StoredReplies[tuple[str, Usage, float]]("answer-1", kind, texts, endpoint)
 
-    def get(
-        self, query: str, context: Context, model: str, prices: Prices | None = None
-    ) -> Answer | None:
+    def get(self, query: str, context: Context, model: str, prices: Prices | None = None) -> Answer | None:
         """The model's cached answer, with its cost at current prices; None if there is none."""
         prompt = messages(query, context)
         stored = self._stored.get(model, VERSION, prompt) if context.chunks else None

@@ -42,20 +42,16 @@ OTHER_SCHEMA = (
 )
 
 CAUSES = {
-    "password|no pg_hba|this user does not exist|not permitted to log": "Check the user and "
-    "password in the address.",
+    "password|no pg_hba|this user does not exist|not permitted to log": "Check the user and password in the address.",
     'database "[^"]*" does not exist': "Create that database, or correct the address.",
     '(extension|file) "[^"]*vector[^"]*"': "Install pgvector on the server, then have its "
     "administrator run CREATE EXTENSION vector in this database.",
     "permission denied": "Let this user create tables there.",
     r"column \S+ does not exist": OTHER_SCHEMA,
-    "already exists": "Another program's table has this name, and nothing was changed. Use another "
-    "database.",
+    "already exists": "Another program's table has this name, and nothing was changed. Use another database.",
 }
 """PostgreSQL's complaints, and what to do about each."""
-UNREACHED = re.compile(
-    "no answer|resolve|connect|timeout|closed|terminat|shutting down|starting up|recovery mode"
-)
+UNREACHED = re.compile("no answer|resolve|connect|timeout|closed|terminat|shutting down|starting up|recovery mode")
 
 
 LOST = (
@@ -76,8 +72,7 @@ def table(name: str, /, *others: sa.Constraint, **columns: sa.types.TypeEngine[A
 
 
 class Book:
-    """Values in their own tables. Thread-safe. Every method raises StoreError if the database
-    fails."""
+    """Values in their own tables. Thread-safe. Every method raises StoreError if the database fails."""
 
     what: str
     """What it stores ("labels")."""
@@ -187,9 +182,7 @@ class Book:
     @property
     def _where(self) -> str:
         url = self._engine.url
-        return shown(
-            url.set(drivername=url.get_backend_name()).render_as_string(hide_password=False)
-        )
+        return shown(url.set(drivername=url.get_backend_name()).render_as_string(hide_password=False))
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
@@ -211,17 +204,14 @@ class Book:
                 running = f"Check that the server of {where} runs and lets this user in."
                 remedy = next(remedies, running)
                 if remedy == running and UNREACHED.search(cause):
-                    raise StoreUnavailable(
-                        f"{self.called} cannot be reached ({cause}).", remedy=remedy
-                    ) from error
+                    raise StoreUnavailable(f"{self.called} cannot be reached ({cause}).", remedy=remedy) from error
             if _DAMAGED.search(cause):
                 remedy = f"Restore {where} from a backup, or move it away: {LOST}"
             raise StoreError(f"{self.called} failed ({cause}).", remedy=remedy) from error
 
 
 class OptionalBook(Book):
-    """A book that nothing depends on, opened on first use. If its database fails, it logs one
-    warning."""
+    """A book that nothing depends on, opened on first use. If its database fails, it logs one warning."""
 
     busy_s = 1.0
 
@@ -255,9 +245,7 @@ class OptionalBook(Book):
             return otherwise
 
 
-def connect(
-    url: str, what: str, busy_s: float = BUSY_S, seconds: Callable[[], float] = lambda: BUSY_S
-) -> sa.Engine:
+def connect(url: str, what: str, busy_s: float = BUSY_S, seconds: Callable[[], float] = lambda: BUSY_S) -> sa.Engine:
     """Make the engine for the database at `url`, which stores `what`. A server must answer within
     `seconds()`. Raises InputError if the URL is bad."""
     try:
@@ -278,8 +266,7 @@ def connect(
         why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
         raise InputError(
             f"The {what}'s database URL cannot be used ({why}).",
-            remedy="Write sqlite:///path/to/file or postgresql://host/database, and install "
-            "the database's driver.",
+            remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the database's driver.",
         ) from None
     from ragfilter.basics.postgres import answer_in_time
 

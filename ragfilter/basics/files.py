@@ -67,14 +67,12 @@ def _opened(path: Path, name: str) -> Iterator[io.BufferedReader]:
             yield file
     except OSError as error:
         raise InputError(
-            f"{name} cannot be read: {error.strerror or error}.",
-            remedy="Check its name and permissions.",
+            f"{name} cannot be read: {error.strerror or error}.", remedy="Check its name and permissions."
         ) from None
 
 
 def decode(content: bytes, name: str, *, line: int = 1) -> str:
-    """Decode a file's content that begins at `line`; `name` is the file's name in messages. Raises
-    InputError."""
+    """Decode a file's content that begins at `line`; `name` is the file's name in messages. Raises InputError."""
     try:
         text = content.decode("utf-16" if content.startswith(UTF16) else "utf-8-sig")
     except UnicodeDecodeError as error:
@@ -88,8 +86,7 @@ def decode(content: bytes, name: str, *, line: int = 1) -> str:
 
 
 def write_text(path: Path, text: str, *, remedy: str) -> None:
-    """Write or replace a file in UTF-8, and make its folder if it is missing. Raises InputError
-    with this remedy."""
+    """Write or replace a file in UTF-8, and make its folder if it is missing. Raises InputError with this remedy."""
     # A link stays a link: its target is replaced.
     real = Path(os.path.realpath(path))
     part = real.with_name(f".{uuid4().hex}.part")
@@ -106,14 +103,11 @@ def write_text(path: Path, text: str, *, remedy: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-        raise InputError(
-            f"{path} cannot be written: {error.strerror or error}.", remedy=remedy
-        ) from None
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.", remedy=remedy) from None
 
 
 def json_objects(path: Path, remedy: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place and the JSON object of each non-empty line of a file. Raises InputError with
-    this remedy."""
+    """Yield the place and the JSON object of each non-empty line of a file. Raises InputError with this remedy."""
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip():
             where = f"{path}, line {number}"
@@ -121,14 +115,11 @@ def json_objects(path: Path, remedy: str) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def json_object(line: str, where: str, remedy: str) -> dict[str, Any]:
-    """Parse the JSON object in a line, with strings in whole characters. Raises InputError with
-    this remedy."""
+    """Parse the JSON object in a line, with strings in whole characters. Raises InputError with this remedy."""
     try:
         record = loads(line)
     except (ValueError, RecursionError) as error:
-        why = (
-            f"{error.msg} at column {error.colno}" if isinstance(error, JSONDecodeError) else error
-        )
+        why = f"{error.msg} at column {error.colno}" if isinstance(error, JSONDecodeError) else error
         raise InputError(f"{where}: this is not valid JSON ({why}).", remedy=remedy) from None
     if not isinstance(record, dict):
         raise InputError(f"{where}: this is not a JSON object.", remedy=remedy)
@@ -142,8 +133,7 @@ LARGEST_CELL, LONGEST_HEADER = 64 * 1024 * 1024, 64 * 1024
 
 
 def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the non-empty rows of a CSV file's text, each with the line on which it begins. Raises
-    InputError."""
+    """Yield the non-empty rows of a CSV file's text, each with the line on which it begins. Raises InputError."""
     # The limit of 128 KiB per cell applies to the whole process; only this code raises it.
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
     separator, text = _separated(text)
@@ -156,17 +146,14 @@ def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(
-            f"{source}, line {line}: a quote is not closed or not doubled ({error}).",
-            remedy=QUOTE_REMEDY,
+            f"{source}, line {line}: a quote is not closed or not doubled ({error}).", remedy=QUOTE_REMEDY
         ) from None
 
 
 def check_cells(cells: list[str], names: list[str], place: str) -> None:
     """Raise InputError for a row with more cells than the header."""
     if len(cells) > len(names):
-        raise InputError(
-            f"{place}: {len(cells)} cells, but the header names {len(names)}.", remedy=CELL_REMEDY
-        )
+        raise InputError(f"{place}: {len(cells)} cells, but the header names {len(names)}.", remedy=CELL_REMEDY)
 
 
 NONE = "\x1f"
@@ -194,9 +181,7 @@ SUFFIX = ".toml"
 class TomlTable(BaseModel):
     """Base of the schemas for TOML files and their sections. Texts must not be empty."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, str_min_length=1, str_strip_whitespace=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, str_min_length=1, str_strip_whitespace=True)
 
 
 T = TypeVar("T", bound=TomlTable)
@@ -208,8 +193,7 @@ def toml_paths(folder: Path) -> tuple[Path, ...]:
         files = [path for path in folder.iterdir() if path.suffix == SUFFIX]
     except OSError as error:
         raise InputError(
-            f"{folder} cannot be read: {error.strerror or error}.",
-            remedy=f"Name a folder of {SUFFIX} files.",
+            f"{folder} cannot be read: {error.strerror or error}.", remedy=f"Name a folder of {SUFFIX} files."
         ) from None
     return tuple(sorted(files, key=lambda path: path.stem))
 
@@ -284,8 +268,7 @@ class TextFiles:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise InputError(
-                f"{path} cannot be deleted: {error.strerror}.",
-                remedy="Make the workspace folder writable.",
+                f"{path} cannot be deleted: {error.strerror}.", remedy="Make the workspace folder writable."
             ) from None
 
     def close(self) -> None:

@@ -24,10 +24,9 @@ class NoAnswer(psycopg.OperationalError):
 
 
 def answer_in_time(engine: sa.Engine, seconds: Callable[[], float]) -> None:
-    """Make reads through `engine` raise NoAnswer after `seconds()` without an answer. Writes may
-    take minutes, so they raise it only once the server does not answer a new connection either.
-    Both raise Abandoned as soon as nobody waits for them. The connection is then closed, so that
-    the server rolls back uncommitted changes."""
+    """Make reads through `engine` raise NoAnswer after `seconds()` without an answer. Writes may take minutes, so they
+    raise it only once the server does not answer a new connection either. Both raise Abandoned as soon as nobody waits
+    for them. The connection is then closed, so that the server rolls back uncommitted changes."""
 
     class Timed(psycopg.Connection[Any]):
         opened_with: tuple[Any, dict[str, Any]]

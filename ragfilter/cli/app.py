@@ -1,9 +1,8 @@
 """The program: how commands are registered, run and end. Source: docs/design.md#cli.
 
-Standard output has only the result; with `--json`, one JSON document. Progress and logs go to
-standard error. Exit codes:
-0 done; 1 a check failed; 2 the request could not be carried out, with one line on standard error;
-130 stopped by Ctrl+C or SIGTERM.
+Standard output has only the result; with `--json`, one JSON document. Progress and logs go to standard error. Exit
+codes: 0 done; 1 a check failed; 2 the request could not be carried out, with one line on standard error; 130 stopped by
+Ctrl+C or SIGTERM.
 
 A command's module is imported only when the command runs, so that `--help` and `cut` are fast.
 """
@@ -37,10 +36,7 @@ from ragfilter.errors import RagfilterError, complaint
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-LOOK: dict[str, Any] = {
-    "rich_markup_mode": None,
-    "context_settings": {"help_option_names": ["-h", "--help"]},
-}
+LOOK: dict[str, Any] = {"rich_markup_mode": None, "context_settings": {"help_option_names": ["-h", "--help"]}}
 
 
 MODULES = {
@@ -168,8 +164,7 @@ def _declared(parameter: inspect.Parameter, annotation: Any) -> inspect.Paramete
 
 @app.callback(invoke_without_command=True)
 def _root(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
 ) -> None:
     if version:
         output.emit(f"ragfilter {__version__}\n")
@@ -227,9 +222,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if log.isEnabledFor(logging.INFO):
             log.exception("unexpected")
         words = " ".join(str(error).split())[:300]
-        return fail(
-            f"Unexpected {type(error).__name__}: {words}. Run again with -v for the traceback."
-        )
+        return fail(f"Unexpected {type(error).__name__}: {words}. Run again with -v for the traceback.")
     if code == STOPPED:
         typer.echo("Stopped.", err=True)
     return code if isinstance(code, int) else 0

@@ -25,10 +25,7 @@ def cut(
     k: Annotated[str | None, setting("cutoff.max_results", "--k", "-k", metavar="N")] = None,
     gap_threshold: GapThreshold = None,
     distance_offset: Annotated[
-        str | None,
-        setting(
-            "cutoff.distance_offset", "--distance-offset", "--distance-threshold", metavar="NUMBER"
-        ),
+        str | None, setting("cutoff.distance_offset", "--distance-offset", "--distance-threshold", metavar="NUMBER")
     ] = None,
     values: SetValues = None,
 ) -> None:
@@ -54,15 +51,13 @@ def distance(text: str) -> float:
         value = math.nan
     if not abs(value) <= LARGEST:
         raise InputError(
-            f"{text!r} is not a distance.",
-            remedy="Use numbers such as 0.12 0.18. Set settings with --set.",
+            f"{text!r} is not a distance.", remedy="Use numbers such as 0.12 0.18. Set settings with --set."
         )
     return value
 
 
 def document(cut: Cut) -> dict[str, Any]:
-    """The JSON document of `cut --json`. Gaps are rounded to 12 places; further digits are only
-    rounding errors."""
+    """The JSON document of `cut --json`. Gaps are rounded to 12 places; further digits are only rounding errors."""
     return {
         "kept": cut.kept,
         "strategy": cut.strategy,

@@ -36,13 +36,13 @@ class Sides(options.Viewing):
 
     profile: Annotated[Texts, "--profile", "-p", f"Repeatable: {', '.join(PROFILES)}."] = None
     vary: Annotated[
-        Texts, "Measure with each of these values of a setting. If given twice, with every pair.",
+        Texts,
+        "Measure with each of these values of a setting. If given twice, with every pair.",
         {"metavar": "PATH=V,V,…"},
-    ] = None  # fmt: skip
+    ] = None
     prompts: Annotated[
-        str, "Measure the judge with each of these prompts, or with all, and without it.",
-        {"metavar": "A,B"},
-    ] = ""  # fmt: skip
+        str, "Measure the judge with each of these prompts, or with all, and without it.", {"metavar": "A,B"}
+    ] = ""
     against: Annotated[
         str | None,
         "Side A: a profile, a settings file, the name of saved settings, or the number of "
@@ -98,9 +98,7 @@ class Sides(options.Viewing):
             path, _, values = text.partition("=")
             axes[path.strip()] = [value.strip() for value in values.split(",")]
         if len(axes) > MAX_AXES or len(axes) < len(self.vary or ()):
-            raise InputError(
-                "--vary takes one or two different settings.", remedy="Leave out the others."
-            )
+            raise InputError("--vary takes one or two different settings.", remedy="Leave out the others.")
         return axes
 
 
@@ -109,9 +107,7 @@ def evaluate(
     labelled: options.LabelledOptions,
     place: options.Place,
     sides: Sides,
-    save: Annotated[
-        str, "Measure all alternatives too, and save them as a run.", {"metavar": "NAME"}
-    ] = "",
+    save: Annotated[str, "Measure all alternatives too, and save them as a run.", {"metavar": "NAME"}] = "",
 ) -> None:
     """Measure settings on labelled queries, compared with the unfiltered search.
 
@@ -120,10 +116,14 @@ def evaluate(
     """
     if save:
         options.refuse(
-            "beside --save", profile=(sides.profile or ())[1:], vary=sides.vary,
-            prompts=sides.prompts, against=sides.against, only=labelled.only,
+            "beside --save",
+            profile=(sides.profile or ())[1:],
+            vary=sides.vary,
+            prompts=sides.prompts,
+            against=sides.against,
+            only=labelled.only,
             **{"except": labelled.leave_out},
-        )  # fmt: skip
+        )
     if sides.several:
         _several(labelled, place, sides)
     elif save:
@@ -142,19 +142,19 @@ def _one(labelled: options.LabelledOptions, place: options.Place, sides: Sides) 
         options.warn_of(labels)
         notes = options.warn_in_sample(settings, labels, place.collection)
         measured = evaluation.evaluate(
-            labels.queries, labels.qrels, settings, opened.backends, user,
-            progress=output.progress("queries"),
-        )  # fmt: skip
+            labels.queries, labels.qrels, settings, opened.backends, user, progress=output.progress("queries")
+        )
         head = place.head(opened.backends.incomplete) | {
-            "unknown_labels": opened.unknown, "profile": loaded.profile,
-            "with_llm": labelled.llm, "notes": notes,
-        }  # fmt: skip
+            "unknown_labels": opened.unknown,
+            "profile": loaded.profile,
+            "with_llm": labelled.llm,
+            "notes": notes,
+        }
         prices = opened.bench.prices
     mean, records = measured.filtered, measured.records
     output.show(
         head | evaluation.document(measured),
-        f"{place.collection}, profile {sides.called(loaded)}: "
-        f"{counted(len(measured.rows), 'labelled query')}",
+        f"{place.collection}, profile {sides.called(loaded)}: {counted(len(measured.rows), 'labelled query')}",
         results.rows_text(frame.rows(records, filtered_and_plain(settings)), prices),
         results.questions_text(frame.questions(records)),
         wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
@@ -169,9 +169,7 @@ def _save(labelled: options.LabelledOptions, place: options.Place, sides: Sides,
         options.warn_of(opened.labels)
         bench, backends = opened.bench, opened.backends
         title = query_sets.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
-        plan = runs.plan(
-            opened.labels, title, loaded.profile, loaded.settings, backends, user, bench
-        )
+        plan = runs.plan(opened.labels, title, loaded.profile, loaded.settings, backends, user, bench)
         run = bench.runs.begin(plan, who=bench.deployment.user, name=name)
         runs.go_on(run, opened.labels, bench.runs, backends, seen=output.progress("queries"))
         document, text = shown(runs.load(bench.runs.get(run.id), bench.runs), bench)
@@ -206,21 +204,26 @@ def _several(labelled: options.LabelledOptions, place: options.Place, sides: Sid
             done = len({record.id for record in records})
             if output.as_json:
                 head = place.head(opened.backends.incomplete) | {
-                    "queries": total, "complete": done == total, "unknown_labels": opened.unknown,
-                    "with_llm": labelled.llm, "notes": notes,
-                }  # fmt: skip
+                    "queries": total,
+                    "complete": done == total,
+                    "unknown_labels": opened.unknown,
+                    "with_llm": labelled.llm,
+                    "notes": notes,
+                }
                 rows = frame.rows(records, compared, against=reference)
                 queries = results.documents(frame.frame(records, by="query"))
                 own = ({"ids": each.ids, "error": each.error} for each in records)
-                output.emit(head | {
-                    "against": reference, "rows": results.documents(rows),
-                    "per_query": [{**a, **b} for a, b in zip(queries, own, strict=True)],
-                })  # fmt: skip
+                output.emit(
+                    head
+                    | {
+                        "against": reference,
+                        "rows": results.documents(rows),
+                        "per_query": [{**a, **b} for a, b in zip(queries, own, strict=True)],
+                    }
+                )
                 return
             stopped = f"; stopped after {done} of {total}" if done < total else ""
-            text = results.several_text(
-                records, compared, reference, prices, each_query=not sides.vary
-            )
+            text = results.several_text(records, compared, reference, prices, each_query=not sides.vary)
             head_line = f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n"
             output.emit(output.text_of(head_line + text, *notes))
 

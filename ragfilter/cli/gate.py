@@ -41,15 +41,9 @@ def gate(
     least: Annotated[Texts, "--min", "Minimum mean of a figure. Repeatable.", FIGURE] = None,
     most: Annotated[Texts, "--max", "Maximum mean of a figure. Repeatable.", FIGURE] = None,
     baseline: Annotated[File, "Compare with the figures in this file."] = None,
-    max_drop: Annotated[
-        Texts, "Maximum drop of a mean; default: recall=0.02 f1=0.02.", FIGURE
-    ] = None,
-    update: Annotated[
-        bool, "--update-baseline", "Write --baseline, unless a limit is broken."
-    ] = False,
-    watch: Annotated[
-        File, "Compare this log's questions (JSON lines) with --baseline, without labels."
-    ] = None,
+    max_drop: Annotated[Texts, "Maximum drop of a mean; default: recall=0.02 f1=0.02.", FIGURE] = None,
+    update: Annotated[bool, "--update-baseline", "Write --baseline, unless a limit is broken."] = False,
+    watch: Annotated[File, "Compare this log's questions (JSON lines) with --baseline, without labels."] = None,
     junit: Annotated[File, "Write the checks to this file as JUnit XML."] = None,
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.
@@ -59,9 +53,14 @@ def gate(
     """
     if watch is not None:
         options.refuse(
-            "beside --watch", min=least, max=most, max_drop=max_drop, update_baseline=update,
-            junit=junit, queries=labelled.queries,
-        )  # fmt: skip
+            "beside --watch",
+            min=least,
+            max=most,
+            max_drop=max_drop,
+            update_baseline=update,
+            junit=junit,
+            queries=labelled.queries,
+        )
         return _watch(watch, baseline)
     if not labelled.queries:
         raise InputError("The questions are missing.", remedy="Pass --queries, or --watch LOG.")
@@ -69,18 +68,13 @@ def gate(
     settings = loaded.settings
     limits = [gating.read_limit(text, "least", option="--min") for text in least or ()]
     limits += [gating.read_limit(text, "most", option="--max") for text in most or ()]
-    drops = [
-        gating.read_limit(text, "most", option="--max-drop", among=gating.SHARES)
-        for text in max_drop or ()
-    ]
+    drops = [gating.read_limit(text, "most", option="--max-drop", among=gating.SHARES) for text in max_drop or ()]
     if baseline is None and (max_drop or update):
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
     if update:
         options.refuse("beside --update-baseline", max_drop=max_drop)
     if not limits and baseline is None:
-        raise InputError(
-            "There is nothing to check.", remedy="Pass a limit such as --min f1=0.6, or --baseline."
-        )
+        raise InputError("There is nothing to check.", remedy="Pass a limit such as --min f1=0.6, or --baseline.")
     # Fail before minutes of measuring.
     before = None if baseline is None or update else gating.read(baseline)
     with labelled.open("gate", place, user) as (bench, backends, labels, unknown):
@@ -95,19 +89,19 @@ def gate(
             model=backends.embedder.name,
             space=collection.space,
         )
-        measured = evaluate(
-            labels.queries, labels.qrels, settings, backends, user,
-            progress=output.progress("queries"),
-        )  # fmt: skip
+        measured = evaluate(labels.queries, labels.qrels, settings, backends, user, progress=output.progress("queries"))
         incomplete = backends.incomplete
         mapped = mapped_share(bench.labels.quotations(place.collection))
     rows = gating.reached(measured.records)
     gate = gating.decide(
-        rows, limits,
-        baseline=before, now=now,
+        rows,
+        limits,
+        baseline=before,
+        now=now,
         allowed={**gating.DEFAULT_DROPS, **{each.figure: each.limit for each in drops}},
-        partly=bool(labelled.only or labelled.leave_out), mapped=mapped,
-    )  # fmt: skip
+        partly=bool(labelled.only or labelled.leave_out),
+        mapped=mapped,
+    )
     for note in gate.notes:
         log.warning("%s", note)
     if junit is not None:
@@ -131,8 +125,7 @@ def gate(
     broken = gating.broken(reversed(gate.every), labels.queries)
     output.show(
         head | gate.model_dump(exclude={"notes"}),
-        f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "
-        f"{counted(n, 'labelled question')}",
+        f"{place.collection}, profile {loaded.profile}{filtering.with_config}: {counted(n, 'labelled question')}",
         *(f"{'ok' if one.passed else 'BROKEN':6s}  {one.line}" for one in gate.every),
         f"{counted(failing, 'question')} {verb} the gate:" if failing else "",
         *(f"        {line}" for line in broken),
@@ -156,8 +149,7 @@ def _watch(log_file: Path, baseline: Path | None) -> int:
     shifts = gating.shifts(gating.answers(gating.read(baseline)), now)
     if not shifts:
         raise InputError(
-            "There are too few questions to compare.",
-            remedy=f"At least {gating.MIN_QUERIES} on each side are needed.",
+            "There are too few questions to compare.", remedy=f"At least {gating.MIN_QUERIES} on each side are needed."
         )
     verdict = gating.what_moved(shifts)
     output.show(

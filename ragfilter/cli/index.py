@@ -27,9 +27,7 @@ from ragfilter.workbench import read_deployment
 
 log = logging.getLogger(__name__)
 
-SOURCES = (
-    "demo, adsapi, or a file, folder or zip of .jsonl .csv .md .txt .pdf or OpenAPI (.json .yaml)"
-)
+SOURCES = "demo, adsapi, or a file, folder or zip of .jsonl .csv .md .txt .pdf or OpenAPI (.json .yaml)"
 LOOK_S = 0.2
 """Seconds between checks of a queued job."""
 
@@ -39,15 +37,9 @@ def index(
     source: Annotated[str, typer.Argument(help=f"{SOURCES}.", callback=in_words)] = "",
     collection: Annotated[str, "--collection", "-c", "Its name. Default: demo or adsapi."] = "",
     reset: Annotated[bool, "Empty the collection first. Labels and edited rules stay."] = False,
-    rebuild: Annotated[
-        bool, "Rebuild the collection from ragfilter's own copy, without SOURCE."
-    ] = False,
-    size: Annotated[
-        int | None, "Maximum characters of a chunk. The bundled model reads 1,000."
-    ] = None,
-    overlap: Annotated[
-        int, "Characters that a chunk repeats from the end of the previous one."
-    ] = 0,
+    rebuild: Annotated[bool, "Rebuild the collection from ragfilter's own copy, without SOURCE."] = False,
+    size: Annotated[int | None, "Maximum characters of a chunk. The bundled model reads 1,000."] = None,
+    overlap: Annotated[int, "Characters that a chunk repeats from the end of the previous one."] = 0,
     headings: Annotated[bool, "Split Markdown at its headings."] = True,
     column: Annotated[Texts, "CSV column for a field, such as text=Body. Repeatable."] = None,
     ray: Annotated[str, "Embed on the Ray cluster at this address; local starts one."] = "",
@@ -62,17 +54,32 @@ def index(
     if not name:
         raise InputError("--collection is missing.", remedy="Name the collection to index into.")
     if rebuild:
-        refuse("beside --rebuild", SOURCE=source, reset=reset, size=size, overlap=overlap,
-            no_headings=not headings, column=column, skip_bad=skip_bad, ray=ray,
-        )  # fmt: skip
+        refuse(
+            "beside --rebuild",
+            SOURCE=source,
+            reset=reset,
+            size=size,
+            overlap=overlap,
+            no_headings=not headings,
+            column=column,
+            skip_bad=skip_bad,
+            ray=ray,
+        )
     elif not source:
         raise InputError("SOURCE is missing.", remedy=f"Give {SOURCES}.")
     # Reject invalid arguments before anything is opened.
     reading = ReadOptions(size or ReadOptions().size, overlap, headings, columns_of(column or ()))
     order = Order(
-        name, source, reset, skip_bad, size=reading.size, overlap=overlap,
-        headings=headings, columns=dict(reading.columns), ray=ray,
-    )  # fmt: skip
+        name,
+        source,
+        reset,
+        skip_bad,
+        size=reading.size,
+        overlap=overlap,
+        headings=headings,
+        columns=dict(reading.columns),
+        ray=ray,
+    )
     progress = _Progress()
     try:
         done = _carry_out(order, data_dir, progress)
@@ -139,8 +146,7 @@ def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done
                     progress.show(at.phase, at.done, at.total)
             if job.standing.open or job.standing.state == "stopped":
                 raise StoreError(
-                    "The app has stopped indexing.",
-                    remedy="Run the same command again to continue from there.",
+                    "The app has stopped indexing.", remedy="Run the same command again to continue from there."
                 )
             return job.standing.result()
         finally:
@@ -171,7 +177,6 @@ def lines(done: Done) -> tuple[str, str]:
     listed = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
     left_out = f", {counted(done.left_out, 'record')} left out" if done.left_out else ""
     return (
-        f"{report.collection}: {chunks(report.total)}{listed and f' ({listed})'}{left_out}"
-        f", {report.seconds:.1f} s",
+        f"{report.collection}: {chunks(report.total)}{listed and f' ({listed})'}{left_out}, {report.seconds:.1f} s",
         done.labels and f"{report.collection}: {done.labels}",
     )

@@ -30,9 +30,7 @@ from ragfilter.text.numbers import counted
 
 labels = make_group("labels")
 
-SetName = Annotated[
-    str, "--set-name", "Name of the query set. The sets labelled and asked always exist."
-]
+SetName = Annotated[str, "--set-name", "Name of the query set. The sets labelled and asked always exist."]
 
 
 @command(labels, "import", json=True)
@@ -41,19 +39,16 @@ def import_(
     queries: Annotated[File, "Questions: BEIR's queries.jsonl, .csv or .txt."] = None,
     qrels: Annotated[File, "Labels, as BEIR or TREC qrels."] = None,
     spans: Annotated[
-        Path | None,
-        "Labels of spans: JSON lines with question, source, and quote or start and end.",
+        Path | None, "Labels of spans: JSON lines with question, source, and quote or start and end."
     ] = None,
     sources: Annotated[File, "Folder of the texts that start and end refer to."] = None,
     name: SetName = "",
     by_llm: Annotated[bool, "Mark these labels as made by an LLM."] = False,
     replace: Annotated[bool, "Replace a set of this name."] = False,
 ) -> None:
-    """Import questions as a query set, or labels of spans. Labels are credited to a labeller named
-    after the file."""
+    """Import questions as a query set, or labels of spans. Labels are credited to a labeller named after the file."""
     if spans is not None:
-        refuse("beside --spans", queries=queries, qrels=qrels, set_name=name, by_llm=by_llm,
-                      replace=replace)  # fmt: skip
+        refuse("beside --spans", queries=queries, qrels=qrels, set_name=name, by_llm=by_llm, replace=replace)
         _import_spans(place, spans, sources)
         return
     refuse("without --spans", sources=sources)
@@ -66,18 +61,26 @@ def import_(
     with place.open("labels") as bench:
         (ids, incomplete), set_name = place.entries(bench), name or queries.stem
         unknown = query_sets.import_set(
-            bench.labels, collection, set_name, questions, rows, ids,
-            who=qrels.name if qrels else "", made_by="llm" if by_llm else "human", replace=replace,
+            bench.labels,
+            collection,
+            set_name,
+            questions,
+            rows,
+            ids,
+            who=qrels.name if qrels else "",
+            made_by="llm" if by_llm else "human",
+            replace=replace,
             otherwise="Choose another --set-name, or replace it with --replace.",
             incomplete=incomplete,
-        )  # fmt: skip
-    document = place.head(incomplete) | {
-        "set": set_name, "queries": len(questions), "labels": len(rows), "unknown_labels": unknown,
-    }  # fmt: skip
-    if unknown and not output.as_json:
-        output.warn(
-            f"{counted(len(unknown), 'labelled id')} not in the collection, such as {unknown[0]!r}."
         )
+    document = place.head(incomplete) | {
+        "set": set_name,
+        "queries": len(questions),
+        "labels": len(rows),
+        "unknown_labels": unknown,
+    }
+    if unknown and not output.as_json:
+        output.warn(f"{counted(len(unknown), 'labelled id')} not in the collection, such as {unknown[0]!r}.")
     counts = f"{counted(len(questions), 'query')}, {counted(len(rows), 'label')}"
     output.show(document, f"{collection}: query set {set_name} with {counts}\n")
 
@@ -110,9 +113,11 @@ def _show_mapped(place: Place, made: Relabelled, incomplete: str) -> None:
     output.show(
         place.head(incomplete) | {"mapped": made.mapped, "lost": made.lost},
         f"{place.collection}: {made.words or 'no label had to be mapped'}",
-        *(f"  {candidates}: {' '.join(quoted.split())[:TEXT_CHARS]!r} for {query!r}"
-          for query, quoted, candidates in made.lost),
-    )  # fmt: skip
+        *(
+            f"  {candidates}: {' '.join(quoted.split())[:TEXT_CHARS]!r} for {query!r}"
+            for query, quoted, candidates in made.lost
+        ),
+    )
 
 
 @command(labels)
@@ -132,8 +137,11 @@ def export(
         people, by_llm = query_sets.exported(bench.labels, collection, name, catalogue, user)
         standing = bench.labels.standing(collection)
         questions = {text.strip() for text in people.queries.values()}
-        visible = {each.id: each for each in visible_labels(standing, catalogue, user)
-                if each.made_by == "human" and each.query in questions}  # fmt: skip
+        visible = {
+            each.id: each
+            for each in visible_labels(standing, catalogue, user)
+            if each.made_by == "human" and each.query in questions
+        }
         if spans:
             keep_quotes(bench, collection)
         lines = [*span_lines(visible, bench.labels.quotations(collection))] if spans else []
@@ -154,9 +162,7 @@ def list_(place: Place, viewing: Viewing) -> None:
         every = bench.labels.standing(collection)
     visible = visible_labels(every, catalogue, user)
     agreed, disputes = query_sets.agreed(visible), conflicts(visible)
-    document = place.head(incomplete) | {
-        "sets": sets, "labels": visible, "conflicts": disputes, "llm": agreed,
-    }  # fmt: skip
+    document = place.head(incomplete) | {"sets": sets, "labels": visible, "conflicts": disputes, "llm": agreed}
     people = sorted({each.who for each in visible if each.made_by == "human"})
     by_llm = sum(each.made_by == "llm" for each in visible)
     questions = counted(len({each.query for each in visible}), "question")
@@ -191,9 +197,7 @@ def propose(
         catalogue = bench.collection(collection).entries()
         questions = query_sets.questions(bench.labels, collection, name, catalogue, viewing.viewer)
         standing = bench.labels.standing(collection)
-        requests = list(labelling.requests(
-            questions.values(), standing, settings, backends, user, depth=depth
-        ))  # fmt: skip
+        requests = list(labelling.requests(questions.values(), standing, settings, backends, user, depth=depth))
         bill = labelling.bill(requests, backends, bench.prices)
         output.tell(bill.told)
         labelled, failed = 0, 0
@@ -229,9 +233,7 @@ def mark(
     question: Question,
     chunks: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the chunks.")],
     place: Place,
-    grade: Annotated[
-        int, "--grade", "-g", "2 relevant, 1 partly, 0 not.", {"min": 0, "max": 2}
-    ] = 2,
+    grade: Annotated[int, "--grade", "-g", "2 relevant, 1 partly, 0 not.", {"min": 0, "max": 2}] = 2,
 ) -> None:
     """Label chunks as relevant to a question, all or none. Replaces your earlier labels."""
     if not question.strip():
@@ -244,23 +246,18 @@ def mark(
                 f"There is no chunk {missing[0]!r} in {place.collection}.",
                 remedy="Use the ids that `ragfilter labels next` lists.",
             )
-        bench.labels.label(
-            place.collection, question, list(dict.fromkeys(chunks)), grade,
-            who=bench.deployment.user,
-        )  # fmt: skip
+        bench.labels.label(place.collection, question, list(dict.fromkeys(chunks)), grade, who=bench.deployment.user)
     output.emit(f"{place.collection}: {counted(len(set(chunks)), 'chunk')} labelled {grade}\n")
 
 
 @command(labels)
-def undo(
-    place: Place,
-    last: Annotated[int, "--last", "-n", "How many labels to take back.", {"min": 1}] = 1,
-) -> None:
+def undo(place: Place, last: Annotated[int, "--last", "-n", "How many labels to take back.", {"min": 1}] = 1) -> None:
     """Take back your last labels. The labels that they replaced count again."""
     with place.open("labels") as bench:
         me = bench.deployment.user
-        own = (label for label in bench.labels.standing(place.collection)
-               if (label.who, label.made_by) == (me, "human"))  # fmt: skip
+        own = (
+            label for label in bench.labels.standing(place.collection) if (label.who, label.made_by) == (me, "human")
+        )
         latest = sorted(own, key=lambda label: label.id)[-last:]
         bench.labels.take_back([label.id for label in latest])
     lines = [f"taken back: {each.chunk_id} = {each.grade} for {each.query!r}" for each in latest]
@@ -291,10 +288,9 @@ def next_(
     shown = [{"id": each.id, "title": each.name, "text": each.text} for each in left[:first]]
     output.show(
         place.head(result.pool.incomplete) | {"left": len(left), "next": shown},
-        *(f"{each.id}  {each.name}\n  {' '.join(each.text.split())[:TEXT_CHARS]}"
-          for each in left[:first]),
+        *(f"{each.id}  {each.name}\n  {' '.join(each.text.split())[:TEXT_CHARS]}" for each in left[:first]),
         f"{counted(len(left), 'chunk')} left to label",
-    )  # fmt: skip
+    )
 
 
 @command(labels, "preferences", json=True)
@@ -308,13 +304,9 @@ def preferences(place: Place, viewing: Viewing) -> None:
         each
         for each in every
         if user.unrestricted
-        or all(i in catalogue and user.sees(catalogue[i])
-               for side in (each.first, each.second) for i in side.chunks)
-    ]  # fmt: skip
-    lines = [
-        (vote.query, *map(_side, (vote.first, vote.second)), CHOICES[vote.choice], vote.who)
-        for vote in votes
+        or all(i in catalogue and user.sees(catalogue[i]) for side in (each.first, each.second) for i in side.chunks)
     ]
+    lines = [(vote.query, *map(_side, (vote.first, vote.second)), CHOICES[vote.choice], vote.who) for vote in votes]
     text = (
         output.table(("question", "first", "second", "choice", "who"), lines)
         if votes

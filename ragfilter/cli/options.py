@@ -56,8 +56,7 @@ def columns_of(given: Sequence[str]) -> dict[str, str]:
     for name, sign, column in pairs:
         if not (name and sign and column):
             raise InputError(
-                f"--column {name}{sign}{column} does not name a field and a column.",
-                remedy="Write --column text=Body.",
+                f"--column {name}{sign}{column} does not name a field and a column.", remedy="Write --column text=Body."
             )
     return {name.strip(): column.strip() for name, _, column in pairs}
 
@@ -98,10 +97,7 @@ def file_of(value: Path, deployment: Deployment) -> Path:
 
 
 ConfigFile = Annotated[
-    File,
-    "--config",
-    "Settings file (TOML), or the name of settings saved in the app.",
-    {"callback": settings_file},
+    File, "--config", "Settings file (TOML), or the name of settings saved in the app.", {"callback": settings_file}
 ]
 SetValues = Annotated[Texts, "--set", "Set any setting, as layer.field=value. Repeatable."]
 Level = Annotated[
@@ -123,17 +119,10 @@ DataDir = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Verbose = Annotated[
-    int,
-    typer.Option(
-        "--verbose", "-v", count=True, help="Log more to standard error; -vv logs even more."
-    ),
+    int, typer.Option("--verbose", "-v", count=True, help="Log more to standard error; -vv logs even more.")
 ]
-LogForm = Annotated[
-    LogFormat | None, "Log one line per query to standard error: text, as with -v, or JSON."
-]
-GapThreshold = Annotated[
-    str | None, setting("cutoff.gap_threshold", "--gap-threshold", metavar="NUMBER")
-]
+LogForm = Annotated[LogFormat | None, "Log one line per query to standard error: text, as with -v, or JSON."]
+GapThreshold = Annotated[str | None, setting("cutoff.gap_threshold", "--gap-threshold", metavar="NUMBER")]
 
 DryRun = Annotated[bool, "Only show what would change."]
 # Larger numbers do not fit into SQLite or a slice.
@@ -198,9 +187,7 @@ class Viewing:
         """The user or, if none is named, the one that the settings imply."""
         return self._open(None, {})[1]
 
-    def _open(
-        self, profile: str | None, flags: Mapping[str, Mapping[str, Any]]
-    ) -> tuple[Config, User]:
+    def _open(self, profile: str | None, flags: Mapping[str, Mapping[str, Any]]) -> tuple[Config, User]:
         loaded = load_config(profile, self.config, self.values, flags)
         return loaded, effective_user(self.user, loaded.settings)
 
@@ -217,10 +204,7 @@ class Filtering(Viewing):
 
 
 def load_config(
-    profile: str | None,
-    file: Path | None,
-    values: Sequence[str] | None,
-    flags: Mapping[str, Mapping[str, Any]],
+    profile: str | None, file: Path | None, values: Sequence[str] | None, flags: Mapping[str, Mapping[str, Any]]
 ) -> Config:
     """The settings for a command. `--set` overrides everything except the dedicated `flags`.
 
@@ -237,8 +221,11 @@ def load_config(
             ours = f"{configuration.FROM_ENVIRONMENT} {PREFIX}" in origin
             log.log(
                 logging.INFO if ours else logging.WARNING,
-                "%s = %s is set by the %s", path, loaded.settings.get(path), origin,
-            )  # fmt: skip
+                "%s = %s is set by the %s",
+                path,
+                loaded.settings.get(path),
+                origin,
+            )
     return loaded
 
 
@@ -246,9 +233,7 @@ def parse_set(text: str) -> tuple[str, str]:
     """Parse ``cutoff.gap_threshold=0.12`` into path and value. Raises SettingsError."""
     path, sign, value = text.partition("=")
     if not sign:
-        raise SettingsError(
-            f"--set {text}: the '=' is missing.", remedy="Write --set layer.field=value."
-        )
+        raise SettingsError(f"--set {text}: the '=' is missing.", remedy="Write --set layer.field=value.")
     return path.strip(), value.strip()
 
 
@@ -292,9 +277,7 @@ def warn_learned_elsewhere(settings: Settings, backends: Backends) -> None:
     from ragfilter.report.thresholds import learned_elsewhere
 
     collection = backends.collection
-    warn(learned_elsewhere(
-        settings, Fit(collection.name, backends.embedder.name, collection.space)
-    ))  # fmt: skip
+    warn(learned_elsewhere(settings, Fit(collection.name, backends.embedder.name, collection.space)))
 
 
 # labelled queries
@@ -316,12 +299,9 @@ class QueryOptions:
     only: Annotated[Texts, "Use only the query with this ID. Repeatable."] = None
     leave_out: Annotated[Texts, "--except", "Leave out this query. Repeatable."] = None
 
-    def read(
-        self, bench: Workbench, place: Place, user: User, *, bare: bool = False
-    ) -> Labels | None:
-        """The named queries with the labels that `user` can see, None if no queries are named.
-        Reports labels of chunks that the collection lacks. `bare`: queries need no labels. Raises
-        InputError and StoreError."""
+    def read(self, bench: Workbench, place: Place, user: User, *, bare: bool = False) -> Labels | None:
+        """The named queries with the labels that `user` can see, None if no queries are named. Reports labels of chunks
+        that the collection lacks. `bare`: queries need no labels. Raises InputError and StoreError."""
         if self.queries is None:
             options = {"only": self.only, "except": self.leave_out, "qrels": self.qrels}
             refuse("without --queries", **options)
@@ -329,9 +309,7 @@ class QueryOptions:
         labels, stored = self.load(place.collection, bench.labels, bare=bare)
         return report_visible_labels(labels, place.backends(bench), user, stored=stored)[0]
 
-    def load(
-        self, collection: str, book: LabelBook, *, llm: bool = False, bare: bool = False
-    ) -> tuple[Labels, bool]:
+    def load(self, collection: str, book: LabelBook, *, llm: bool = False, bare: bool = False) -> tuple[Labels, bool]:
         """The chosen queries, and whether they come from a set in `book` rather than from files.
         Raises InputError, StoreError."""
         from ragfilter.evaluate import query_sets
@@ -367,11 +345,8 @@ class LabelledOptions(QueryOptions):
     llm: Annotated[bool, "--with-llm", "Count an LLM's labels where nobody has labelled."] = False
 
     @contextmanager
-    def open(
-        self, what: str, place: Place, user: User, *, bare: bool = False
-    ) -> Iterator[OpenedLabels]:
-        """Open the workspace for the command `what`, and read the chosen queries. Raises InputError
-        and StoreError."""
+    def open(self, what: str, place: Place, user: User, *, bare: bool = False) -> Iterator[OpenedLabels]:
+        """Open the workspace for the command `what`, and read the chosen queries. Raises InputError and StoreError."""
         from ragfilter.evaluate import query_sets
         from ragfilter.stores.labels import visible_labels as seen_by
 
@@ -388,9 +363,7 @@ class LabelledOptions(QueryOptions):
             yield OpenedLabels(bench, store, visible, unknown)
 
 
-def report_visible_labels(
-    labels: Labels, backends: Backends, user: User, *, stored: bool
-) -> tuple[Labels, list[str]]:
+def report_visible_labels(labels: Labels, backends: Backends, user: User, *, stored: bool) -> tuple[Labels, list[str]]:
     """The labels that `user` can see, and the labelled ids that the collection lacks for this user;
     hidden chunks are treated like missing ones. Reports these ids, and the queries that have no
     relevant chunks left. If the labels are `stored`, others may have made them about chunks that
@@ -412,30 +385,33 @@ def report_visible_labels(
         log.warning(
             "Left out, because the collection %s lacks them: %d of %d labelled ids, such as %r. "
             "Index those chunks, or label others",
-            where.name, len(gone), len(named), gone[0],
-        )  # fmt: skip
+            where.name,
+            len(gone),
+            len(named),
+            gone[0],
+        )
     lost = [i for i in labels.qrels if i not in visible.qrels]
     if lost:
         log.warning(
             "%d of %d labelled queries, such as %r: none of their relevant chunks is in the "
             "collection %s, as this user sees it, so they are left out",
-            len(lost), len(labels.qrels), lost[0], where.name,
-        )  # fmt: skip
+            len(lost),
+            len(labels.qrels),
+            lost[0],
+            where.name,
+        )
     return visible, list(gone)
 
 
 def warn_of(labels: Labels) -> None:
-    """Warn if there are too few labelled queries for reliable figures, or if some have no relevant
-    chunk."""
+    """Warn if there are too few labelled queries for reliable figures, or if some have no relevant chunk."""
     from ragfilter.evaluate import wording
 
     for caveat in wording.about_labels(labels):
         warn(caveat)
 
 
-def warn_in_sample(
-    settings: Settings, labels: Labels, collection: str, side: str = ""
-) -> list[str]:
+def warn_in_sample(settings: Settings, labels: Labels, collection: str, side: str = "") -> list[str]:
     """Warn if the settings (of a `side`) may have seen these labels of a collection. Returns the
     warning, if any, as notes for a JSON document."""
     from ragfilter.evaluate import wording

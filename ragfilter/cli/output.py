@@ -1,5 +1,4 @@
-"""The output of a command: its result on standard output; notices, progress, errors and logs on
-standard error.
+"""The output of a command: its result on standard output; notices, progress, errors and logs on standard error.
 
 A result is a table or text for people, or one JSON document with `--json`.
 """
@@ -48,8 +47,7 @@ _bars: list[Bar] = []
 COMMANDS: Mapping[Action, str] = {
     "index": "For the demo: `ragfilter index demo --collection demo`.",
     "finish": "Run the same `ragfilter index` command again.",
-    "rebuild": "Run `ragfilter index --rebuild --collection NAME`. If it fails too, follow its "
-    "message.",
+    "rebuild": "Run `ragfilter index --rebuild --collection NAME`. If it fails too, follow its message.",
     "replace": "Use `ragfilter index --reset` to replace it.",
     "writable": "Use `ragfilter collections open --writable` to allow them.",
     "open": "Use `ragfilter collections open NAME --model MODEL`.",
@@ -96,9 +94,7 @@ def emit(result: object, *, as_file: bool = False) -> bool:
             sys.stdout.reconfigure(encoding="utf-8")
     else:
         is_utf8 = (sys.stdout.encoding or "utf-8").lower() == "utf-8"
-        text = json.dumps(
-            result, ensure_ascii=not is_utf8, allow_nan=False, indent=2, default=plain
-        )
+        text = json.dumps(result, ensure_ascii=not is_utf8, allow_nan=False, indent=2, default=plain)
         text = whole(text + "\n")
     try:
         sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if shown else text)
@@ -108,8 +104,7 @@ def emit(result: object, *, as_file: bool = False) -> bool:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise InputError(
-                f"Standard output cannot be written: {error.strerror}.",
-                remedy="Free some space, or write elsewhere.",
+                f"Standard output cannot be written: {error.strerror}.", remedy="Free some space, or write elsewhere."
             ) from None
         return False
     return not shown
@@ -167,8 +162,7 @@ def percent(share: float | None) -> str:
 
 
 def progress(what: str) -> Progress:
-    """A progress bar on standard error, or a count if the total is unknown. Without a terminal,
-    nothing is shown."""
+    """A progress bar on standard error, or a count if the total is unknown. Without a terminal, nothing is shown."""
     bar: Bar | None = None
 
     def advance(done: int, total: int) -> None:
@@ -230,8 +224,7 @@ def warn(warning: str) -> None:
 
 
 def fail(error: RagfilterError | str) -> int:
-    """Write an error to standard error, with the command that helps, always as one line. Returns
-    the exit code."""
+    """Write an error to standard error, with the command that helps, always as one line. Returns the exit code."""
     command = "" if isinstance(error, str) else COMMANDS.get(error.action, "")
     tell(_ENDLESS.sub(r"\1…\2", " ".join(f"ragfilter: {error} {command}".split())))
     return UNUSABLE
@@ -263,9 +256,7 @@ def start_logging(verbose: int, form: LogFormat | None = None) -> None:
     """Log warnings, and more if `verbose`. A `form` logs at least one line per query."""
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(max(verbose, bool(form)), 2)]
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        JsonLines() if form == "json" else logging.Formatter("%(levelname)s %(message)s")
-    )
+    handler.setFormatter(JsonLines() if form == "json" else logging.Formatter("%(levelname)s %(message)s"))
     warnings: set[str] = set()
 
     def is_new(record: logging.LogRecord) -> bool:

@@ -47,8 +47,7 @@ def query(
     ] = None,
     gap_threshold: GapThreshold = None,
     distance_threshold: Annotated[
-        str | None,
-        setting("cutoff.distance_offset", "--distance-threshold", metavar="NUMBER"),
+        str | None, setting("cutoff.distance_offset", "--distance-threshold", metavar="NUMBER")
     ] = None,
     files: Annotated[str | None, setting("retrieval.source_pattern", "--files")] = None,
     rerank: Annotated[
@@ -94,11 +93,7 @@ def query(
             typer.echo(report.trace_text(result), err=True, nl=False)
         output.emit(document)
     else:
-        body = (
-            report.trace_text(result)
-            if debug
-            else query_text(result, profile=loaded.profile, every=every)
-        )
+        body = report.trace_text(result) if debug else query_text(result, profile=loaded.profile, every=every)
         output.emit(body + ("\n" + answer_text(*answered) if answered else ""))
     if answered is not None and answered[0].error:
         return output.fail(f"The answer failed: {answered[0].error}")
@@ -116,23 +111,25 @@ def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, Context]:
 
     def read(chat: ChatModel | None) -> Answer:
         timeout_s = bench.deployment.answer_timeout_s
-        return AnswerStream(
-            result.query, packed, chat, bench.embedder, timeout_s=timeout_s, prices=bench.prices
-        ).read()
+        return AnswerStream(result.query, packed, chat, bench.embedder, timeout_s=timeout_s, prices=bench.prices).read()
 
     answer = read(bench.chat)
     bench.answers.put(answer)
     if answer.error and not answer.extractive and not (quoted := read(None)).error:
         answer = replace(
-            answer, text=quoted.text, citations=quoted.citations, unknown_citations=(),
-            model=quoted.model, extractive=True, doubt=quoted.doubt,
-        )  # fmt: skip
+            answer,
+            text=quoted.text,
+            citations=quoted.citations,
+            unknown_citations=(),
+            model=quoted.model,
+            extractive=True,
+            doubt=quoted.doubt,
+        )
     return answer, packed
 
 
 def looking_first_at_k(settings: Settings) -> Settings:
-    """`settings`, but the quality layer looks at the first k hits initially, and at k or more
-    overall.
+    """`settings`, but the quality layer looks at the first k hits initially, and at k or more overall.
 
     Source: Adaptive Retrieval System, "Core Method" (its top_k overrides MIN_TOP_K).
     """
@@ -180,10 +177,17 @@ def _hit_table(listed: Sequence[report.ChunkRow]) -> str:
         outcome = "" if row.outcome in ("kept", "dropped") else f"{row.outcome}, "
         score = [] if not reranked else [numbers.distance(row.rerank_score)]
         place = "dropped" if row.place is None else f"{row.place}."
-        lines.append((
-            place, row.rank or "brought", numbers.distance(row.distance), row.confidence, *score,
-            title, f"{row.layer}: {outcome}{row.reason}",
-        ))  # fmt: skip
+        lines.append(
+            (
+                place,
+                row.rank or "brought",
+                numbers.distance(row.distance),
+                row.confidence,
+                *score,
+                title,
+                f"{row.layer}: {outcome}{row.reason}",
+            )
+        )
     return output.table(head, lines)
 
 
@@ -207,9 +211,7 @@ def _judge_lines(result: PoolResult) -> str:
         time = "cached" if stats.cached else numbers.ms(stats.ms)
         model = f"{stats.model}, {stats.prompt_version}"
         lines = [f"judge: {figures} | {tokens}, {time} | {model}", f"  decisions: {verdicts}"]
-    return output.text_of(
-        *lines, *(f"  ignored in its reply: {remark}" for remark in report.remarks(result))
-    )
+    return output.text_of(*lines, *(f"  ignored in its reply: {remark}" for remark in report.remarks(result)))
 
 
 def answer_text(answer: Answer, context: Context) -> str:

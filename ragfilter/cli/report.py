@@ -46,9 +46,13 @@ def query(
         result = replay_as_user(options.ask(text, loaded.settings, backends, user))
         collection = backends.collection
         origin = reports.ReportOrigin(
-            collection.name, bench.version_seen(collection.name, result.user),
-            backends.embedder.name, collection.space, result.user, datetime.now(UTC),
-        )  # fmt: skip
+            collection.name,
+            bench.version_seen(collection.name, result.user),
+            backends.embedder.name,
+            collection.space,
+            result.user,
+            datetime.now(UTC),
+        )
 
         def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[reports.ShownAnswer]:
             shown = sides if answer else ()
@@ -57,9 +61,7 @@ def query(
         if against is None:
             plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
             sides = [("without the filter", plain), ("with the filter", result)]
-            page = reports.of_query(
-                result, loaded.profile, origin, prices=prices, answers=answers(sides)
-            )
+            page = reports.of_query(result, loaded.profile, origin, prices=prices, answers=answers(sides))
         else:
             other = compared_settings(against, bench)
             first = replay_as_user(options.ask(text, other.settings, backends, user))
@@ -68,9 +70,8 @@ def query(
                 reports.Called("these settings", loaded.profile, result.settings),
             )
             page = reports.of_two(
-                (first, result), names, origin, prices=prices,
-                answers=answers([("A", first), ("B", result)]),
-            )  # fmt: skip
+                (first, result), names, origin, prices=prices, answers=answers([("A", first), ("B", result)])
+            )
     output.write(page, out)
 
 
@@ -96,8 +97,7 @@ def compare(run: RunId, other: RunId, data_dir: DataDir = None, out: Out = None)
         compared = runs.compare(a, b, bench)
     if compared.sides.empty:
         raise InputError(
-            f"Runs {run} and {other} have no queries in common.",
-            remedy="Compare runs over the same query set.",
+            f"Runs {run} and {other} have no queries in common.", remedy="Compare runs over the same query set."
         )
     names = (
         reports.Called(f"run {a.run.id}", a.run.plan.profile, a.settings),

@@ -19,8 +19,10 @@ from ragfilter.text.titles import query_name
 
 QUERY_WIDTH, CHANGES = 34, 10
 FORMS = dict.fromkeys(("precision", "recall", "f1", "f2", "ndcg"), ".3f") | {
-    "kept": ".1f", "tokens": ",.0f", "ms": ".1f",
-}  # fmt: skip
+    "kept": ".1f",
+    "tokens": ",.0f",
+    "ms": ".1f",
+}
 
 
 def documents(table: pd.DataFrame) -> list[Row]:
@@ -38,9 +40,7 @@ def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
     columns["F1 upper bound"] = partial(_mean, "f1_most", ".3f")
     columns["noise cut"] = lambda row: percent(row["noise_reduction"])
     if prices:
-        columns["cost of 1,000"] = lambda row: money(
-            prices.of_thousand(row["tokens"]), prices.currency
-        )
+        columns["cost of 1,000"] = lambda row: money(prices.of_thousand(row["tokens"]), prices.currency)
     if rows["llm_tokens"].any():
         columns["LLM tokens"] = lambda row: f"{row['llm_tokens']:,.0f}"
         columns["LLM ms"] = lambda row: f"{row['llm_ms']:,.0f}"
@@ -57,12 +57,24 @@ def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
 
 def questions_text(questions: pd.DataFrame) -> str:
     """The figures of each query under the run's own settings; see `frame.questions`."""
-    heads = ("query", "lost", "F1", "against unfiltered", "P", "R", "kept", "relevant",
-             "unlabelled")  # fmt: skip
-    return table(heads, [
-        (query_name(row["id"], row["query"], QUERY_WIDTH), row["lost"], f"{row['f1']:.3f}",
-         signed(row["gain"]), f"{row['precision']:.3f}", f"{row['recall']:.3f}", row["kept"],
-         row["relevant"], f"{row['unlabelled']:.0f}") for row in cells(questions)])  # fmt: skip
+    heads = ("query", "lost", "F1", "against unfiltered", "P", "R", "kept", "relevant", "unlabelled")
+    return table(
+        heads,
+        [
+            (
+                query_name(row["id"], row["query"], QUERY_WIDTH),
+                row["lost"],
+                f"{row['f1']:.3f}",
+                signed(row["gain"]),
+                f"{row['precision']:.3f}",
+                f"{row['recall']:.3f}",
+                row["kept"],
+                row["relevant"],
+                f"{row['unlabelled']:.0f}",
+            )
+            for row in cells(questions)
+        ],
+    )
 
 
 def paired_text(pairs: Paired, sides: pd.DataFrame, a: str, b: str) -> str:
@@ -72,9 +84,12 @@ def paired_text(pairs: Paired, sides: pd.DataFrame, a: str, b: str) -> str:
     return text_of(
         f"{b} against {a}, F1: {pairs.wins} better, {pairs.losses} worse, {pairs.ties} the same",
         f"mean {wording.gain(pairs.gain)}, {p_value(pairs.p_value)} (paired permutation test)",
-        *(f"  {signed(row['gain'])}  {query_name(row['id'], row['query'], QUERY_WIDTH)}"
-          for row in cells(frame.most_changed(sides))[:CHANGES] if row["gain"]),
-    )  # fmt: skip
+        *(
+            f"  {signed(row['gain'])}  {query_name(row['id'], row['query'], QUERY_WIDTH)}"
+            for row in cells(frame.most_changed(sides))[:CHANGES]
+            if row["gain"]
+        ),
+    )
 
 
 def several_text(

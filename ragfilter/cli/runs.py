@@ -1,5 +1,4 @@
-"""The command group `ragfilter runs`: list, show and remove runs saved by `eval --save`, and
-import recorded questions.
+"""The command group `ragfilter runs`: list, show and remove runs saved by `eval --save`, and import recorded questions.
 
 Source: docs/design.md#evaluate.
 """
@@ -25,9 +24,7 @@ from ragfilter.workbench import Workbench
 
 runs = make_group("runs")
 
-RunId = Annotated[
-    int, typer.Argument(metavar="RUN", min=1, max=MAX_NUMBER, help="Number of the run.")
-]
+RunId = Annotated[int, typer.Argument(metavar="RUN", min=1, max=MAX_NUMBER, help="Number of the run.")]
 
 
 @command(runs, "list", json=True)
@@ -45,10 +42,17 @@ def list_(
         output.emit(f"There are no runs{where} yet. `ragfilter eval --save NAME` makes one.\n")
     else:
         rows = [
-            (str(run.id), run.name, f"{run.at.astimezone():%Y-%m-%d %H:%M}", run.plan.collection,
-             run.plan.query_set, saved_runs.settings_name(run), f"{run.done} of {run.plan.queries}")
+            (
+                str(run.id),
+                run.name,
+                f"{run.at.astimezone():%Y-%m-%d %H:%M}",
+                run.plan.collection,
+                run.plan.query_set,
+                saved_runs.settings_name(run),
+                f"{run.done} of {run.plan.queries}",
+            )
             for run in saved
-        ]  # fmt: skip
+        ]
         names = ("run", "name", "date", "collection", "queries", "settings", "done")
         output.emit(table(names, rows))
 
@@ -60,8 +64,7 @@ def import_(
     name: Annotated[str, "Name of the query set. Default: the file's name."] = "",
     replace: Annotated[bool, "Replace a set of this name."] = False,
 ) -> None:
-    """Import questions and retrieved chunks from traces as a query set. Inspect can filter them
-    with other settings."""
+    """Import questions and retrieved chunks from traces as a query set. Inspect can filter them with other settings."""
     recordings = read_traces(traces)
     with place.open("runs") as bench:
         store = bench.collection(place.collection)
@@ -69,14 +72,19 @@ def import_(
         texts = {chunk.text.strip(): chunk.id for chunk in chunks}
         hits = {query: matched(documents, texts) for query, documents in recordings.items()}
         query_sets.import_set(
-            bench.labels, place.collection, name or traces.stem,
-            {query_id(query): query for query in recordings}, (), (), who="", replace=replace,
+            bench.labels,
+            place.collection,
+            name or traces.stem,
+            {query_id(query): query for query in recordings},
+            (),
+            (),
+            who="",
+            replace=replace,
             otherwise="Choose another --name, or replace it with --replace.",
-        )  # fmt: skip
+        )
         bench.labels.record(place.collection, {query: ids for query, ids in hits.items() if ids})
     total, known = sum(map(len, recordings.values())), sum(map(len, hits.values()))
-    document = {"set": name or traces.stem, "queries": len(recordings), "hits": known,
-                "unknown_hits": total - known}  # fmt: skip
+    document = {"set": name or traces.stem, "queries": len(recordings), "hits": known, "unknown_hits": total - known}
     if known < total:
         output.warn(f"{counted(total - known, 'hit')} not in the collection, by id or text.")
     counts = f"{counted(len(recordings), 'query')}, {counted(known, 'recorded hit')}"
@@ -88,9 +96,7 @@ def import_(
 def show(
     run: RunId,
     against: Annotated[
-        int | None,
-        "Compare with this run as side A, query by query.",
-        {"metavar": "RUN", "min": 1, "max": MAX_NUMBER},
+        int | None, "Compare with this run as side A, query by query.", {"metavar": "RUN", "min": 1, "max": MAX_NUMBER}
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -117,10 +123,7 @@ def shown(measured: saved_runs.MeasuredRun, bench: Workbench) -> tuple[dict[str,
     """A run as a document and as text."""
     run, rows = measured.run, measured.rows
     gain, queries = measured.over_fixed_k, measured.questions.sort_index()
-    notes = [
-        *saved_runs.changed_since(run.plan, bench),
-        *wording.about_records(measured.records, measured.variants),
-    ]
+    notes = [*saved_runs.changed_since(run.plan, bench), *wording.about_records(measured.records, measured.variants)]
     document = {
         "run": run,
         "with_llm": untitled(run.plan.query_set)[2],
@@ -145,9 +148,12 @@ def _compared(compared: saved_runs.ComparedRuns) -> tuple[dict[str, Any], str]:
     """Two runs, as a document and as text."""
     a, b = compared.runs
     document = {
-        "a": a, "b": b, "paired": compared.paired, "changes": results.documents(compared.sides),
+        "a": a,
+        "b": b,
+        "paired": compared.paired,
+        "changes": results.documents(compared.sides),
         "notes": compared.notes,
-    }  # fmt: skip
+    }
     pairs = compared.paired, compared.sides
     text = results.paired_text(*pairs, f"run {a.id} (A)", f"run {b.id} (B)")
     return document, text + "".join(f"{note}\n" for note in compared.notes)

@@ -56,14 +56,11 @@ def serve_app(
     try:
         with suppress(click.Abort):
             import_module("streamlit.web.cli").main(
-                ["run", str(script), "--server.port", str(port)],
-                prog_name="streamlit",
-                standalone_mode=False,
+                ["run", str(script), "--server.port", str(port)], prog_name="streamlit", standalone_mode=False
             )
     except OSError as error:
         raise InputError(
-            f"The app cannot be served: {error.strerror}.",
-            remedy="Check --port and STREAMLIT_SERVER_ADDRESS.",
+            f"The app cannot be served: {error.strerror}.", remedy="Check --port and STREAMLIT_SERVER_ADDRESS."
         ) from None
     finally:
         # The indexing queue must be idle when Python exits.
@@ -103,8 +100,7 @@ def serve(
     threads: Annotated[int, "Questions answered at once.", {"min": 1, "max": 64}] = 4,
     timeout: Annotated[float, "Maximum seconds for an answer.", {"min": 1, "max": 600}] = 30.0,
     traces: Annotated[
-        Literal["off", "ids", "texts"],
-        "Send OpenTelemetry spans of questions, without or with texts.",
+        Literal["off", "ids", "texts"], "Send OpenTelemetry spans of questions, without or with texts."
     ] = "off",
 ) -> None:
     """Serve searches and the filter over HTTP until Ctrl+C. /docs describes the addresses.
@@ -138,9 +134,7 @@ def serve(
         options.warn_learned_elsewhere(loaded.settings, backends)
         # The first question must not wait for the model.
         backends.embedder.embed([""])
-        app = make_app(
-            Serving(bench, place.collection, loaded.settings, callers, anyone, threads, timeout)
-        )
+        app = make_app(Serving(bench, place.collection, loaded.settings, callers, anyone, threads, timeout))
         if not callers:
             output.tell("without --tokens, only this machine can search, and needs no token")
         shown = f"[{host}]" if ":" in host else host
@@ -158,9 +152,7 @@ def token(
     name: Annotated[str, "Who the token is for."],
     level: Level = 0,
     department: Departments = None,
-    collection: Annotated[
-        list[str] | None, "A collection that it can search. Repeatable. Default: all."
-    ] = None,
+    collection: Annotated[list[str] | None, "A collection that it can search. Repeatable. Default: all."] = None,
     metrics: Annotated[bool, "Let it read /metrics."] = False,
 ) -> None:
     """Make a token, and print its entry for the file that `serve --tokens` reads.
@@ -171,9 +163,7 @@ def token(
 
     token, departments = new_token(), department or []
     entry = {"name": name, "sha256": token_hash(token), "level": level, "departments": departments}
-    entry |= ({"collections": collection} if collection else {}) | (
-        {"metrics": True} if metrics else {}
-    )
+    entry |= ({"collections": collection} if collection else {}) | ({"metrics": True} if metrics else {})
     output.emit(tomlkit.dumps({"token": [entry]}) + "\n", as_file=True)
     output.tell(f"the token of {name}, shown only now: {token}")
 

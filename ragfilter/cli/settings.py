@@ -35,10 +35,9 @@ def markdown() -> str:
     head = ("Setting", "Default", "Allowed", "Unit", "Environment variable", "What it does")
     for section, members in groupby(fields(), key=lambda info: info.section):
         rows = [
-            (f"`{each.path}`", _value(each.default), each.allowed(), each.unit,
-             f"`{variable(each.path)}`", each.help)
+            (f"`{each.path}`", _value(each.default), each.allowed(), each.unit, f"`{variable(each.path)}`", each.help)
             for each in members
-        ]  # fmt: skip
+        ]
         parts.append(f"## {section}\n\n{_table(head, rows)}")
     parts += [_profiles(), _seed_variables(), _deployment()]
     return "\n\n".join(parts) + "\n"
@@ -46,10 +45,13 @@ def markdown() -> str:
 
 def _profiles() -> str:
     rows = [
-        (f"`{each.name}`" + (" (default)" if each.name == DEFAULT else ""), each.help,
-         ", ".join(f"`{path}` {_value(value)}" for path, value in each.values.items()))
+        (
+            f"`{each.name}`" + (" (default)" if each.name == DEFAULT else ""),
+            each.help,
+            ", ".join(f"`{path}` {_value(value)}" for path, value in each.values.items()),
+        )
         for each in PROFILES.values()
-    ]  # fmt: skip
+    ]
     text = f"Chosen with `--profile` or `{PREFIX}PROFILE`."
     return f"## Profiles\n\n{text}\n\n{_table(('Profile', 'What it is', 'Differs in'), rows)}"
 
@@ -68,9 +70,7 @@ def _deployment() -> str:
         variable_name = alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
         secret = isinstance(info.default, SecretStr)
         default = info.default.get_secret_value() if secret else info.default
-        rows.append(
-            (f"`{variable_name}`", _value(default), " ".join((info.description or "").split()))
-        )
+        rows.append((f"`{variable_name}`", _value(default), " ".join((info.description or "").split())))
     text = "Where things are. These are never part of the filter's settings or of a link."
     return f"## Deployment\n\n{text}\n\n{_table(('Variable', 'Default', 'What it is'), rows)}"
 

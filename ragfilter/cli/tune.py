@@ -46,9 +46,7 @@ class TuningOptions:
         """What to tune for. Raises InputError, also if `out` cannot be written, so that this fails
         before minutes of tuning."""
         if self.out is not None and kind(self.out.parent) != "folder":
-            raise InputError(
-                f"{self.out} cannot be written: the folder does not exist.", remedy=OTHER_OUT
-            )
+            raise InputError(f"{self.out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
         return read_target(self.measure)
 
     def write(self, settings: Settings, profile: str, how: str, backends: Backends) -> None:
@@ -69,9 +67,7 @@ def tune(
     place: options.Place,
     filtering: options.Filtering,
     wish: TuningOptions,
-    strategy: Annotated[
-        options.Text, f"Use this strategy: {field('cutoff.strategy').allowed()}."
-    ] = None,
+    strategy: Annotated[options.Text, f"Use this strategy: {field('cutoff.strategy').allowed()}."] = None,
 ) -> None:
     """Find or learn the cutoff that suits your labelled queries best, and measure its gain.
 
@@ -85,10 +81,16 @@ def tune(
     with labelled.open("tune", place, user) as (_, backends, labels, _unknown):
         options.warn_of(labels)
         tuning = tune_questions(
-            labels, loaded.settings, backends, user, target=target, folds=wish.folds,
-            rerank=wish.rerank, gathered=output.progress("gathered"),
+            labels,
+            loaded.settings,
+            backends,
+            user,
+            target=target,
+            folds=wish.folds,
+            rerank=wish.rerank,
+            gathered=output.progress("gathered"),
             replayed=output.progress("replayed"),
-        )  # fmt: skip
+        )
         head = place.head(backends.incomplete) | {"with_llm": labelled.llm}
     if strategy is not None:
         if strategy not in tuning.strategies:
@@ -102,10 +104,7 @@ def tune(
         how = f"Tuned on {tuning.queries} labelled queries, {tuning.target}"
         wish.write(settings, loaded.profile, how, backends)
     changed = settings.changed_from(loaded.settings)
-    output.show(
-        head | tuned_document(tuning, changed, out),
-        tuned_text(tuning, place.collection, changed, out),
-    )
+    output.show(head | tuned_document(tuning, changed, out), tuned_text(tuning, place.collection, changed, out))
 
 
 def tuned_document(tuning: Tuning, changed: dict[str, Any], file: Path | None) -> dict[str, Any]:
@@ -130,9 +129,7 @@ def tuned_document(tuning: Tuning, changed: dict[str, Any], file: Path | None) -
         "budget": tuning.budget and _figures(tuning.budget),
         "not_learned": tuning.why_not,
         "beats_fixed_k": tuning.beats_fixed_k,
-        "strategies": [
-            {"name": name, **_figures(each.means)} for name, each in tuning.strategies.items()
-        ],
+        "strategies": [{"name": name, **_figures(each.means)} for name, each in tuning.strategies.items()],
         "settings_file": file,
     }
 
@@ -153,8 +150,7 @@ def tuned_text(tuning: Tuning, collection: str, changed: dict[str, Any], file: P
         f"{wording.verdict(tuning)}: {wording.gain_in(target.figure, tuned.gain.of)}.",
         ""
         if tuning.seen
-        else f"Against the previous settings: "
-        f"{wording.gain_in(target.figure, tuned.gain_over_before.of)}.",
+        else f"Against the previous settings: {wording.gain_in(target.figure, tuned.gain_over_before.of)}.",
         wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
         *wording.notes(tuning),
         "\n" if changed else wording.UNCHANGED,
@@ -200,9 +196,7 @@ def fit_reranker(
         raise InputError("No reranker is chosen.", remedy="Set quality.reranker.")
     plain = settings.with_values({"quality.enabled": False})
     with labelled.open("fit-reranker", place, user) as (bench, backends, labels, _unknown):
-        pools = completed_pools(
-            labels.labelled, plain, backends, user, progress=output.progress("gathered")
-        )
+        pools = completed_pools(labels.labelled, plain, backends, user, progress=output.progress("gathered"))
         reranker = bench.reranker(settings.quality)
         fitted = fit(pools, labels.qrels, reranker, depth=depth, progress=output.progress("scored"))
         head = place.head(backends.incomplete)
@@ -211,8 +205,7 @@ def fit_reranker(
         write_text(out, to_toml(settings.with_values(values), loaded.profile), remedy=OTHER_OUT)
     output.show(
         head | asdict(fitted) | {"settings": values, "settings_file": out},
-        f"{reranker.name}: {fitted.hits} hits of {fitted.queries} queries, "
-        f"{fitted.relevant} relevant",
+        f"{reranker.name}: {fitted.hits} hits of {fitted.queries} queries, {fitted.relevant} relevant",
         *(f"{path} = {value:g}" for path, value in values.items()),
         "" if out is None else WRITTEN.format(out),
     )
@@ -227,18 +220,13 @@ def recalibrate(
     place: options.Place,
     filtering: options.Filtering,
     wish: TuningOptions,
-    old: Annotated[
-        options.File, "--from", "The settings in use (TOML).", {"callback": options.settings_file}
-    ] = None,
-    margin: Annotated[
-        float, "The largest loss that counts as no worse.", {"min": 0, "max": 1}
-    ] = MARGIN,
+    old: Annotated[options.File, "--from", "The settings in use (TOML).", {"callback": options.settings_file}] = None,
+    margin: Annotated[float, "The largest loss that counts as no worse.", {"min": 0, "max": 1}] = MARGIN,
 ) -> int:
     """Tune again after a change of embedding model, space, reranker, chunking or corpus.
 
-    Uses the existing labels. Writes nothing and exits with 1 unless the new settings are shown to
-    be no worse on the same questions. Without labels, estimates thresholds from the recorded
-    questions, which is a guess.
+    Uses the existing labels. Writes nothing and exits with 1 unless the new settings are shown to be no worse on the
+    same questions. Without labels, estimates thresholds from the recorded questions, which is a guess.
     """
     if old is not None:
         options.refuse("beside --from", config=filtering.config)
@@ -257,10 +245,17 @@ def recalibrate(
         if labels.qrels:
             options.warn_of(labels)
             tuning = tune_questions(
-                labels, start(before, loaded.profile), backends, user, target=target,
-                folds=wish.folds, rerank=wish.rerank or always_reranks(before.quality),
-                replaces=before, gathered=gathered, replayed=output.progress("replayed"),
-            )  # fmt: skip
+                labels,
+                start(before, loaded.profile),
+                backends,
+                user,
+                target=target,
+                folds=wish.folds,
+                rerank=wish.rerank or always_reranks(before.quality),
+                replaces=before,
+                gathered=gathered,
+                replayed=output.progress("replayed"),
+            )
             settings = tuning.tuned.settings
         elif labels.queries:
             wide = wide_settings(before, rerank=False)
@@ -280,16 +275,22 @@ def recalibrate(
         how = f"Recalibrated on {counted(len(labels.qrels), 'labelled query')}, {target}"
         wish.write(settings, loaded.profile, how if tuning else guess, backends)
     document = head | {
-        "queries": len(labels.queries), "guess": tuning is None,
-        "settings": settings.changed_from(before), "settings_file": written,
-    }  # fmt: skip
+        "queries": len(labels.queries),
+        "guess": tuning is None,
+        "settings": settings.changed_from(before),
+        "settings_file": written,
+    }
     lines = [f"{wording.GUESS}\n\n"]
     if tuning is not None:
         document |= {
-            "measure": str(target), "margin": margin, "no_worse": no_worse,
-            "stands_in": tuning.stands_in, "before": tuning.before.each,
-            "after": tuning.tuned.means.each, "difference": tuning.tuned.gain_over_before.each,
-        }  # fmt: skip
+            "measure": str(target),
+            "margin": margin,
+            "no_worse": no_worse,
+            "stands_in": tuning.stands_in,
+            "before": tuning.before.each,
+            "after": tuning.tuned.means.each,
+            "difference": tuning.tuned.gain_over_before.each,
+        }
         table = output.table(wording.SIDES, wording.sides(tuning))
         lines = [f"\n{table}\n", wording.no_worse(tuning, margin), wording.stands_in(tuning)]
     lines += wording.changed(before, settings) or ["Nothing changes."]

@@ -28,9 +28,7 @@ Name = Annotated[str, text_argument(help="Name of the collection.")]
 
 
 @group.callback()
-def collections(
-    context: typer.Context, data_dir: DataDir = None, as_json: Json = False, verbose: Verbose = 0
-) -> None:
+def collections(context: typer.Context, data_dir: DataDir = None, as_json: Json = False, verbose: Verbose = 0) -> None:
     """List, export and delete the collections of the workspace."""
     if context.invoked_subcommand is not None:
         return
@@ -54,12 +52,15 @@ def collections(
 def _row(each: Facts) -> tuple[object, ...]:
     info = each.info
     return (
-        info.name, info.count, info.space, each.model or "unknown",
+        info.name,
+        info.count,
+        info.space,
+        each.model or "unknown",
         "?" if each.rules is None else each.rules,
         "?" if each.labels is None else each.labels,
         "?" if each.changed is None else f"{each.changed:%Y-%m-%d %H:%M}",
         (info.incomplete or "complete") if info.ours else "not indexed by ragfilter",
-    )  # fmt: skip
+    )
 
 
 @command(group)
@@ -87,18 +88,14 @@ def open_(
         "Chroma folder, URL of a Chroma server, or address of a PostgreSQL database, where NAME is "
         "a table. Default: the workspace's own store.",
     ] = "",
-    model: Annotated[
-        str, "Embedding model that made the vectors, unless the collection names it."
-    ] = "",
+    model: Annotated[str, "Embedding model that made the vectors, unless the collection names it."] = "",
     writable: Annotated[bool, "Allow changes to the collection's rules."] = False,
     column: Annotated[
         list[str] | None,
         "Column of a table for id, text, embedding, metadata (JSON) or any field, such as "
         "text=body. Repeatable. Default: by names and types.",
     ] = None,
-    metric: Annotated[
-        str, "Distance of a table: l2, cosine or ip. Default: its index's, or cosine."
-    ] = "",
+    metric: Annotated[str, "Distance of a table: l2, cosine or ip. Default: its index's, or cosine."] = "",
     data_dir: DataDir = None,
 ) -> None:
     """Open an existing Chroma collection or pgvector table as it is, and show what works with it.
@@ -123,9 +120,7 @@ def close(name: Name, data_dir: DataDir = None) -> None:
 
 @command(group)
 def delete(
-    name: Name,
-    yes: Annotated[str, "Repeat the collection name to confirm."] = "",
-    data_dir: DataDir = None,
+    name: Name, yes: Annotated[str, "Repeat the collection name to confirm."] = "", data_dir: DataDir = None
 ) -> None:
     """Delete a collection, with its rule edits and labels. It cannot be undone."""
     if yes != name:

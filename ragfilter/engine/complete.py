@@ -23,18 +23,7 @@ from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.judge import Finder, finder, prompt_for_user, walk
 from ragfilter.layers.prune import pieces
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import (
-    MODEL_OF,
-    Chunk,
-    Failure,
-    Hit,
-    Judgement,
-    Need,
-    NeedKind,
-    Pool,
-    PoolResult,
-    User,
-)
+from ragfilter.model import MODEL_OF, Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool, PoolResult, User
 from ragfilter.protocols import Collection, PrunePassage, Pruner
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Quality, Settings, field
@@ -62,8 +51,7 @@ def complete_all(
     replay: Replay = replay,
     push_down: bool = False,
 ) -> PoolResult:
-    """Replay and complete the pool until no need of these `kinds` is left. `push_down` is as in
-    `Completion`."""
+    """Replay and complete the pool until no need of these `kinds` is left. `push_down` is as in `Completion`."""
     completion = Completion(settings, backends, user, push_down)
     result = replay(pool, settings, user)
     for _ in range(ROUNDS):
@@ -129,9 +117,8 @@ class Completion:
         )
 
     def _reachable(self, pool: Pool, judgement: Judgement) -> tuple[Hit, ...]:
-        """The chunks that the verdicts' expansions can reach and whose text the pool lacks: under
-        the settings and, unless `push_down` is set, under any other clearance and with rules on or
-        off."""
+        """The chunks that the verdicts' expansions can reach and whose text the pool lacks: under the settings and,
+        unless `push_down` is set, under any other clearance and with rules on or off."""
         expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
         if not expanding:
             return ()
@@ -254,8 +241,7 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
         right = [len(each) for each in values] == [len(one.pieces) for one in passages]
         if not right or not all(0 <= value <= 1 for each in values for value in each):
             raise ModelError(
-                f"{pruner.name} did not give every sentence a value from 0 to 1.",
-                remedy="Choose another pruner.",
+                f"{pruner.name} did not give every sentence a value from 0 to 1.", remedy="Choose another pruner."
             )
     except Exception as error:
         return _with_failure(pool, "prune", pruner.name, error)
@@ -272,11 +258,8 @@ def _with_failure(pool: Pool, kind: NeedKind, model: str, error: Exception) -> P
     return replace(pool, failures=(*pool.failures, Failure(kind, model, why, lasting)))
 
 
-def _scores(
-    query: str, texts: list[str], settings: Settings, backends: Backends
-) -> Sequence[float]:
-    """One score per text, in any range. Raises ModelError, TimeoutError and whatever the reranker
-    raises."""
+def _scores(query: str, texts: list[str], settings: Settings, backends: Backends) -> Sequence[float]:
+    """One score per text, in any range. Raises ModelError, TimeoutError and whatever the reranker raises."""
     if backends.reranker is None:
         raise ModelError("No reranker is set up.", remedy="Pass one in Backends.")
     reranker = backends.reranker(settings.quality)

@@ -35,10 +35,9 @@ def replay(
 ) -> PoolResult:
     """Run the layers over a gathered pool. Pure and deterministic; calls no store and no model.
 
-    Without a `user`, the settings decide who asks (`clearance.viewer`). `scan` is the query matched
-    against the pool's rules, for a caller who replays with many rules. Without `explain`, layers
-    can omit their decisions; the kept chunks are the same. Replays that share `memo` must have the
-    same `explain`.
+    Without a `user`, the settings decide who asks (`clearance.viewer`). `scan` is the query matched against the pool's
+    rules, for a caller who replays with many rules. Without `explain`, layers can omit their decisions; the kept chunks
+    are the same. Replays that share `memo` must have the same `explain`.
 
     `PoolResult.needs` lists what layers lack (rerank scores, verdicts, sentence contributions).
     Until the pool has it, such a layer falls back, and the note in its trace says so.
@@ -57,9 +56,7 @@ def replay(
         memo[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
     hits, pool_with_sides, entered = before = memo[start]
     shared = memo.setdefault((settings.retrieval, user), {})
-    inputs = LayerInput(
-        settings, pool_with_sides, memo[scan_rules], user, shared=shared, explain=explain
-    )
+    inputs = LayerInput(settings, pool_with_sides, memo[scan_rules], user, shared=shared, explain=explain)
     seen = dict(entered)
     traces: list[LayerTrace] = []
     needs: list[Need] = []
@@ -78,10 +75,20 @@ def replay(
             new = [hit for hit in output.hits if hit.id not in entered]
             memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
         step, new, ms = before = memo[key]
-        traces.append(LayerTrace(
-            layer.name, True, len(hits), len(step.hits), step.decisions, step.detail, step.note, ms,
-            step.failed, step.reranked,
-        ))  # fmt: skip
+        traces.append(
+            LayerTrace(
+                layer.name,
+                True,
+                len(hits),
+                len(step.hits),
+                step.decisions,
+                step.detail,
+                step.note,
+                ms,
+                step.failed,
+                step.reranked,
+            )
+        )
         needs.extend(step.needs)
         inputs = inputs.after(step)
         if status == "ok":
@@ -97,9 +104,8 @@ def replay(
         status = "incomplete_collection" if found_nothing else status
         message = f"{message} {pool.incomplete}".strip()
     return PoolResult(
-        pool.query, settings, pool, tuple(seen.values()), hits, tuple(traces), tuple(needs), status,
-        message, user,
-    )  # fmt: skip
+        pool.query, settings, pool, tuple(seen.values()), hits, tuple(traces), tuple(needs), status, message, user
+    )
 
 
 def keep(
@@ -117,9 +123,8 @@ def keep(
 def replay_as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult:
     """The result as its user sees it: for the same pool without the chunks that clearance hides.
 
-    Ranks, gaps, counts and reasons refer only to visible chunks, so that nothing reveals a hidden
-    one. Only the message that the clearance is insufficient stays. `memo` belongs to the
-    result's own replay.
+    Ranks, gaps, counts and reasons refer only to visible chunks, so that nothing reveals a hidden one. Only the message
+    that the clearance is insufficient stays. `memo` belongs to the result's own replay.
     """
     user, pool = result.user, result.pool
     if all(user.sees(hit.chunk) for hit in pool.hits):
@@ -168,16 +173,11 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
         return tuple(replace(h, chunk=changed(h.chunk)) if h.id in rules else h for h in hits)
 
     return replace(
-        pool,
-        hits=of(pool.hits),
-        reachable=of(pool.reachable),
-        references=tuple(map(changed, pool.references)),
+        pool, hits=of(pool.hits), reachable=of(pool.reachable), references=tuple(map(changed, pool.references))
     )
 
 
-def renew_rules(
-    pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int
-) -> Pool | None:
+def renew_rules(pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int) -> Pool | None:
     """Give the pool the current rules of `chunks` (by id); the same pool if no rule has changed.
     None if only a new search can answer: fewer than `wanted` hits stay clean, or a text that may be
     needed now was never fetched. Rules count even if `settings` turn them off."""

@@ -15,16 +15,7 @@ from time import perf_counter
 from ragfilter.basics.threads import check_stopped
 from ragfilter.engine.complete import complete_all, references_of
 from ragfilter.engine.replay import entering_hits, replay, replay_as_user, scan_rules
-from ragfilter.engine.search import (
-    LEXICAL_DEPTH,
-    Backends,
-    Pairs,
-    Search,
-    by_distance,
-    find_words,
-    fuse,
-    matcher,
-)
+from ragfilter.engine.search import LEXICAL_DEPTH, Backends, Pairs, Search, by_distance, find_words, fuse, matcher
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec, nearness
@@ -51,27 +42,18 @@ WIDEST = 16
 
 
 def run(
-    query: str,
-    settings: Settings,
-    backends: Backends,
-    user: User | None = None,
-    *,
-    wide: bool = False,
+    query: str, settings: Settings, backends: Backends, user: User | None = None, *, wide: bool = False
 ) -> PoolResult:
-    """Gather and replay until no needs are left, for the command line, `OpenCollection.search` and
-    measurements.
+    """Gather and replay until no needs are left, for the command line, `OpenCollection.search` and measurements.
 
-    Without a `user`, the settings decide who asks (`clearance.viewer`). Gathers only what the
-    enabled layers can use or, with `wide`, everything that any settings could use and show. Raises
-    InputError for an empty query or a file pattern without a match, StoreError, and ModelError
-    (from the embedder). If the collection is incomplete or damaged, message and status say so,
-    unless the status is `insufficient_clearance`.
+    Without a `user`, the settings decide who asks (`clearance.viewer`). Gathers only what the enabled layers can use
+    or, with `wide`, everything that any settings could use and show. Raises InputError for an empty query or a file
+    pattern without a match, StoreError, and ModelError (from the embedder). If the collection is incomplete or damaged,
+    message and status say so, unless the status is `insufficient_clearance`.
     """
     started = perf_counter()
     pool, scan = _gather(query, settings, backends, user, wide=wide)
-    result = complete_all(
-        pool, settings, backends, user, replay=partial(replay, scan=scan), push_down=not wide
-    )
+    result = complete_all(pool, settings, backends, user, replay=partial(replay, scan=scan), push_down=not wide)
     _log(result, (perf_counter() - started) * 1000)
     return result
 
@@ -96,19 +78,17 @@ def _log(result: PoolResult, ms: float) -> None:
     }
     log.info(
         "query %r: retrieved=%d, kept=%d, reduction=%.1f%%, ms=%.0f, fallback=%s",
-        result.query, n_retrieved, n_kept, 100 * reduction, ms,
-        ", ".join(result.fallbacks) or "none", extra={"fields": fields},
-    )  # fmt: skip
+        result.query,
+        n_retrieved,
+        n_kept,
+        100 * reduction,
+        ms,
+        ", ".join(result.fallbacks) or "none",
+        extra={"fields": fields},
+    )
 
 
-def gather(
-    query: str,
-    settings: Settings,
-    backends: Backends,
-    user: User | None = None,
-    *,
-    wide: bool = True,
-) -> Pool:
+def gather(query: str, settings: Settings, backends: Backends, user: User | None = None, *, wide: bool = True) -> Pool:
     """Gather a pool of hits, including those for each side of a comparison: wide enough for any
     settings, or only for these.
 
@@ -120,8 +100,7 @@ def gather(
 def _gather(
     query: str, settings: Settings, backends: Backends, user: User | None, *, wide: bool
 ) -> tuple[Pool, Scan | None]:
-    """The pool, and the query matched with every rule of the collection (None if that was not
-    needed)."""
+    """The pool, and the query matched with every rule of the collection (None if that was not needed)."""
     query = whole(query)
     if not query.strip():
         raise InputError("The query is empty.", remedy="Pass a question.")
@@ -223,9 +202,7 @@ def _gather(
     return replace(pool, gather_ms=(perf_counter() - started) * 1000), scan
 
 
-def _open(
-    collection: Collection, catalogue: Catalogue | None, settings: Settings, user: User
-) -> Search:
+def _open(collection: Collection, catalogue: Catalogue | None, settings: Settings, user: User) -> Search:
     """Open the collection as `user` sees it. Without a catalogue, clearance is pushed down to the
     store, and chunks become known as they are found."""
     if catalogue is None:
@@ -270,13 +247,7 @@ def _is_whole(ids: Sequence[str], catalogue: Catalogue | None, search: Search) -
 
 
 def _with_pinned_texts(
-    pool: Pool,
-    settings: Settings,
-    collection: Collection,
-    user: User,
-    scan: Scan | None,
-    *,
-    wide: bool,
+    pool: Pool, settings: Settings, collection: Collection, user: User, scan: Scan | None, *, wide: bool
 ) -> Pool:
     """Add the texts of the chunks that rules pin, however far down they are."""
     if wide:
@@ -291,9 +262,7 @@ def _with_pinned_texts(
     full = collection.chunks(lacking)
     if not full:
         return pool
-    return replace(
-        pool, hits=tuple(replace(h, chunk=full[h.id]) if h.id in full else h for h in pool.hits)
-    )
+    return replace(pool, hits=tuple(replace(h, chunk=full[h.id]) if h.id in full else h for h in pool.hits))
 
 
 def _distinct_rules(collection: Collection, catalogue: Catalogue | None) -> tuple[str, ...] | None:
@@ -309,8 +278,7 @@ def _catalogue(collection: Collection) -> Catalogue | None:
 
 
 def _titled(entities: list[Entity], collection: Collection, user: User) -> list[Entity]:
-    """The sides of a bare "X or Y", if the user can see a chunk titled like each of them; otherwise
-    none."""
+    """The sides of a bare "X or Y", if the user can see a chunk titled like each of them; otherwise none."""
     chunks = collection.chunks(list({i for entity in entities for i in entity.ids}))
     for entity in entities:
         own = (chunks[i] for i in entity.ids if i in chunks)
@@ -330,9 +298,7 @@ class SearchReach:
     shown: int
 
 
-def _reach_of(
-    settings: Settings, user: User, distinct: Sequence[str] | None, *, wide: bool
-) -> SearchReach:
+def _reach_of(settings: Settings, user: User, distinct: Sequence[str] | None, *, wide: bool) -> SearchReach:
     pool_size = settings.retrieval.pool_size
     most = pool_size * WIDEST
     fused = LEXICAL_DEPTH if settings.retrieval.lexical else 0
@@ -362,9 +328,7 @@ def _most_of(layers: Iterable[LayerSpec], settings: Settings) -> int:
 
 
 def usable_hits(settings: Settings) -> int:
-    """The number of clean chunks that the enabled layers can use; the whole pool if one of them can
-    use that.
-    """
+    """The number of clean chunks that the enabled layers can use; the whole pool if one of them can use that."""
     if _any_reads_all(_on(settings)):
         return settings.retrieval.pool_size * WIDEST
     return _compared(settings) + max(settings.retrieval.k, _most_of(_on(settings), settings))
@@ -380,9 +344,7 @@ def _compared(settings: Settings) -> int:
     return sum(layer.compares for layer in _on(settings))
 
 
-def _only_sources(
-    settings: Settings, user: User, name: str, catalogue: Catalogue
-) -> tuple[str, ...] | None:
+def _only_sources(settings: Settings, user: User, name: str, catalogue: Catalogue) -> tuple[str, ...] | None:
     """The sources that match the file pattern; None if all do. Raises InputError.
 
     If a pattern matches only hidden files, the error is the same as if it matches none. Otherwise
@@ -395,8 +357,7 @@ def _only_sources(
     visible_sources = {chunk.source for chunk in catalogue.audiences if user.sees(chunk)}
     if catalogue and not any(map(fits, visible_sources)):
         raise InputError(
-            f"No file in the collection {name!r} matches {pattern!r}.",
-            remedy=_files_there(visible_sources),
+            f"No file in the collection {name!r} matches {pattern!r}.", remedy=_files_there(visible_sources)
         )
     sources = dict.fromkeys(chunk.source for chunk in catalogue.audiences)
     return tuple(source for source in sources if fits(source))
@@ -447,14 +408,9 @@ class SearchFindings:
 
 
 def _search(
-    vector: Vectors,
-    reach: SearchReach,
-    search: Search,
-    passes: Callable[[str], bool],
-    passing: Callable[[int], Pairs],
+    vector: Vectors, reach: SearchReach, search: Search, passes: Callable[[str], bool], passing: Callable[[int], Pairs]
 ) -> SearchFindings:
-    """The query's own hits, doubled while there are too few clean ones; then those that `passing`
-    adds."""
+    """The query's own hits, doubled while there are too few clean ones; then those that `passing` adds."""
     wanted, n = reach.wanted, reach.first
     searches = 0
     while True:

@@ -1,10 +1,9 @@
 """Search a collection: with which store and models (`Backends`), as which user (`Search`), and in
 which files (`matcher`).
 
-A search finds the same visible chunks as if the collection held only those. Without `push_down`,
-hidden chunks stay in the list, for operators. If they crowd out visible chunks, the store is asked
-for more, so they change neither the number of visible chunks found nor which ones.
-docs/design.md#replay and #file-filter.
+A search finds the same visible chunks as if the collection held only those. Without `push_down`, hidden chunks stay in
+the list, for operators. If they crowd out visible chunks, the store is asked for more, so they change neither the
+number of visible chunks found nor which ones. docs/design.md#replay and #file-filter.
 
 A store can have its own search by words. Otherwise BM25 ranks only the texts that the user can see,
 because the frequency of words in hidden chunks would reveal something about them.
@@ -27,16 +26,7 @@ from ragfilter.basics.threads import Shelf
 from ragfilter.errors import extra
 from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, Score, User
-from ragfilter.protocols import (
-    ChatModel,
-    Collection,
-    Embedder,
-    Pruner,
-    Reranker,
-    TextSearch,
-    Vectors,
-    Where,
-)
+from ragfilter.protocols import ChatModel, Collection, Embedder, Pruner, Reranker, TextSearch, Vectors, Where
 from ragfilter.settings.schema import Quality
 from ragfilter.text.words import FUNCTION_WORDS, tokens
 
@@ -224,12 +214,7 @@ class Subset:
         return self
 
     def nearest(
-        self,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
     ) -> Pairs:
         among = list(self._ids) if ids is None else [i for i in ids if i in self._ids]
         return self._whole.nearest(vector, n, ids=among, where=where)

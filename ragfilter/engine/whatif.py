@@ -1,8 +1,7 @@
 """Find the smallest change to one setting that keeps a dropped chunk or drops a kept one, or to two
 settings if a dropped chunk needs both.
 
-`replay` finds and verifies every answer. Clearance is never changed: nobody can grant themselves
-access.
+`replay` finds and verifies every answer. Clearance is never changed: nobody can grant themselves access.
 """
 
 from __future__ import annotations
@@ -132,9 +131,7 @@ def wording(result: PoolResult, chunk_id: str) -> Wording | None:
     return Wording(question, terms, came, went)
 
 
-def _moved(
-    before: Sequence[str], after: Sequence[str], chunk_id: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _moved(before: Sequence[str], after: Sequence[str], chunk_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The chunks that come and those that go, except the chunk itself."""
     came = tuple(i for i in after if i not in before and i != chunk_id)
     return came, tuple(i for i in before if i not in after and i != chunk_id)
@@ -147,8 +144,9 @@ def _candidates(result: PoolResult, chunk_id: str, wanted: bool) -> Iterator[Fie
     names = [spec.name for spec in LAYERS]
     first = 0
     if wanted:
-        dropped = [t.layer for t in result.traces for d in t.decisions
-                   if d.chunk_id == chunk_id and d.outcome == "dropped"]  # fmt: skip
+        dropped = [
+            t.layer for t in result.traces for d in t.decisions if d.chunk_id == chunk_id and d.outcome == "dropped"
+        ]
         first = names.index(dropped[-1]) if dropped else len(names)
     for spec in LAYERS[first:]:
         if spec.name == "clearance" or not spec.enabled(settings):
@@ -232,8 +230,7 @@ class _Search:
     def pairs(self, result: PoolResult, infos: Sequence[FieldInfo]) -> list[dict[str, Any]]:
         """Switch off the layer that dropped the chunk, and find what change then keeps it."""
         for trace in result.traces if self.wanted else ():
-            dropped = any(d.chunk_id == self.chunk_id and d.outcome == "dropped"
-                          for d in trace.decisions)  # fmt: skip
+            dropped = any(d.chunk_id == self.chunk_id and d.outcome == "dropped" for d in trace.decisions)
             if not dropped or not layer(trace.layer).switched or trace.layer == "clearance":
                 continue
             path = f"{trace.layer}.enabled"

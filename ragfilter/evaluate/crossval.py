@@ -1,8 +1,7 @@
 """Cross-validation: settings chosen on some queries are measured on others.
 
-A table of scores has a row for each query and a column for each candidate. Candidates are chosen by
-their mean over the other folds only. Pure; numpy and scipy, seeded, so the same labels give the
-same figures.
+A table of scores has a row for each query and a column for each candidate. Candidates are chosen by their mean over the
+other folds only. Pure; numpy and scipy, seeded, so the same labels give the same figures.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ Choice = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over queries, with the ends of its 95% interval. The ends are None if too few queries
-    differ."""
+    """A mean over queries, with the ends of its 95% interval. The ends are None if too few queries differ."""
 
     mean: float
     ends: tuple[float, float] | None
@@ -104,9 +102,7 @@ def interval(values: Table) -> Interval:
     return intervals(values[:, None])[0]
 
 
-def intervals(
-    table: Table, least: ArrayLike = -np.inf, most: ArrayLike = np.inf
-) -> tuple[Interval, ...]:
+def intervals(table: Table, least: ArrayLike = -np.inf, most: ArrayLike = np.inf) -> tuple[Interval, ...]:
     """The interval of every column: Student's t, widened to Hall's where skewness requires it. The
     degrees of freedom are the number of values that differ from the most frequent one (n − 1
     without ties). `least` and `most` limit the ends, for all columns or for each.
@@ -179,8 +175,7 @@ class Target:
         return than - figure if self.figure == "tokens" else figure - than
 
     def choose(self, tables: Tables) -> int:
-        """The best candidate, the first one if tied. If none reaches the recall, the one that comes
-        closest."""
+        """The best candidate, the first one if tied. If none reaches the recall, the one that comes closest."""
         if self.figure != "tokens":
             return choose(tables[self.figure])
         recall = tables["recall"].mean(axis=0)

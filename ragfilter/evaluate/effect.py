@@ -1,12 +1,11 @@
 """The effect of a rule change on questions: which chunks each gains and loses, and how good the
 results are before and after.
 
-Pools are gathered once, and a change is only replayed over them, so its effect is known before
-anything is saved. It is measured on all kept chunks, since gained and lost chunks also move those
-after them. If a layer lacks something after the change (such as a rerank score), it falls back. If
-a change leaves fewer hits in a pool than the settings need, a new search would look further, so
-these questions are counted. Proposed rules are measured in the same way. A rule that would lose
-relevant chunks then also accepts the rarest word of each such question.
+Pools are gathered once, and a change is only replayed over them, so its effect is known before anything is saved. It is
+measured on all kept chunks, since gained and lost chunks also move those after them. If a layer lacks something after
+the change (such as a rerank score), it falls back. If a change leaves fewer hits in a pool than the settings need, a
+new search would look further, so these questions are counted. Proposed rules are measured in the same way. A rule that
+would lose relevant chunks then also accepts the rarest word of each such question.
 
 Source: docs/design.md#rules.
 """
@@ -34,8 +33,7 @@ from ragfilter.settings.schema import Settings
 Changes = Mapping[str, str | None]
 """Chunk id → rule text, None for no rule."""
 Verdict = tuple[bool, bool, bool, bool]
-"""Whether there is a rule, whether a question meets it, whether it can be read, and whether it
-holds."""
+"""Whether there is a rule, whether a question meets it, whether it can be read, and whether it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +115,7 @@ class GatheredQuestions:
         return replace(renewed, kept={**self.kept, **kept}, short=self.short | short)
 
     def _replay(self, pool: Pool, *new_rules: RuleBook) -> tuple[tuple[str, ...], int]:
-        """The ids of the pool's hits that the filter keeps, in order, and how many hits pass the
-        rules."""
+        """The ids of the pool's hits that the filter keeps, in order, and how many hits pass the rules."""
         scan = self.book.scan(pool.query, *new_rules)
         result = replay(pool, self.settings, self.user, scan, explain=False)
         return tuple(hit.id for hit in result.kept), result.trace("query_must").n_out
@@ -126,10 +123,7 @@ class GatheredQuestions:
     def _falls_short(self, query_id: str, clean: int) -> bool:
         """Whether a search would look further than this question's pool if it had only `clean` hits
         left. If it had too few before, the search had already found everything."""
-        pool, needed = (
-            self.pools[query_id],
-            min(usable_hits(self.settings), wanted_hits(self.settings)),
-        )
+        pool, needed = (self.pools[query_id], min(usable_hits(self.settings), wanted_hits(self.settings)))
         return not pool.exhaustive and clean < needed <= self._replay(pool)[1]
 
     def _verdicts(self, query: str, rules: Collection[str | None]) -> list[Verdict]:
@@ -201,8 +195,7 @@ class Effect:
 
     @property
     def loses_relevant(self) -> bool:
-        """Whether a labelled query would lose a relevant chunk; saving then asks for
-        confirmation."""
+        """Whether a labelled query would lose a relevant chunk; saving then asks for confirmation."""
         return any(row.lost_relevant for row in self.rows)
 
 
@@ -248,9 +241,7 @@ class Suggested:
 
 
 def suggest(
-    chunks: Iterable[Chunk],
-    questions: Iterable[str] = (),
-    labelled: GatheredQuestions | None = None,
+    chunks: Iterable[Chunk], questions: Iterable[str] = (), labelled: GatheredQuestions | None = None
 ) -> Suggested:
     """Propose rules for the families among `chunks` (with texts). `questions` were asked by users.
     With `labelled` questions, the proposals are also measured."""
@@ -276,9 +267,7 @@ def weigh(proposed: Iterable[Chunk], labelled: GatheredQuestions) -> Evidence:
     return Evidence(_losses(effect, changes), effect)
 
 
-def matrix_rows(
-    proposed: Iterable[Chunk], labelled: GatheredQuestions | None
-) -> dict[str, RuleRow]:
+def matrix_rows(proposed: Iterable[Chunk], labelled: GatheredQuestions | None) -> dict[str, RuleRow]:
     """The matrix row of each rule that `proposed` chunks carry, by rule text; empty without
     labels. Takes several times as long as `weigh`."""
     if labelled is None:
@@ -325,9 +314,7 @@ def _learned(
                 groups[missed[0]] = (*groups[missed[0]], min(words, key=lambda w: counts[w]))
         return replace(each, rule=Rule(contain_one_of=tuple(groups)).text)
 
-    return tuple(
-        learned(each) if each.chunk.id in lost and not each.doubt else each for each in proposals
-    )
+    return tuple(learned(each) if each.chunk.id in lost and not each.doubt else each for each in proposals)
 
 
 def _meets(group: tuple[str, ...], question: str) -> bool:

@@ -1,10 +1,8 @@
-"""One set of settings measured over labelled queries, compared with the unfiltered search: `eval`
-and `gate`, and `rf.measure` and `rf.tune` for a caller's existing results, without new searches. A
-view of `evaluate.frame`.
+"""One set of settings measured over labelled queries, compared with the unfiltered search: `eval` and `gate`, and
+`rf.measure` and `rf.tune` for a caller's existing results, without new searches. A view of `evaluate.frame`.
 
-`metrics` and `measure` describe the conventions. Means are over queries. Noise reduction is
-1 − irrelevant kept / irrelevant in the unfiltered first k, with the chunks of all queries counted
-together.
+`metrics` and `measure` describe the conventions. Means are over queries. Noise reduction is 1 − irrelevant kept /
+irrelevant in the unfiltered first k, with the chunks of all queries counted together.
 """
 
 from __future__ import annotations
@@ -24,15 +22,7 @@ from ragfilter.evaluate import measure as measuring
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import read_target
-from ragfilter.evaluate.frame import (
-    Row,
-    best_k,
-    by_variant,
-    cells,
-    frame,
-    noise_reduction,
-    with_bounds,
-)
+from ragfilter.evaluate.frame import Row, best_k, by_variant, cells, frame, noise_reduction, with_bounds
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries, labels_version, missing
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.measure import QueryRecord, records_of
@@ -50,9 +40,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KeptChunks:
-    """The chunks kept for one query: how many, how many of them relevant, and their scores.
-    `unlabelled` is how many have no label and count as irrelevant; `f1_most` is F1 if all of them
-    were relevant. `ids` are in order."""
+    """The chunks kept for one query: how many, how many of them relevant, and their scores. `unlabelled` is how many
+    have no label and count as irrelevant; `f1_most` is F1 if all of them were relevant. `ids` are in order."""
 
     kept: int
     relevant_kept: int
@@ -104,9 +93,8 @@ class FixedK:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """`k` is the unfiltered k (`retrieval.k`). `unlabelled` are the queries left out.
-    `best_fixed_k` is None with one query, since nothing can be held out. `records` are those of
-    the settings and of the unfiltered search."""
+    """`k` is the unfiltered k (`retrieval.k`). `unlabelled` are the queries left out. `best_fixed_k` is None with one
+    query, since nothing can be held out. `records` are those of the settings and of the unfiltered search."""
 
     k: int
     rows: tuple[QueryRow, ...]
@@ -159,17 +147,12 @@ def score(
     """Replay every pool under `settings` and score it. Pure. Raises ValueError without labels."""
     compared = filtered_and_plain(settings)
     records = [
-        record
-        for i, pool in pools.items()
-        if i in qrels
-        for record in records_of(i, pool, qrels[i], compared, user)
+        record for i, pool in pools.items() if i in qrels for record in records_of(i, pool, qrels[i], compared, user)
     ]
     return to_evaluation(records, settings.retrieval.k, unlabelled)
 
 
-def to_evaluation(
-    records: Sequence[QueryRecord], k: int, unlabelled: Sequence[str] = ()
-) -> Evaluation:
+def to_evaluation(records: Sequence[QueryRecord], k: int, unlabelled: Sequence[str] = ()) -> Evaluation:
     """Evaluate the records of `filtered_and_plain`. Raises ValueError if there are none."""
     if not records:
         raise ValueError("no query has a label")
@@ -213,26 +196,37 @@ def document(evaluation: Evaluation) -> dict[str, Any]:
 
 def _row(own: QueryRecord, figures: Row, plain: QueryRecord, plain_figures: Row) -> QueryRow:
     return QueryRow(
-        own.id, own.query, own.relevant, _kept(plain, plain_figures), _kept(own, figures),
+        own.id,
+        own.query,
+        own.relevant,
+        _kept(plain, plain_figures),
+        _kept(own, figures),
         None if own.noise == 0 else 1 - (own.kept - own.found) / own.noise,
-        own.lost_ids, own.status, own.waiting,
-    )  # fmt: skip
+        own.lost_ids,
+        own.status,
+        own.waiting,
+    )
 
 
 def _kept(record: QueryRecord, figures: Row) -> KeptChunks:
     return KeptChunks(
-        record.kept, record.found, figures["precision"], figures["recall"], figures["f1"],
-        record.unlabelled, figures["f1_most"], record.ids,
-    )  # fmt: skip
+        record.kept,
+        record.found,
+        figures["precision"],
+        figures["recall"],
+        figures["f1"],
+        record.unlabelled,
+        figures["f1_most"],
+        record.ids,
+    )
 
 
 def _means(rows: Iterable[Row]) -> Means:
     # Not NumPy's mean: its last digit depends on the order of summation.
     each = [*rows]
-    return Means(**{
-        field.name: fmean(row[field.name.removeprefix("mean_")] for row in each)
-        for field in fields(Means)
-    })  # fmt: skip
+    return Means(
+        **{field.name: fmean(row[field.name.removeprefix("mean_")] for row in each) for field in fields(Means)}
+    )
 
 
 def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
@@ -242,9 +236,8 @@ def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
 
 
 def measure(results: Mapping[str, PoolResult], qrels: Qrels) -> Evaluation:
-    """Measure results by query id: precision, recall and F1, compared with the unfiltered order and
-    its best fixed k (cross-validated; None for a single query). `qrels` maps query id to chunk id
-    to grade; 1 or more is relevant.
+    """Measure results by query id: precision, recall and F1, compared with the unfiltered order and its best fixed k
+    (cross-validated; None for a single query). `qrels` maps query id to chunk id to grade; 1 or more is relevant.
 
     Queries without a label are left out and named. The unfiltered order is as long as a result's
     hits. Logs a warning if the settings may have been tuned on these labels. Raises InputError if
@@ -261,17 +254,11 @@ def measure(results: Mapping[str, PoolResult], qrels: Qrels) -> Evaluation:
 
 
 def tune(
-    results: Mapping[str, PoolResult],
-    qrels: Qrels,
-    *,
-    measure: str = "f1",
-    folds: int = 5,
-    rerank: bool = False,
+    results: Mapping[str, PoolResult], qrels: Qrels, *, measure: str = "f1", folds: int = 5, rerank: bool = False
 ) -> Tuning:
-    """Find the best settings for these labels and measure them on held-out queries, like
-    ``ragfilter tune``. `measure` is ``f1``, ``f2``, or ``tokens@0.8`` for the fewest tokens at a
-    recall of 0.8. `rerank` also tries settings that always rerank; the results' first 50 hits must
-    then have rerank scores.
+    """Find the best settings for these labels and measure them on held-out queries, like ``ragfilter tune``. `measure`
+    is ``f1``, ``f2``, or ``tokens@0.8`` for the fewest tokens at a recall of 0.8. `rerank` also tries settings that
+    always rerank; the results' first 50 hits must then have rerank scores.
 
     Use `tuned.settings` for a new `Filter`. Raises InputError as `measure` does, for fewer than two
     labelled queries or folds, if the judge is on, and with `rerank` if rerank scores are missing.
@@ -297,10 +284,9 @@ def recalibrate(
 
 
 def carry_over(results: Mapping[str, PoolResult], old: Settings) -> Settings:
-    """Adapt settings to another model or space without labels: each tuned threshold moves to the
-    value with the same share of these results' distances below it. This is a guess, and the
-    settings' record says so. Settings that were not chosen by labels stay. Raises InputError
-    without results."""
+    """Adapt settings to another model or space without labels: each tuned threshold moves to the value with the same
+    share of these results' distances below it. This is a guess, and the settings' record says so. Settings that were
+    not chosen by labels stay. Raises InputError without results."""
     if not results:
         raise InputError("There are no results.", remedy="Pass results of recorded questions.")
     return carried(old, [result.pool for result in results.values()])
@@ -328,22 +314,26 @@ def _tuned(
         lacking = [i for i, pool in pools.items() if undecided(replay(pool, wide, one.user).needs)]
         if lacking:
             raise InputError(
-                f"Rerank scores of the first {DEPTH} hits are missing, as for the query "
-                f"{lacking[0]!r}.",
+                f"Rerank scores of the first {DEPTH} hits are missing, as for the query {lacking[0]!r}.",
                 remedy="Make the results with a reranker, quality.enabled = true, quality.mode = "
                 f"always, and quality.max_top_k and quality.reranker_top_k = {DEPTH}, or pass "
                 "rerank=False.",
             )
     begin = one.settings if old is None else start(old, profile)
     return tuning.tune(
-        pools, labels.qrels, begin, one.user, target=read_target(measure), folds=folds,
-        rerank=rerank, replaces=old, provenance=Provenance.of(labels),
-    )  # fmt: skip
+        pools,
+        labels.qrels,
+        begin,
+        one.user,
+        target=read_target(measure),
+        folds=folds,
+        rerank=rerank,
+        replaces=old,
+        provenance=Provenance.of(labels),
+    )
 
 
-def _checked(
-    results: Mapping[str, PoolResult], qrels: Qrels, *, least: int
-) -> tuple[PoolResult, Labels]:
+def _checked(results: Mapping[str, PoolResult], qrels: Qrels, *, least: int) -> tuple[PoolResult, Labels]:
     """Check that the results share settings and user. Returns one of them, and the labels of their
     queries. Raises InputError."""
     labelled = [result for i, result in results.items() if i in qrels]

@@ -1,10 +1,9 @@
 """Figures of measured records as data frames: means, 95% intervals and paired tests. Pure.
 
-Evaluate, Compare, `eval`, `runs`, `gate` and reports show what is computed here. Two rows are not
-settings. The best fixed k is cross-validated: every query is measured with the k that is best on
-the other folds. The oracle keeps the prefix of each query's unfiltered ranking with the best F1. It
-is not an upper bound: settings that drop chunks from within the ranking, or reorder it, can exceed
-it.
+Evaluate, Compare, `eval`, `runs`, `gate` and reports show what is computed here. Two rows are not settings. The best
+fixed k is cross-validated: every query is measured with the k that is best on the other folds. The oracle keeps the
+prefix of each query's unfiltered ranking with the best F1. It is not an upper bound: settings that drop chunks from
+within the ranking, or reorder it, can exceed it.
 """
 
 from __future__ import annotations
@@ -22,14 +21,7 @@ from ragfilter.errors import extra
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, interval, intervals
 from ragfilter.evaluate.measure import QueryRecord
-from ragfilter.evaluate.prefixes import (
-    Curve,
-    best_prefix,
-    by_k,
-    counts_of,
-    prefixes,
-    without_nothing,
-)
+from ragfilter.evaluate.prefixes import Curve, best_prefix, by_k, counts_of, prefixes, without_nothing
 from ragfilter.evaluate.variants import ABOUT_ORACLE, CURRENT, FIXED, ORACLE, UNFILTERED, Variant
 
 with extra("eval"):
@@ -38,18 +30,32 @@ with extra("eval"):
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
 
-MEANS = (
-    "precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "ms", "unlabelled", "f1_most",
-)  # fmt: skip
+MEANS = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "ms", "unlabelled", "f1_most")
 _SHARES = ("precision", "recall", "f1", "f2", "ndcg", "f1_most")
 _SCORED = (*_SHARES, "unlabelled")
 """Figures that need labels."""
 _COUNTED = ("kept", "tokens", "ms")
 _COLUMNS = (
-    "id", "query", "variant", "labelled", "relevant", "kept", "found", "unlabelled", "tokens",
-    "noise", "lost", "ndcg", "ms", "query_ms", "llm_tokens", "llm_ms", "fallback", "waiting",
+    "id",
+    "query",
+    "variant",
+    "labelled",
+    "relevant",
+    "kept",
+    "found",
+    "unlabelled",
+    "tokens",
+    "noise",
+    "lost",
+    "ndcg",
+    "ms",
+    "query_ms",
+    "llm_tokens",
+    "llm_ms",
+    "fallback",
+    "waiting",
     "nearness",
-)  # fmt: skip
+)
 ABOUT_LAYERS = (
     "Layers that are off are not listed. The judge, which calls an LLM, is listed if it is on: "
     "it is added last, and the other layers are measured without it."
@@ -85,19 +91,15 @@ class Paired:
 
 
 def frame(
-    records: Iterable[QueryRecord],
-    *,
-    by: Literal["query", "variant"] = "variant",
-    against: str = "",
+    records: Iterable[QueryRecord], *, by: Literal["query", "variant"] = "variant", against: str = ""
 ) -> pd.DataFrame:
     """The figures of records.
 
-    `by` query: a row for each record, with its counts and figures (NaN without labels). `by`
-    variant: a row for each variant that all queries have, in order. It has the number of queries,
-    the mean of each of `MEANS` and the ends of its interval (``f1``, ``f1_low``, ``f1_high``; NaN
-    if there are too few queries), the mean costs, the noise reduction and the number of fallbacks.
-    If `against` names a variant, each row is also compared with it in pairs: ``wins``, ``losses``,
-    ``ties``, ``gain``, ``gain_low``, ``gain_high``, ``p_value``.
+    `by` query: a row for each record, with its counts and figures (NaN without labels). `by` variant: a row for each
+    variant that all queries have, in order. It has the number of queries, the mean of each of `MEANS` and the ends of
+    its interval (``f1``, ``f1_low``, ``f1_high``; NaN if there are too few queries), the mean costs, the noise
+    reduction and the number of fallbacks. If `against` names a variant, each row is also compared with it in pairs:
+    ``wins``, ``losses``, ``ties``, ``gain``, ``gain_low``, ``gain_high``, ``p_value``.
     """
     each = _table([{name: getattr(record, name) for name in _COLUMNS} for record in records])
     if each.empty:
@@ -141,13 +143,19 @@ def with_bounds(records: Sequence[QueryRecord]) -> list[QueryRecord]:
     kept, relevant, unlabelled, tokens = (np.asarray(each).tolist() for each in counts)
     bounds = [
         replace(
-            record, variant=name, curve=None, ids=(), ndcg=float(gains[row][column]),
-            kept=kept[row][column], found=relevant[row][column],
-            unlabelled=unlabelled[row][column], tokens=tokens[row][column],
+            record,
+            variant=name,
+            curve=None,
+            ids=(),
+            ndcg=float(gains[row][column]),
+            kept=kept[row][column],
+            found=relevant[row][column],
+            unlabelled=unlabelled[row][column],
+            tokens=tokens[row][column],
         )
         for name, columns in chosen.items()
         for row, (record, column) in enumerate(zip(plain, columns.tolist(), strict=True))
-    ]  # fmt: skip
+    ]
     return [*records, *bounds]
 
 
@@ -163,20 +171,16 @@ def kept_counts(records: Iterable[QueryRecord]) -> tuple[int, ...]:
 
 
 def best_k(records: Iterable[QueryRecord]) -> int | None:
-    """The k with the best mean F1 over all queries, the smallest one if tied; None with fewer than
-    two queries."""
+    """The k with the best mean F1 over all queries, the smallest one if tied; None with fewer than two queries."""
     curves = curves_of(records)
     if len(curves) < 2:
         return None
     return 1 + Target().choose(without_nothing(prefixes(curves)))
 
 
-def rows(
-    records: Sequence[QueryRecord], variants: Sequence[Variant], *, against: str = ""
-) -> pd.DataFrame:
-    """The table of a measurement: `frame` by variant with the bounds, in order. ``group`` is the
-    row's group, and ``about`` describes it. The variants of `layer_gains` have no row. Empty
-    without records."""
+def rows(records: Sequence[QueryRecord], variants: Sequence[Variant], *, against: str = "") -> pd.DataFrame:
+    """The table of a measurement: `frame` by variant with the bounds, in order. ``group`` is the row's group, and
+    ``about`` describes it. The variants of `layer_gains` have no row. Empty without records."""
     shown = {each.name: each for each in variants if each.group not in ("added", "left out")}
     wanted = {*shown, FIXED, ORACLE}
     table = frame((r for r in with_bounds(records) if r.variant in wanted), against=against)
@@ -213,9 +217,7 @@ def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> 
     merged = [{**each[0], "names": [row["variant"] for row in each]} for each in alike.values()]
     sign = 1 if figure in _COUNTED or figure == "unlabelled" else -1
     # Rows without the figure come last, before the oracle.
-    return sorted(merged, key=lambda row: (
-        row["group"] == "oracle", pd.isna(row[figure]), sign * row[figure],
-    ))  # fmt: skip
+    return sorted(merged, key=lambda row: (row["group"] == "oracle", pd.isna(row[figure]), sign * row[figure]))
 
 
 def cells(table: pd.DataFrame) -> list[Row]:
@@ -232,8 +234,7 @@ def interval_of(row: Row, figure: str) -> Interval | None:
 
 
 def cost(row: Row, prices: Prices) -> Interval | None:
-    """The cost of the prompts of 1,000 questions: the priced mean of the tokens, with its
-    interval."""
+    """The cost of the prompts of 1,000 questions: the priced mean of the tokens, with its interval."""
     tokens = interval_of(row, "tokens")
     return tokens and tokens.mapped(prices.of_thousand)
 
@@ -284,9 +285,13 @@ def permutation_p(gains: NDArray[np.float64]) -> float:
 
     resamples = np.inf if len(differing) <= EXACT else RESAMPLES
     test = permutation_test(
-        (differing,), np.mean, permutation_type="samples", n_resamples=resamples,
-        rng=np.random.default_rng(SEED), vectorized=True,
-    )  # fmt: skip
+        (differing,),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=resamples,
+        rng=np.random.default_rng(SEED),
+        vectorized=True,
+    )
     return float(test.pvalue)
 
 
@@ -323,8 +328,7 @@ def questions(records: Sequence[QueryRecord]) -> pd.DataFrame:
 
 
 def of_kind(questions: pd.DataFrame, kind: Kind) -> pd.DataFrame:
-    """The `questions` of one kind (see `ABOUT_KINDS`); highlights are sorted by the largest gain
-    first."""
+    """The `questions` of one kind (see `ABOUT_KINDS`); highlights are sorted by the largest gain first."""
     gain = questions["gain"]
     match kind:
         case "failures":
@@ -369,13 +373,14 @@ def _means(name: str, group: pd.DataFrame) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
-    """Rows as a frame. Texts have the dtype object, because pandas' string dtype refuses lone
-    surrogates."""
+    """Rows as a frame. Texts have the dtype object, because pandas' string dtype refuses lone surrogates."""
     columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else _COLUMNS)}
-    return pd.DataFrame({
-        name: pd.Series(cells, dtype=object if any(isinstance(c, str) for c in cells) else None)
-        for name, cells in columns.items()
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            name: pd.Series(cells, dtype=object if any(isinstance(c, str) for c in cells) else None)
+            for name, cells in columns.items()
+        }
+    )
 
 
 def _flat(name: str, interval: Interval | None) -> dict[str, float]:

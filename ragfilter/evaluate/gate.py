@@ -1,15 +1,12 @@
-"""The gate: whether a filter meets its limits and still reaches its baseline. Pure, except `read`
-and `read_log`.
+"""The gate: whether a filter meets its limits and still reaches its baseline. Pure, except `read` and `read_log`.
 
-A broad drop is a drop of the mean that is larger than allowed and significant in a paired
-permutation test. A severe loss is a large loss of a single query, which a mean would hide. The gate
-also fails if queries or labelled chunks are gone: without them, the remaining figures can look
-fine. The checks read rows of `evaluate.frame` by query.
+A broad drop is a drop of the mean that is larger than allowed and significant in a paired permutation test. A severe
+loss is a large loss of a single query, which a mean would hide. The gate also fails if queries or labelled chunks are
+gone: without them, the remaining figures can look fine. The checks read rows of `evaluate.frame` by query.
 
-Drift needs no labels: two-sample tests compare how questions are answered with the baseline. The
-best distance as a share of the background shows what the search finds before the filter acts. If it
-moved, the corpus, the model or the questions changed. If only other figures moved, the filter
-decides differently.
+Drift needs no labels: two-sample tests compare how questions are answered with the baseline. The best distance as a
+share of the background shows what the search finds before the filter acts. If it moved, the corpus, the model or the
+questions changed. If only other figures moved, the filter decides differently.
 
 Source: docs/design.md#evaluate.
 """
@@ -60,9 +57,12 @@ DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
 """How much recall and F1 may drop by default; both are always checked."""
 RECHUNKED = "The chunking has changed: recalibrate, then renew the baseline."
 NAMES = {
-    "precision": "precision", "recall": "recall", "f1": "F1", "kept": "kept chunks",
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+    "kept": "kept chunks",
     "lost": "lost relevant chunks",
-}  # fmt: skip
+}
 WIDTH = 60
 SHOWN = 20
 """Maximum number of listed questions if space is limited."""
@@ -114,10 +114,7 @@ class Check(Limit):
         """The reason of each query that breaks the check, worst first."""
         sign = "<" if self.at == "least" else ">"
         write = numbers.apart if self.figure in SHARES else "{:g} {} {:g}".format
-        return {
-            i: f"{NAMES[self.figure]} {write(value, sign, self.limit)}"
-            for i, value in self.beyond.items()
-        }
+        return {i: f"{NAMES[self.figure]} {write(value, sign, self.limit)}" for i, value in self.beyond.items()}
 
 
 class Drop(_Value):
@@ -216,9 +213,8 @@ class Gate(_Value):
 
 
 class ReachedFigures(_Value):
-    """The figures of one query, its number of relevant chunks, and what drift tests need: the best
-    distance as a share of the background (None without distances), the number of kept chunks, and
-    whether a layer fell back."""
+    """The figures of one query, its number of relevant chunks, and what drift tests need: the best distance as a share
+    of the background (None without distances), the number of kept chunks, and whether a layer fell back."""
 
     precision: FiniteFloat
     recall: FiniteFloat
@@ -284,9 +280,7 @@ def read(path: Path) -> Baseline:
     raise InputError(why, remedy="Create a new one.", action="baseline")
 
 
-def read_limit(
-    text: str, at: Literal["least", "most"], *, option: str, among: Sequence[str] = GATED
-) -> Limit:
+def read_limit(text: str, at: Literal["least", "most"], *, option: str, among: Sequence[str] = GATED) -> Limit:
     """Parse ``f1=0.6``, given with `option`, as a limit on one of `among`. Raises InputError."""
     figure, _, number = (part.strip() for part in text.partition("="))
     try:
@@ -362,9 +356,13 @@ def decide(
     drift = shifts(answers(baseline), both.rename(columns={"waiting": "fell_back"}))
     return Gate(
         passed=passed and not worse and (gone is None or gone.passed),
-        gone=gone, drops=drops, checks=checks, notes=tuple(notes), drift=drift,
+        gone=gone,
+        drops=drops,
+        checks=checks,
+        notes=tuple(notes),
+        drift=drift,
         verdict=RECHUNKED if worse and rechunked else what_moved(drift, worse=worse),
-    )  # fmt: skip
+    )
 
 
 def answers(baseline: Baseline) -> pd.DataFrame:
@@ -374,9 +372,8 @@ def answers(baseline: Baseline) -> pd.DataFrame:
 
 
 def shifts(before: pd.DataFrame, now: pd.DataFrame) -> tuple[Shift, ...]:
-    """How the figures of two samples of questions differ. A figure is left out if one sample is too
-    small for it. Both have the columns ``nearness`` (NaN without distances), ``kept`` and
-    ``fell_back``."""
+    """How the figures of two samples of questions differ. A figure is left out if one sample is too small for it. Both
+    have the columns ``nearness`` (NaN without distances), ``kept`` and ``fell_back``."""
     with extra("eval"):
         from scipy.stats import fisher_exact, ks_2samp
 
@@ -398,9 +395,7 @@ def shifts(before: pd.DataFrame, now: pd.DataFrame) -> tuple[Shift, ...]:
         if min(len(a), len(b)) >= MIN_QUERIES:
             chance = float(test(a, b))
             moved = chance < LEVEL / len(figures)
-            compared.append(
-                Shift(figure=name, before=a.mean(), now=b.mean(), p_value=chance, moved=moved)
-            )
+            compared.append(Shift(figure=name, before=a.mean(), now=b.mean(), p_value=chance, moved=moved))
     return tuple(compared)
 
 
@@ -443,10 +438,7 @@ def broken(checks: Iterable[Checked], texts: Mapping[str, str]) -> list[str]:
     for one in checks:
         for query_id, reason in ({} if one.passed else one.reasons).items():
             reasons.setdefault(query_id, []).append(reason)
-    lines = [
-        f"{query_name(i, texts.get(i, ''), WIDTH)}: {', '.join(why)}"
-        for i, why in islice(reasons.items(), SHOWN)
-    ]
+    lines = [f"{query_name(i, texts.get(i, ''), WIDTH)}: {', '.join(why)}" for i, why in islice(reasons.items(), SHOWN)]
     more = len(reasons) - SHOWN
     return [*lines, f"… and {more} more"] if more > 0 else lines
 
@@ -492,9 +484,15 @@ def _drop(name: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -> 
     drop = float(before.mean()) - float(now.mean())
     broad = drop > allowed + EPSILON and chance < SIGNIFICANT
     return Drop(
-        figure=name, allowed=allowed, before=float(before.mean()), value=float(now.mean()),
-        p_value=chance, passed=not broad and not severe, severe=severe, lost=lost,
-    )  # fmt: skip
+        figure=name,
+        allowed=allowed,
+        before=float(before.mean()),
+        value=float(now.mean()),
+        p_value=chance,
+        passed=not broad and not severe,
+        severe=severe,
+        lost=lost,
+    )
 
 
 def _xml(words: str) -> str:

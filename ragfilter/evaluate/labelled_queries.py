@@ -54,9 +54,7 @@ def choose(labels: Labels, only: Iterable[str] = (), leave_out: Iterable[str] = 
     """
     only, leave_out = frozenset(only) or labels.queries.keys(), frozenset(leave_out)
     if unknown := sorted((only | leave_out) - labels.queries.keys()):
-        raise InputError(
-            f"There is no query {unknown[0]!r}.", remedy="Look up the ids in the queries file."
-        )
+        raise InputError(f"There is no query {unknown[0]!r}.", remedy="Look up the ids in the queries file.")
     texts = {i: text for i, text in labels.queries.items() if i in only - leave_out}
     chosen = Labels(texts, {i: labels.qrels[i] for i in texts if i in labels.qrels})
     if labels.qrels and not chosen.qrels:
@@ -66,9 +64,7 @@ def choose(labels: Labels, only: Iterable[str] = (), leave_out: Iterable[str] = 
     return chosen
 
 
-def missing(
-    named: Iterable[str], ids: Container[str], *, collection: str = "", remedy: str = ""
-) -> tuple[str, ...]:
+def missing(named: Iterable[str], ids: Container[str], *, collection: str = "", remedy: str = "") -> tuple[str, ...]:
     """The distinct labelled chunk ids that are not among `ids`, which are the collection's or a
     caller's hits'. Raises InputError if there are labels and none of their ids exists."""
     named = dict.fromkeys(named)
@@ -101,11 +97,7 @@ def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> La
     """The visible labels, without queries that have lost all their relevant chunks: for these,
     keeping nothing would look correct. Raises InputError if nothing relevant is left at all."""
     left = visible(labels, catalogue, user)
-    kept = {
-        i: grades
-        for i, grades in left.qrels.items()
-        if relevant_of(grades) or not relevant_of(labels.qrels[i])
-    }
+    kept = {i: grades for i, grades in left.qrels.items() if relevant_of(grades) or not relevant_of(labels.qrels[i])}
     there_was = any(map(relevant_of, labels.qrels.values()))
     if there_was and not any(map(relevant_of, kept.values())):
         raise InputError(

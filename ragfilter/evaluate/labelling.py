@@ -122,9 +122,7 @@ def requests(
         pool = gather(question, plain, backends, user, wide=True)
         visible = (h for h in pool.hits if h.found_by == "query" and viewed.sees(h.chunk))
         wanted = [
-            hit
-            for place, hit in enumerate(visible)
-            if (place < depth or hit.id in people) and hit.id not in done
+            hit for place, hit in enumerate(visible) if (place < depth or hit.id in people) and hit.id not in done
         ]
         whole = backends.collection.chunks([hit.id for hit in wanted])
         hits = [replace(hit, chunk=whole.get(hit.id, hit.chunk)) for hit in wanted]
@@ -168,8 +166,7 @@ def keep(proposal: LabelProposal, book: LabelBook, collection: str, backends: Ba
 def propose(
     asked: Iterable[Request], settings: Settings, backends: Backends, *, timeout_s: float
 ) -> Iterator[LabelProposal]:
-    """Make the calls one after the other. Raises ModelError if `MAX_FAILED` calls in a row
-    fail."""
+    """Make the calls one after the other. Raises ModelError if `MAX_FAILED` calls in a row fail."""
     assert backends.chat is not None
     judge = settings.judge.model_copy(update={"timeout_ms": int(1000 * timeout_s)})
     failed = 0
@@ -182,8 +179,7 @@ def propose(
             if failed == MAX_FAILED:
                 raise ModelError(
                     f"The LLM failed {failed} times in a row: {judgement.error.rstrip('.')}.",
-                    remedy="Check the endpoint. The labels so far are kept; propose again to "
-                    "continue.",
+                    remedy="Check the endpoint. The labels so far are kept; propose again to continue.",
                 )
 
 
@@ -209,10 +205,7 @@ class Agreement:
                 "label some of the LLM's chunks."
             )
         kappa = "not defined" if self.kappa is None else f"{self.kappa:.2f}"
-        return (
-            f"LLM and people agree on {self.agreed} of {self.pairs} pairs (relevant or not), "
-            f"Cohen's kappa {kappa}."
-        )
+        return f"LLM and people agree on {self.agreed} of {self.pairs} pairs (relevant or not), Cohen's kappa {kappa}."
 
 
 def agreement(human: Grades, llm: Grades) -> Agreement:
@@ -244,10 +237,9 @@ RANKS = 50
 
 
 def to_label(rows: Sequence[ChunkRow], cut: Sequence[str], query: str, *, blind: bool) -> list[str]:
-    """The chunks to label for a question: the first `FIRST` ranks, then those nearest the cut,
-    whose labels say most about where it belongs, then a sample of the rest. `cut` has the ids in
-    the order in which they reached the cut. `blind`: the same chunks, ordered by a hash of question
-    and chunk."""
+    """The chunks to label for a question: the first `FIRST` ranks, then those nearest the cut, whose labels say most
+    about where it belongs, then a sample of the rest. `cut` has the ids in the order in which they reached the cut.
+    `blind`: the same chunks, ordered by a hash of question and chunk."""
     ranked = [row.id for row in rows if row.rank][:RANKS]
     kept = {row.id for row in rows if row.kept}
     first = ranked[:FIRST]

@@ -28,14 +28,7 @@ from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.cutoff import cut, cutoff_detail
 from ragfilter.layers.quality import always_reranks, reranker_key
-from ragfilter.layers.strategies.calibrated import (
-    SCORED,
-    SHARES,
-    Floats,
-    features,
-    labels_for,
-    probabilities,
-)
+from ragfilter.layers.strategies.calibrated import SCORED, SHARES, Floats, features, labels_for, probabilities
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress, Reranker
 from ragfilter.report.summary import NO_BUDGET
@@ -77,8 +70,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Settings with what was learned, and all figures of each query, by models that did not see
-    it."""
+    """Settings with what was learned, and all figures of each query, by models that did not see it."""
 
     settings: Settings
     figures: Mapping[str, Floats]
@@ -90,10 +82,7 @@ class Learned:
 
 
 def learn(
-    examples: Mapping[Settings, Sequence[TrainingExample]],
-    pool: Pool,
-    provenance: Provenance,
-    target: Target,
+    examples: Mapping[Settings, Sequence[TrainingExample]], pool: Pool, provenance: Provenance, target: Target
 ) -> Learned:
     """Learn the calibrated settings that serve the target best on held-out queries.
 
@@ -131,9 +120,7 @@ def learn(
 
 def _names(base: Settings, examples: Sequence[TrainingExample]) -> tuple[str, ...]:
     """The features that always exist with these settings, and that the examples have."""
-    scored = always_reranks(base.quality) and all(
-        each.features.keys() >= SCORED for each in examples if each.features
-    )
+    scored = always_reranks(base.quality) and all(each.features.keys() >= SCORED for each in examples if each.features)
     return tuple(name for name in FEATURES if scored or name not in SCORED)
 
 
@@ -148,10 +135,7 @@ def _aims(target: Target, about: Calibration) -> Iterator[dict[str, Any]]:
     if target.figure == "tokens":
         for share in about.keeps:
             # A recall target takes the likeliest hits first, never a prefix of the ranking.
-            yield {
-                **common, "cutoff.target": "recall", "cutoff.recall": float(share),
-                "cutoff.prefix": False,
-            }  # fmt: skip
+            yield {**common, "cutoff.target": "recall", "cutoff.recall": float(share), "cutoff.prefix": False}
     else:
         for prefix in (False, True):
             yield {**common, "cutoff.target": target.figure, "cutoff.prefix": prefix}
@@ -189,9 +173,7 @@ def _keeps(examples: Sequence[TrainingExample], chances: Sequence[Floats]) -> di
     }
 
 
-def _outcomes(
-    examples: Sequence[TrainingExample], chances: Sequence[Floats], settings: Settings
-) -> dict[str, Floats]:
+def _outcomes(examples: Sequence[TrainingExample], chances: Sequence[Floats], settings: Settings) -> dict[str, Floats]:
     """All figures of each query if its hits had these probabilities. Layers after the cutoff are
     ignored, since this only chooses between models."""
     counts = [_counts(*pair, settings) for pair in zip(examples, chances, strict=True)]
@@ -208,9 +190,7 @@ def _counts(each: TrainingExample, chances: Floats, settings: Settings) -> Count
     return Counts(len(kept), each.relevant[kept].sum(), tokens=each.tokens[kept].sum())
 
 
-def _about(
-    examples: Sequence[TrainingExample], base: Settings, pool: Pool, provenance: Provenance
-) -> Calibration:
+def _about(examples: Sequence[TrainingExample], base: Settings, pool: Pool, provenance: Provenance) -> Calibration:
     """A calibration that records its origin, but has not learned anything yet."""
     return Calibration(
         collection=pool.collection,
@@ -227,9 +207,7 @@ def _about(
     )
 
 
-def example(
-    pool: Pool, labels: Mapping[str, int], settings: Settings, user: User | None
-) -> TrainingExample:
+def example(pool: Pool, labels: Mapping[str, int], settings: Settings, user: User | None) -> TrainingExample:
     """The input of the cutoff under `settings`, whatever the cutoff's own settings are."""
     base = settings.model_copy(update={"cutoff": ALL})
     result = replay(pool, base, user)
@@ -256,9 +234,7 @@ def calibrate(
     with_hits = [each for each in examples if each.features]
     if not with_hits:
         raise ValueError("no query has a hit")
-    rows = np.concatenate(
-        [np.stack([each.features[name] for name in names], axis=1) for each in with_hits]
-    )
+    rows = np.concatenate([np.stack([each.features[name] for name in names], axis=1) for each in with_hits])
     right = np.concatenate([each.relevant for each in with_hits])
     if not 0 < right.sum() < len(right):
         raise ValueError("learning needs both relevant and irrelevant hits")
@@ -266,8 +242,7 @@ def calibrate(
 
 
 def _logistic(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any]:
-    """Fit with L2 regularisation on standardised features; the returned weights are for the
-    original features."""
+    """Fit with L2 regularisation on standardised features; the returned weights are for the original features."""
     with extra("eval"):
         from sklearn.linear_model import LogisticRegression
 
@@ -344,9 +319,7 @@ def learn_by_fold(
     fewer than `MIN_LABELLED` queries, and if there is nothing to learn."""
     if len(pools) < MIN_LABELLED:
         raise ValueError(f"learning needs at least {MIN_LABELLED} labelled queries")
-    examples = {
-        base: [example(pool, qrels[i], base, user) for i, pool in pools.items()] for base in bases
-    }
+    examples = {base: [example(pool, qrels[i], base, user) for i, pool in pools.items()] for base in bases}
     some = next(iter(pools.values()))
 
     def learned(places: Choice) -> Learned:
@@ -361,8 +334,7 @@ def learn_by_fold(
         for own in (by_fold[int(fold)].settings,)
     ]
     figures, budget = (
-        {name: np.concatenate([one[name][:, way] for one in outcomes]) for name in SET_FIGURES}
-        for way in (0, 1)
+        {name: np.concatenate([one[name][:, way] for one in outcomes]) for name in SET_FIGURES} for way in (0, 1)
     )
     return Lessons(
         whole=learned(np.arange(len(pools))),
@@ -423,19 +395,14 @@ def fit_reranker(
         if progress is not None:
             progress(done, len(pools))
     if len(pools) < MIN_LABELLED:
-        raise InputError(
-            f"Fitting needs at least {MIN_LABELLED} labelled queries.", remedy="Label more."
-        )
+        raise InputError(f"Fitting needs at least {MIN_LABELLED} labelled queries.", remedy="Label more.")
     right = np.array(labels)
     if not 0 < right.sum() < len(right):
-        raise InputError(
-            "Fitting needs both relevant and irrelevant hits.", remedy="Label more queries."
-        )
+        raise InputError("Fitting needs both relevant and irrelevant hits.", remedy="Label more queries.")
     fit = _logistic(np.array(scores)[:, None], right, ["score"])
     slope: float = fit["weights"].get("score", 0.0)
     if slope <= 0:
         raise InputError(
-            "The reranker's scores do not rise with relevance.",
-            remedy="Check the model, or use another reranker.",
+            "The reranker's scores do not rise with relevance.", remedy="Check the model, or use another reranker."
         )
     return RerankFit(slope, fit["intercept"], len(pools), len(right), int(right.sum()))

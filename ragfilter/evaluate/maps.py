@@ -37,9 +37,8 @@ Figures = Mapping[str, NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """The figures at every value of one or two axes: x by row, y by column (one column without y).
-    NaN if the settings refuse the values, such as a minimum above its maximum, or if rerank scores
-    are missing."""
+    """The figures at every value of one or two axes: x by row, y by column (one column without y). NaN if the settings
+    refuse the values, such as a minimum above its maximum, or if rerank scores are missing."""
 
     x: FieldInfo
     y: FieldInfo | None
@@ -51,9 +50,7 @@ class Map:
         """The settings at a flat index."""
         row, column = divmod(place, len(self.ys))
         values = {self.x.path: self.x.value_type(self.xs[row])}
-        return (
-            values if self.y is None else values | {self.y.path: self.y.value_type(self.ys[column])}
-        )
+        return values if self.y is None else values | {self.y.path: self.y.value_type(self.ys[column])}
 
     @property
     def places(self) -> list[int]:
@@ -164,15 +161,11 @@ def make(
             means_by_figure = {name: means.T for name, means in means_by_figure.items()}
     else:
         tried = [
-            _with(
-                settings, {x: first.value_type(a)} | ({y: second.value_type(b)} if second else {})
-            )
+            _with(settings, {x: first.value_type(a)} | ({y: second.value_type(b)} if second else {}))
             for a, b in product(xs, ys)
         ]
         accepted = np.array([each is not None for each in tried])
-        tables = sweep(
-            pools, qrels, [s for s in tried if s], user, progress=progress, lacking=lacking
-        )
+        tables = sweep(pools, qrels, [s for s in tried if s], user, progress=progress, lacking=lacking)
         means_by_figure = {}
         for name, table in tables.items():
             means, whole = table.mean(axis=0), np.full(len(tried), np.nan)
@@ -233,9 +226,7 @@ def rankings(
     return tuple(_ranking(i, pool, qrels[i], base, user) for i, pool in pools.items())
 
 
-def gap_cuts(
-    ranked: Sequence[Ranking], cutoff: Cutoff, thresholds: Points, offsets: Points
-) -> Counts:
+def gap_cuts(ranked: Sequence[Ranking], cutoff: Cutoff, thresholds: Points, offsets: Points) -> Counts:
     """How many hits the strategy `gap` keeps, by query, threshold and offset."""
     limits, best = np.asarray(offsets, dtype=np.float64), np.asarray(thresholds, dtype=np.float64)
     cuts = np.zeros((len(ranked), len(best), len(limits)), dtype=np.intp)
@@ -249,9 +240,7 @@ def gap_cuts(
         line = looked.min() + limits + EPSILON
         # The first value beyond a line is a new maximum. If none is beyond it, all hits stay.
         first = np.searchsorted(np.maximum.accumulate(free), line, side="right")
-        wished = np.where(
-            (size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :]
-        )
+        wished = np.where((size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :])
         fewest = max(min(cutoff.min_results, len(looked)), pins)
         cuts[place] = np.minimum(np.maximum(wished, fewest), n)
     return cuts
@@ -289,9 +278,7 @@ def _cliff(values: Floats, pins: int, *, first: int) -> tuple[int, float]:
     return first + 1 + int(np.argmax(eligible >= size - EPSILON)), size
 
 
-def _ranking(
-    query_id: str, pool: Pool, labels: Mapping[str, int], base: Settings, user: User | None
-) -> Ranking:
+def _ranking(query_id: str, pool: Pool, labels: Mapping[str, int], base: Settings, user: User | None) -> Ranking:
     result = replay(pool, base, user)
     trace, detail = result.trace("cutoff"), cutoff_detail(result)
     ids, values = (detail.ids, detail.values) if detail else ((), ())
@@ -304,8 +291,5 @@ def _ranking(
         np.array([0, *fill([stays.get(i, 0) for i in ids], base.context.max_context_tokens)]),
     )
     return Ranking(
-        query_id,
-        np.array(values, dtype=np.float64),
-        trace.count("pinned"),
-        metrics.figures(counts, len(relevant)),
+        query_id, np.array(values, dtype=np.float64), trace.count("pinned"), metrics.figures(counts, len(relevant))
     )

@@ -48,14 +48,13 @@ NO_LLM = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, and OPENAI_
 class QueryRecord:
     """The chunks that one variant keeps for one query and that fit the prompt.
 
-    `relevant` is the number of all relevant chunks, `found` the number of kept ones. `noise` is how
-    many of the variant's own unfiltered first k are irrelevant. `lost` is how many relevant chunks
-    in the pool, at any rank, the user can see and the variant drops. `ms` is the time of its layers
-    without the search (0 for a plain search, which has none), and `query_ms` the time of the whole
-    query, with store and models (0 if it was not run by itself). `llm_tokens` and `llm_ms` are the
-    judge's; `fallback`: the judge failed, and `error` says how. `waiting`: a layer fell back.
-    `nearness` is the best distance as a share of the background, None without one.
-    A plain search has a `curve`. `ids` and `lost_ids` are chunk ids and are never saved.
+    `relevant` is the number of all relevant chunks, `found` the number of kept ones. `noise` is how many of the
+    variant's own unfiltered first k are irrelevant. `lost` is how many relevant chunks in the pool, at any rank, the
+    user can see and the variant drops. `ms` is the time of its layers without the search (0 for a plain search, which
+    has none), and `query_ms` the time of the whole query, with store and models (0 if it was not run by itself).
+    `llm_tokens` and `llm_ms` are the judge's; `fallback`: the judge failed, and `error` says how. `waiting`: a layer
+    fell back. `nearness` is the best distance as a share of the background, None without one. A plain search has a
+    `curve`. `ids` and `lost_ids` are chunk ids and are never saved.
     """
 
     id: str
@@ -156,9 +155,7 @@ def completed_pools(
     return pools
 
 
-def shared_pools(
-    text: str, variants: Sequence[Variant], backends: Backends, user: User
-) -> dict[str, Pool]:
+def shared_pools(text: str, variants: Sequence[Variant], backends: Backends, user: User) -> dict[str, Pool]:
     """The pool of each variant by name. Variants that search the same files share one search; the
     models' outputs cover each of them."""
     searched: dict[tuple[str, bool], Pool] = {}
@@ -189,8 +186,7 @@ def records_of(
     *,
     times: Mapping[str, float] | None = None,
 ) -> tuple[QueryRecord, ...]:
-    """Replay the pool (one for all variants, or one for each by name) with every variant, and
-    count. Pure.
+    """Replay the pool (one for all variants, or one for each by name) with every variant, and count. Pure.
 
     Without `labels`, only chunks, tokens and times mean anything. A variant that does not apply to
     the pool is left out. Raises SettingsError if the first one does not apply.
@@ -213,9 +209,7 @@ def records_of(
                 raise
             continue
         took = (times or {}).get(variant.name, 0.0)
-        records.append(
-            replace(record, labelled=labels is not None, query_ms=took + record.query_ms)
-        )
+        records.append(replace(record, labelled=labels is not None, query_ms=took + record.query_ms))
     gains = ndcg([record.ids for record in records], grades)
     return tuple(replace(each, ndcg=gain) for each, gain in zip(records, gains, strict=True))
 
@@ -242,9 +236,7 @@ def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
 
 
 _SHARED = ("id", "query", "labelled", "relevant", "nearness")
-_OWN = (
-    "kept", "found", "unlabelled", "noise", "lost", "tokens", "ndcg", "ms", "status", "waiting",
-)  # fmt: skip
+_OWN = ("kept", "found", "unlabelled", "noise", "lost", "tokens", "ndcg", "ms", "status", "waiting")
 
 
 def _asks(variant: Variant, first: Variant) -> tuple[str, bool, str]:
@@ -257,9 +249,7 @@ def _asks(variant: Variant, first: Variant) -> tuple[str, bool, str]:
     return retrieval.source_pattern, retrieval.lexical, key
 
 
-def _plain(
-    query_id: str, pool: Pool, grades: Mapping[str, int], variant: Variant, user: User
-) -> QueryRecord:
+def _plain(query_id: str, pool: Pool, grades: Mapping[str, int], variant: Variant, user: User) -> QueryRecord:
     """The record of the unfiltered first k, with the curve if the variant is a plain search."""
     hits, settings = unfiltered(pool, variant.settings, user), variant.settings
     record = QueryRecord(
@@ -279,9 +269,7 @@ def _filtered(plain: QueryRecord, result: PoolResult, grades: Mapping[str, int])
     """The record of the chunks that the layers keep."""
     relevant, kept = relevant_of(grades), {hit.id for hit in result.kept}
     lost = tuple(
-        hit.id
-        for hit in result.hits
-        if hit.id in relevant and hit.id not in kept and result.user.sees(hit.chunk)
+        hit.id for hit in result.hits if hit.id in relevant and hit.id not in kept and result.user.sees(hit.chunk)
     )
     record = replace(
         plain,

@@ -27,9 +27,8 @@ SET_FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens", "unlabelled"
 
 
 class Counts(NamedTuple):
-    """Counts of kept chunks: all of them, those labelled relevant, those without a label (which
-    count as irrelevant), and their estimated tokens in a prompt. Numbers, or arrays of the same
-    shape."""
+    """Counts of kept chunks: all of them, those labelled relevant, those without a label (which count as irrelevant),
+    and their estimated tokens in a prompt. Numbers, or arrays of the same shape."""
 
     kept: ArrayLike
     found: ArrayLike

@@ -54,12 +54,7 @@ class Curve:
 
 
 def curve_of(
-    pool: Pool,
-    labels: Mapping[str, int],
-    settings: Settings,
-    user: User | None = None,
-    *,
-    ranked: bool = False,
+    pool: Pool, labels: Mapping[str, int], settings: Settings, user: User | None = None, *, ranked: bool = False
 ) -> Curve:
     """The curve of a query; `ranked` adds nDCG."""
     ranking = unfiltered(pool, _deep(settings), user)
@@ -89,9 +84,7 @@ def prefixes(curves: Sequence[Curve]) -> Tables:
     return figures(counts_of(curves), np.array([[each.relevant] for each in curves]))
 
 
-def prefixes_of_pools(
-    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
-) -> Tables:
+def prefixes_of_pools(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None) -> Tables:
     """`prefixes` of pools, which are given by query id."""
     return prefixes([curve_of(pool, qrels[i], settings, user) for i, pool in pools.items()])
 
@@ -102,8 +95,7 @@ def without_nothing(orders: Tables) -> Tables:
 
 
 def best_fixed_k(orders: Tables, folds: Choice, target: Target = Target()) -> tuple[int, Tables]:
-    """The best k over all queries, and all figures of each query with the k that is best on the
-    other folds."""
+    """The best k over all queries, and all figures of each query with the k that is best on the other folds."""
     ranked = without_nothing(orders)
     return 1 + target.choose(ranked), picked(ranked, target.held_out(ranked, folds))
 
@@ -132,16 +124,13 @@ def frontier(curves: Sequence[Curve]) -> tuple[tuple[float, float], ...]:
     points = set()
     for beta in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0):
         best = np.argmax(f_measure(orders["precision"], orders["recall"], beta), axis=1)
-        recall, precision = (
-            float(pick(orders[name], best).mean()) for name in ("recall", "precision")
-        )
+        recall, precision = (float(pick(orders[name], best).mean()) for name in ("recall", "precision"))
         points.add((recall, precision))
     return tuple(sorted(points))
 
 
 def within(curves: Sequence[Curve], threshold: float) -> Mapping[str, float]:
-    """The mean of every figure if, of each query's first `DEEPEST` chunks, those up to this
-    distance were kept."""
+    """The mean of every figure if, of each query's first `DEEPEST` chunks, those up to this distance were kept."""
     kept = [np.searchsorted(each.distances, threshold, side="right") for each in curves]
     # Column -1 is the last one, which keeps nothing.
     last = np.array(kept, dtype=np.intp) - 1

@@ -15,14 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ragfilter.basics.files import (
-    check_cells,
-    json_objects,
-    read_lines,
-    read_text,
-    rows,
-    write_text,
-)
+from ragfilter.basics.files import check_cells, json_objects, read_lines, read_text, rows, write_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
 from ragfilter.text.normalise import loads, whole
@@ -47,9 +40,7 @@ _REMARK = re.compile(r"\s+#")
 Tell = Callable[[str], object]
 
 
-def known(
-    texts: Queries, labels: Qrels, queries: Path, qrels: Path, *, tell: Tell = log.warning
-) -> Qrels:
+def known(texts: Queries, labels: Qrels, queries: Path, qrels: Path, *, tell: Tell = log.warning) -> Qrels:
     """The labels of the queries in `texts`. Other labels are left out, with a warning to `tell`
     that names both files. Raises InputError if none are left."""
     strangers = [i for i in labels if i not in texts]
@@ -122,14 +113,12 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
 
 def _no_grade(where: str, score: str, wrong: str) -> InputError:
     return InputError(
-        f"{where}: the score {score[:80]!r} is {wrong}.",
-        remedy="Use 0 for not relevant, 1 or more for relevant.",
+        f"{where}: the score {score[:80]!r} is {wrong}.", remedy="Use 0 for not relevant, 1 or more for relevant."
     )
 
 
 def _cells(line: str) -> list[str]:
-    """The columns of a line, without a remark after them. A # in front of the last column is part
-    of an id."""
+    """The columns of a line, without a remark after them. A # in front of the last column is part of an id."""
     cells = _columns(line)
     if len(cells) in (3, 4) and _number(cells[-1]) is not None:
         return cells
@@ -157,8 +146,7 @@ def _from_jsonl(path: Path) -> Iterator[tuple[str, str, str]]:
     """Yield each question's place in the file, its id (empty without one) and its text."""
     for where, record in json_objects(path, 'Write {"_id": …, "text": …} per line.'):
         query_id, text = (
-            next((record[name] for name in names if record.get(name) is not None), None)
-            for names in (ID, TEXT)
+            next((record[name] for name in names if record.get(name) is not None), None) for names in (ID, TEXT)
         )
         if not isinstance(text, str) or not text.strip():
             raise InputError(f"{where} has no text.", remedy="Give every query a text, in quotes.")
@@ -207,10 +195,9 @@ def read_import(
 
 
 def read_questions(path: Path) -> dict[str, str]:
-    """Query id → question, in file order. The format depends on the file's suffix: .csv with a
-    column text (or query, or question) and optionally one with ids; .txt with one question per
-    line; otherwise BEIR's JSONL with fields of the same names. A question without an id gets one
-    made from its text. Raises InputError."""
+    """Query id → question, in file order. The format depends on the file's suffix: .csv with a column text (or query,
+    or question) and optionally one with ids; .txt with one question per line; otherwise BEIR's JSONL with fields of the
+    same names. A question without an id gets one made from its text. Raises InputError."""
     readers = {".csv": _from_csv, ".txt": _from_text}
     questions: dict[str, str] = {}
     for where, given_id, text in readers.get(path.suffix.lower(), _from_jsonl)(path):
@@ -222,9 +209,7 @@ def read_questions(path: Path) -> dict[str, str]:
     return questions
 
 
-def write(
-    labels: Labels, folder: Path, form: Form, *, by_llm: Labels | None = None
-) -> tuple[Path, ...]:
+def write(labels: Labels, folder: Path, form: Form, *, by_llm: Labels | None = None) -> tuple[Path, ...]:
     """Write questions and labels to a folder, which is created if necessary: queries.jsonl,
     qrels.tsv (BEIR) or qrels.txt (TREC), and qrels-llm.tsv or qrels-llm.txt for the labels
     `by_llm`. Returns the paths. Raises InputError."""
@@ -253,8 +238,7 @@ def _from_csv(path: Path) -> Iterator[tuple[str, str, str]]:
             text = next((name for name in TEXT if name in names), "")
             if not text:
                 raise InputError(
-                    f"{path} has no column with questions.",
-                    remedy="Name the column text, query or question.",
+                    f"{path} has no column with questions.", remedy="Name the column text, query or question."
                 )
             continue
         check_cells(cells, names, place)
@@ -269,8 +253,7 @@ def _qrels(qrels: Qrels, form: Form) -> str:
         bad = any(character.isspace() for character in name) if form == "trec" else "\t" in name
         if bad or "\n" in name:
             raise InputError(
-                f"The id {name!r} contains white space, which the {form.upper()} format does not "
-                "allow.",
+                f"The id {name!r} contains white space, which the {form.upper()} format does not allow.",
                 remedy="Export as BEIR." if form == "trec" else "Give it another id.",
             )
     if form == "trec":
@@ -326,10 +309,8 @@ def span_lines(labels: Mapping[int, Label], places: Mapping[int, Quotation]) -> 
         if place is None or (label.query, place.source, place.quote) in seen:
             continue
         seen.add((label.query, place.source, place.quote))
-        known = {name: value for name in ("page", "start", "end")
-                 if (value := getattr(place, name)) >= 0}  # fmt: skip
-        row = {"question": label.query, "source": place.source, "quote": place.quote,
-               "grade": label.grade, **known}  # fmt: skip
+        known = {name: value for name in ("page", "start", "end") if (value := getattr(place, name)) >= 0}
+        row = {"question": label.query, "source": place.source, "quote": place.quote, "grade": label.grade, **known}
         yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
@@ -394,10 +375,7 @@ def _spans(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         return
     for span in (s for r in message for scope in r["scopeSpans"] for s in scope["spans"]):
         # A value is an object whose only key is its kind.
-        yield {
-            each["key"]: next(iter(each["value"].values()), "")
-            for each in span.get("attributes", ())
-        }
+        yield {each["key"]: next(iter(each["value"].values()), "") for each in span.get("attributes", ())}
 
 
 def _flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:

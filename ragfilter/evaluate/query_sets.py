@@ -20,10 +20,7 @@ LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"
 
 
 def sets(
-    book: LabelBook,
-    collection: str,
-    catalogue: Mapping[str, Chunk] = MappingProxyType({}),
-    user: User = UNRESTRICTED,
+    book: LabelBook, collection: str, catalogue: Mapping[str, Chunk] = MappingProxyType({}), user: User = UNRESTRICTED
 ) -> dict[str, int]:
     """The number of questions in every set of the collection, by name; a demo's own set comes
     first. `user` does not learn of questions labelled on hidden chunks only. Raises StoreError."""
@@ -34,19 +31,14 @@ def sets(
     return sizes
 
 
-def labelled(
-    book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
-) -> dict[str, str]:
+def labelled(book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User) -> dict[str, str]:
     """The questions with a label that `user` can see, by id. Raises StoreError."""
-    visible_questions = {
-        each.query for each in visible_labels(book.standing(collection), catalogue, user)
-    }
+    visible_questions = {each.query for each in visible_labels(book.standing(collection), catalogue, user)}
     return {i: q for i, q in book.queries(collection, LABELLED).items() if q in visible_questions}
 
 
 def title(name: str, *, llm: bool, qrels: str | None = None) -> str:
-    """The title of a run's query set. It includes the qrels file, if any, and whether an LLM's
-    labels count."""
+    """The title of a run's query set. It includes the qrels file, if any, and whether an LLM's labels count."""
     return f"{name}{f'{LABELS_OF}{qrels}' if qrels else ''}{WITH_LLM if llm else ''}"
 
 
@@ -71,9 +63,8 @@ def questions(
     catalogue: Mapping[str, Chunk] = MappingProxyType({}),
     user: User = UNRESTRICTED,
 ) -> dict[str, str]:
-    """The questions of a set by id, or of a demo's own set. From the set `labelled`, `user` gets
-    only questions with a label that they can see. Raises InputError if there is no such set, and
-    StoreError."""
+    """The questions of a set by id, or of a demo's own set. From the set `labelled`, `user` gets only questions with a
+    label that they can see. Raises InputError if there is no such set, and StoreError."""
     if name == LABELLED:
         by_id = labelled(book, collection, catalogue, user)
     else:
@@ -115,9 +106,7 @@ def import_set(
     before, there = book.queries(collection, name), _there(book, collection, name)
     as_stored = {whole(i): whole(text).strip() for i, text in asked.items()}
     if there and there != as_stored and not replace:
-        raise InputError(
-            f"The query set {name!r} exists and has other questions.", remedy=otherwise
-        )
+        raise InputError(f"The query set {name!r} exists and has other questions.", remedy=otherwise)
     book.put_set(collection, name, asked, before=None if replace else before)
     book.add(collection, rows, who=who, made_by=made_by)
     return sorted(unknown)
@@ -126,9 +115,7 @@ def import_set(
 def check_new(book: LabelBook, collection: str, name: str) -> None:
     """Raise InputError if a set of this name exists, and StoreError."""
     if name in sets(book, collection):
-        raise InputError(
-            f"There is already a set {name!r}.", remedy="Choose another name, or remove that set."
-        )
+        raise InputError(f"There is already a set {name!r}.", remedy="Choose another name, or remove that set.")
 
 
 def _there(book: LabelBook, collection: str, name: str) -> dict[str, str]:
@@ -139,14 +126,11 @@ def _there(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     return by_id
 
 
-def load(
-    book: LabelBook, collection: str, name: str, *, llm: bool = False, bare: bool = False
-) -> Labels:
+def load(book: LabelBook, collection: str, name: str, *, llm: bool = False, bare: bool = False) -> Labels:
     """The questions of a set with their labels. A demo's own labels count unless somebody has
     overridden them. `llm`: an LLM's label counts if no person has labelled the pair.
 
-    Raises InputError if there is no such set, or if none of its questions has a label (unless
-    `bare`), and StoreError.
+    Raises InputError if there is no such set, or if none of its questions has a label (unless `bare`), and StoreError.
     """
     queries = questions(book, collection, name)
     qrels = _qrels(book, collection, name, queries, llm=llm)
@@ -163,9 +147,7 @@ def load(
     return loaded
 
 
-def _qrels(
-    book: LabelBook, collection: str, name: str, queries: Mapping[str, str], *, llm: bool
-) -> Qrels:
+def _qrels(book: LabelBook, collection: str, name: str, queries: Mapping[str, str], *, llm: bool) -> Qrels:
     """The labels of a set's questions, as `load` counts them."""
     shipped: Qrels = {}
     if name == collection and collection in DEMOS and not book.queries(collection, name):
@@ -175,11 +157,7 @@ def _qrels(
     qrels = {}
     for query_id, text in queries.items():
         question = text.strip()
-        grades = {
-            **every.get(question, {}),
-            **shipped.get(query_id, {}),
-            **people.get(question, {}),
-        }
+        grades = {**every.get(question, {}), **shipped.get(query_id, {}), **people.get(question, {})}
         if grades:
             qrels[query_id] = grades
     return qrels
@@ -192,9 +170,7 @@ def exported(
     LLM's labels for the other pairs. `user` gets only labels of chunks that they can see. Raises
     InputError if there is no such set, and StoreError."""
     queries = questions(book, collection, name, catalogue, user)
-    people, every = (
-        _qrels(book, collection, name, queries, llm=with_llm) for with_llm in (False, True)
-    )
+    people, every = (_qrels(book, collection, name, queries, llm=with_llm) for with_llm in (False, True))
     by_llm = {
         i: {chunk: grade for chunk, grade in grades.items() if chunk not in people.get(i, {})}
         for i, grades in every.items()
@@ -206,9 +182,7 @@ def exported(
     return visible(apart[0], catalogue, user), visible(apart[1], catalogue, user)
 
 
-def everything(
-    book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
-) -> Labels | None:
+def everything(book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User) -> Labels | None:
     """All labelled questions, a demo's own and those labelled by people, with the labels of chunks
     that `user` can see; None if there are none. Raises StoreError."""
     queries: dict[str, str] = {}
@@ -240,8 +214,7 @@ def are_files(queries: str, qrels: str | None) -> bool:
 
 
 def load_files(queries: str, qrels: str | None) -> Labels:
-    """Load labelled queries from two files. A demo collection's name, alone or for both, means its
-    own labels.
+    """Load labelled queries from two files. A demo collection's name, alone or for both, means its own labels.
 
     Raises InputError.
     """

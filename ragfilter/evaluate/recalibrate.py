@@ -1,9 +1,8 @@
 """Adapts tuned settings to another embedding model, space, reranker, chunking or corpus. Pure.
 
-With labels, the settings are tuned again from `start`, and compared on the same questions with the
-settings in use, as if those still applied (`as_they_are`). Without labels, thresholds move to the
-new scale of distances: each takes the value with the same share of hits below it, over the recorded
-questions. This is a guess.
+With labels, the settings are tuned again from `start`, and compared on the same questions with the settings in use, as
+if those still applied (`as_they_are`). Without labels, thresholds move to the new scale of distances: each takes the
+value with the same share of hits below it, over the recorded questions. This is a guess.
 """
 
 from __future__ import annotations
@@ -30,9 +29,7 @@ RECORDS = (RECORD, "cutoff.calibration")
 """Paths of all settings that record what was chosen by or learned from labels."""
 BY_HAND = ("score", "limits")
 """Cutoff settings that labels never choose."""
-RERANKING = (
-    "quality.mode", "quality.max_top_k", "quality.reranker_top_k", "quality.reranker_threshold",
-)  # fmt: skip
+RERANKING = ("quality.mode", "quality.max_top_k", "quality.reranker_top_k", "quality.reranker_threshold")
 """Settings that tuning changes to always rerank."""
 
 
@@ -42,9 +39,7 @@ SAMPLES: Mapping[str, Callable[[Pool, Floats], Floats]] = {
     "cutoff.relative_offset": lambda pool, distances: (
         (distances - distances[0]) / max(far_end(pool.distances) - distances[0], 1e-9)
     ),
-    "quality.score_threshold": lambda pool, distances: np.array(
-        [similarity(float(distances[0]), pool.space)]
-    ),
+    "quality.score_threshold": lambda pool, distances: np.array([similarity(float(distances[0]), pool.space)]),
     "confidence.high_below": lambda _, distances: distances[:1],
     "confidence.medium_below": lambda _, distances: distances[:1],
 }
@@ -103,8 +98,7 @@ def carried(settings: Settings, pools: Collection[Pool]) -> Settings:
     values = {
         path: float(f"{np.quantile(values, record.quantiles[path]):.3g}")
         for path, values in _samples(settings, pools).items()
-        if path in record.quantiles
-        and record.values.get(path, settings.get(path)) == settings.get(path)
+        if path in record.quantiles and record.values.get(path, settings.get(path)) == settings.get(path)
     }
     chosen = {path: values.get(path, value) for path, value in record.values.items()}
     return moved.with_values(values | {RECORD: record.model_copy(update={"values": chosen})})
@@ -115,11 +109,7 @@ def _samples(settings: Settings, pools: Collection[Pool]) -> dict[str, Floats]:
     reads = [f"cutoff.{name}" for name in strategy(settings.cutoff.strategy).reads]
     # After reranking, the cutoff compares scores, which the space does not change.
     by_distance = settings.cutoff.enabled and not always_reranks(settings.quality)
-    curves = [
-        (pool, np.sort(pool.distances)[:DEPTH])
-        for pool in pools
-        if pool.space != "rank" and pool.distances
-    ]
+    curves = [(pool, np.sort(pool.distances)[:DEPTH]) for pool in pools if pool.space != "rank" and pool.distances]
     samples = {
         path: np.concatenate([sample(*curve) for curve in curves] or [np.zeros(0)])
         for path, sample in SAMPLES.items()

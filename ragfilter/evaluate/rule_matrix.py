@@ -10,9 +10,8 @@ conflicts    blocks of chunks that are labelled relevant
 precision    the share of its blocks that are not labelled relevant
 delta_f1     mean F1 without the rule minus mean F1 with it; > 0: it harms. Also `delta_recall`.
 
-*Retrieved* are the hits down to the last one that a later layer can look at, and hits further down
-that their rule pins. If a rule blocks chunks even further down, this has no effect and is not
-counted, unless references are pinned.
+*Retrieved* are the hits down to the last one that a later layer can look at, and hits further down that their rule
+pins. If a rule blocks chunks even further down, this has no effect and is not counted, unless references are pinned.
 
 A rule is a rule text: chunks with the same text share a row. A part of a rule (a group, a term)
 decides about a chunk if the rule without it would decide differently, or no longer pin the chunk.
@@ -104,9 +103,7 @@ class _Tally:
     f1: float = 0.0
     recall: float = 0.0
 
-    def add(
-        self, question: _Question, freed: frozenset[str], passes: int, kept: Sequence[str]
-    ) -> None:
+    def add(self, question: _Question, freed: frozenset[str], passes: int, kept: Sequence[str]) -> None:
         """Count a question for which, without the rule or part, `freed` would pass the rules and
         `kept` would be kept."""
         self.queries += 1
@@ -123,25 +120,23 @@ class _Tally:
         right, conflicts = self.blocks - len(self.conflicts), tuple(self.conflicts)
         counts = self.queries, self.blocks, self.passes, self.overlap, conflicts
         return RuleRow(
-            rule, tuple(ids), place, *counts,
+            rule,
+            tuple(ids),
+            place,
+            *counts,
             precision=right / self.blocks if self.blocks and labelled else None,
             delta_f1=self.f1 / labelled if labelled else None,
             delta_recall=self.recall / labelled if labelled else None,
-        )  # fmt: skip
+        )
 
 
 def build_matrix(
-    pools: Mapping[str, Pool],
-    qrels: Qrels,
-    chunks: Iterable[Chunk],
-    settings: Settings,
-    user: User | None = None,
+    pools: Mapping[str, Pool], qrels: Qrels, chunks: Iterable[Chunk], settings: Settings, user: User | None = None
 ) -> Matrix:
     """Build the matrix of the rules of `chunks` over the questions of `pools` (by id). Pure.
 
-    Rules count even if `settings` switch them off. If only some questions have labels, pass only
-    those; pass the rest separately with empty `qrels`. Chunks that `user` cannot see, and their
-    rules, are left out.
+    Rules count even if `settings` switch them off. If only some questions have labels, pass only those; pass the rest
+    separately with empty `qrels`. Chunks that `user` cannot see, and their rules, are left out.
     """
     viewed = effective_user(user, settings)
     questions = _prepare_all(pools, qrels, settings, viewed)
@@ -295,9 +290,7 @@ class _Question:
         return frozenset(hit.id for hit in hits if hit.chunk.rule == rule)
 
 
-def _prepare_all(
-    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User
-) -> list[_Question]:
+def _prepare_all(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User) -> list[_Question]:
     """Prepare the questions of `pools` (by id). Rules count even if `settings` switch them off."""
     settings = settings.with_values({"query_must.enabled": True})
     if not settings.judge.enabled:
@@ -333,19 +326,22 @@ def _prepare_all(
             reached += [hit for hit in stopped if hit.id not in reached_ids]
         survivors = tuple(hit for hit in step.hits if hit.id in reached_ids)
         stays = {hit.id for hit in survivors}
-        before = dict(zip(
-            (hit.id for hit in hits), accumulate((hit.id in stays for hit in hits), initial=0),
-            strict=False,
-        ))  # fmt: skip
+        before = dict(
+            zip((hit.id for hit in hits), accumulate((hit.id in stays for hit in hits), initial=0), strict=False)
+        )
         question = _Question(
-            id=query_id, pool=pool, settings=settings, user=user, scan=scan,
-            reached=tuple(reached), survivors=survivors, behind=tuple(on[at + 1 :]),
-            blocked={
-                hit.id: (before[hit.id], without_rule(hit)) for hit in stopped
-                if hit.id in reached_ids
-            },
-            inputs=inputs.after(step), relevant=relevant_of(labels or {}),
-        )  # fmt: skip
+            id=query_id,
+            pool=pool,
+            settings=settings,
+            user=user,
+            scan=scan,
+            reached=tuple(reached),
+            survivors=survivors,
+            behind=tuple(on[at + 1 :]),
+            blocked={hit.id: (before[hit.id], without_rule(hit)) for hit in stopped if hit.id in reached_ids},
+            inputs=inputs.after(step),
+            relevant=relevant_of(labels or {}),
+        )
         kept, waiting = question.let_pass(())
         scores = None if labels is None else precision_recall_f1(kept, question.relevant)
         return replace(question, kept=kept, scores=scores, waiting=waiting)

@@ -169,8 +169,10 @@ class ComparedRuns:
         a, b = (run.plan for run in self.runs)
         notes = []
         if (a.collection, a.collection_version, a.labels_version) != (
-            b.collection, b.collection_version, b.labels_version,
-        ):  # fmt: skip
+            b.collection,
+            b.collection_version,
+            b.labels_version,
+        ):
             notes.append(
                 "The two sides were measured on different collections or versions, or with "
                 "different questions or labels: measure both again."
@@ -220,14 +222,7 @@ def plan(
     )
 
 
-def go_on(
-    run: Run,
-    labels: Labels,
-    runs: Runs,
-    backends: Backends,
-    *,
-    seen: Seen = lambda done, total: None,
-) -> None:
+def go_on(run: Run, labels: Labels, runs: Runs, backends: Backends, *, seen: Seen = lambda done, total: None) -> None:
     """Measure the remaining queries of a run until `seen` asks to stop. Each query is saved when it
     is finished. Raises what `measure` raises."""
     total, done = run.plan.queries, runs.done(run.id)
@@ -271,11 +266,7 @@ def earlier(run: Run, saved: Iterable[Run]) -> Run | None:
     def asked(plan: Plan) -> tuple[object, ...]:
         return plan.collection, plan.query_set, plan.viewer, plan.profile, plan.changes
 
-    before = (
-        each
-        for each in saved
-        if each.complete and each.id < run.id and asked(each.plan) == asked(run.plan)
-    )
+    before = (each for each in saved if each.complete and each.id < run.id and asked(each.plan) == asked(run.plan))
     return max(before, key=lambda each: each.id, default=None)
 
 
@@ -291,15 +282,17 @@ def moved_since(now: MeasuredRun, before: MeasuredRun) -> str:
 def origin_of(plan: Plan) -> gate.BaselineOrigin:
     """The origin of a baseline made from this plan's run."""
     return gate.BaselineOrigin(
-        collection=plan.collection, collection_version=plan.collection_version,
-        labels_version=plan.labels_version, model=plan.model, space=plan.space,
-    )  # fmt: skip
+        collection=plan.collection,
+        collection_version=plan.collection_version,
+        labels_version=plan.labels_version,
+        model=plan.model,
+        space=plan.space,
+    )
 
 
 def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[RunRow]:
-    """Yield the rows of complete runs that measured `settings` under the plan `wanted`, whatever
-    the plan's own settings are. A run measures many alternatives, so another run often already has
-    a row with these settings."""
+    """Yield the rows of complete runs that measured `settings` under the plan `wanted`, whatever the plan's own
+    settings are. A run measures many alternatives, so another run often already has a row with these settings."""
     for run in runs:
         same = replace(run.plan, profile=wanted.profile, changes=wanted.changes)
         if run.complete and same == wanted:
@@ -309,9 +302,8 @@ def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[RunR
 
 
 def changed_since(plan: Plan, bench: Workbench) -> list[str]:
-    """Notes on what has changed since the plan was made: the collection, questions or labels.
-    Labels in files are not checked. If the collection cannot be opened, a note says that changes
-    are unknown."""
+    """Notes on what has changed since the plan was made: the collection, questions or labels. Labels in files are not
+    checked. If the collection cannot be opened, a note says that changes are unknown."""
     notes = []
     name, qrels, llm = query_sets.untitled(plan.query_set)
     try:

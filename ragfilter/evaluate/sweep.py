@@ -62,24 +62,18 @@ def sweep(
 
 
 def plan(settings: Sequence[Settings]) -> Plan:
-    """Split each of `settings` into the part that it shares with others (as one object) and its own
-    cutoff."""
+    """Split each of `settings` into the part that it shares with others (as one object) and its own cutoff."""
     shared: dict[Settings, Settings] = {}
     bases = (
-        each.model_copy(update={"cutoff": ALL.model_copy(update={
-            "score": each.cutoff.score, "limits": each.cutoff.limits,
-        })})
+        each.model_copy(
+            update={"cutoff": ALL.model_copy(update={"score": each.cutoff.score, "limits": each.cutoff.limits})}
+        )
         for each in settings
-    )  # fmt: skip
-    return [
-        (shared.setdefault(base, base), each.cutoff)
-        for base, each in zip(bases, settings, strict=True)
-    ]
+    )
+    return [(shared.setdefault(base, base), each.cutoff) for base, each in zip(bases, settings, strict=True)]
 
 
-def kept(
-    pool: Pool, planned: Plan, user: User | None = None
-) -> Iterator[tuple[tuple[Hit, ...], Sequence[Need]]]:
+def kept(pool: Pool, planned: Plan, user: User | None = None) -> Iterator[tuple[tuple[Hit, ...], Sequence[Need]]]:
     """Yield, for each of the planned settings in order, the hits of the pool that `replay` keeps,
     and what the pool lacks for it."""
     before: dict[int, tuple[CutoffDetail, int]] = {}
@@ -109,8 +103,7 @@ def check_reranked(pools: Iterable[Pool]) -> None:
     failed = next((f.error for pool in pools for f in pool.failures if f.kind == "rerank"), "")
     if failed:
         raise InputError(
-            f"Reranking failed: {failed}",
-            remedy="Make the results again, or set quality.reranker to none.",
+            f"Reranking failed: {failed}", remedy="Make the results again, or set quality.reranker to none."
         )
 
 
@@ -134,11 +127,7 @@ class QueryChange:
 
 
 def changes(
-    pools: Mapping[str, Pool],
-    qrels: Qrels,
-    before: Settings,
-    after: Settings,
-    user: User | None = None,
+    pools: Mapping[str, Pool], qrels: Qrels, before: Settings, after: Settings, user: User | None = None
 ) -> tuple[QueryChange, ...]:
     """The queries whose kept chunks change, sorted by the largest loss first."""
     planned, changed = plan([before, after]), []

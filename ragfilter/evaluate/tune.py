@@ -1,10 +1,9 @@
 """Tune the cutoff, and whether to rerank, on labelled queries. All figures are cross-validated.
 
-The candidates are all strategies, with different values for the settings that they cut by. Pools
-are gathered once, and every candidate is replayed over them. The candidate that is best on four
-folds is measured on the fifth, and so is everything it is compared with: the best fixed k, the
-previous settings, and each strategy tuned alone. Models are trained again on the four folds. Only
-the oracle, the best prefix of each query's unfiltered ranking, knows the labels.
+The candidates are all strategies, with different values for the settings that they cut by. Pools are gathered once, and
+every candidate is replayed over them. The candidate that is best on four folds is measured on the fifth, and so is
+everything it is compared with: the best fixed k, the previous settings, and each strategy tuned alone. Models are
+trained again on the four folds. Only the oracle, the best prefix of each query's unfiltered ranking, knows the labels.
 """
 
 from __future__ import annotations
@@ -80,9 +79,7 @@ def by_gap(settings: Settings) -> Settings:
     return settings.with_values({"cutoff.strategy": "gap", **FORGOTTEN})
 
 
-def candidates(
-    settings: Settings, pools: Iterable[Pool], *, rerank: bool
-) -> dict[str, tuple[Settings, ...]]:
+def candidates(settings: Settings, pools: Iterable[Pool], *, rerank: bool) -> dict[str, tuple[Settings, ...]]:
     """The candidates by strategy: with the quality layer as set, without it, and with reranking
     always on. Learned strategies are not among them."""
     spread = _spread(pools)
@@ -91,9 +88,7 @@ def candidates(
             base.with_values(values)
             for base in bases(settings, rerank=rerank, depth=RERANKED)
             # 1 − rerank score is between 0 and 1, whatever the space.
-            for values in _grid(
-                spec.name, spec.reads, 1.0 if always_reranks(base.quality) else spread
-            )
+            for values in _grid(spec.name, spec.reads, 1.0 if always_reranks(base.quality) else spread)
         )
         for spec in strategies().values()
         if spec.values_of is None
@@ -112,17 +107,18 @@ def bases(settings: Settings, *, rerank: bool, depth: int) -> list[Settings]:
 
 
 def _reranking(settings: Settings, depth: int) -> Settings:
-    """The same settings, but the quality layer reranks everything that enters it and drops
-    nothing."""
+    """The same settings, but the quality layer reranks everything that enters it and drops nothing."""
     reranker, depth = settings.quality.reranker, max(depth, settings.quality.max_top_k)
     values = {
-        "quality.enabled": True, "quality.mode": "always",
+        "quality.enabled": True,
+        "quality.mode": "always",
         "quality.reranker": "late_interaction" if reranker == "none" else reranker,
-        "quality.max_top_k": depth, "quality.reranker_top_k": depth,
+        "quality.max_top_k": depth,
+        "quality.reranker_top_k": depth,
         "quality.reranker_threshold": 0.0,
         # Distances tuned without a reranker are refused with one.
         "cutoff.tuned_on": "",
-    }  # fmt: skip
+    }
     return settings.with_values(values)
 
 
@@ -160,9 +156,8 @@ BEFORE = "before"
 
 @dataclass(frozen=True, slots=True)
 class TunedMeans:
-    """Means over queries. `of` is the tuned measure, with its interval. `unlabelled` is the number
-    of kept chunks without a label, which count as irrelevant; `f1_most` is F1 if all of them were
-    relevant."""
+    """Means over queries. `of` is the tuned measure, with its interval. `unlabelled` is the number of kept chunks
+    without a label, which count as irrelevant; `f1_most` is F1 if all of them were relevant."""
 
     precision: float
     recall: float
@@ -201,14 +196,12 @@ class Tuned:
 class Tuning:
     """The result of tuning. All means are held out; `k` is the best over all queries.
 
-    `tuned` chooses among all candidates, and keeps the previous settings if it does no better on
-    held-out queries; `strategies` has each strategy tuned alone. `over_strategies` is the gain of
-    `calibrated` over every other strategy. `dial` maps the share of relevant hits that the recall
-    dial aims to keep to the share it kept on held-out queries. `budget` is `calibrated` with the
-    target budget, None if nothing was learned; `why_not` says why. `seen`: the previous settings
-    were chosen on labels, so their figures may be better here than elsewhere. If the previous
-    settings did not apply, `stands_in` says why, and `before` has the strategy gap with all their
-    other values.
+    `tuned` chooses among all candidates, and keeps the previous settings if it does no better on held-out queries;
+    `strategies` has each strategy tuned alone. `over_strategies` is the gain of `calibrated` over every other strategy.
+    `dial` maps the share of relevant hits that the recall dial aims to keep to the share it kept on held-out queries.
+    `budget` is `calibrated` with the target budget, None if nothing was learned; `why_not` says why. `seen`: the
+    previous settings were chosen on labels, so their figures may be better here than elsewhere. If the previous
+    settings did not apply, `stands_in` says why, and `before` has the strategy gap with all their other values.
     """
 
     target: Target
@@ -243,14 +236,12 @@ class Tuning:
 
     @property
     def judged(self) -> str:
-        """The figure that decides whether settings replace others: the tuned one, or recall when
-        tuning for tokens."""
+        """The figure that decides whether settings replace others: the tuned one, or recall when tuning for tokens."""
         return "recall" if self.target.figure == "tokens" else self.target.figure
 
     def loses_at_most(self, margin: float) -> bool:
-        """Whether the tuned settings lose at most `margin` (0 to 1) of the judged figure compared
-        with the previous settings: the whole interval of the difference, on the same questions,
-        must be above −`margin`."""
+        """Whether the tuned settings lose at most `margin` (0 to 1) of the judged figure compared with the previous
+        settings: the whole interval of the difference, on the same questions, must be above −`margin`."""
         difference = self.tuned.gain_over_before.each[self.judged]
         alike = difference.mean if self.queries >= MIN_QUERIES else -np.inf
         return (difference.ends[0] if difference.ends else alike) >= -margin
@@ -280,14 +271,21 @@ def tune_questions(
     wide = wide_settings(settings, rerank=rerank)
     pools = completed_pools(labels.labelled, wide, backends, user, progress=gathered)
     return tune(
-        pools, labels.qrels, settings, user, target=target, folds=folds, rerank=rerank,
-        replaces=replaces, provenance=Provenance.of(labels), progress=replayed,
-    )  # fmt: skip
+        pools,
+        labels.qrels,
+        settings,
+        user,
+        target=target,
+        folds=folds,
+        rerank=rerank,
+        replaces=replaces,
+        provenance=Provenance.of(labels),
+        progress=replayed,
+    )
 
 
 def check_tunable(settings: Settings, questions: int) -> None:
-    """Raise InputError if nothing can be tuned with these settings on this many labelled
-    questions."""
+    """Raise InputError if nothing can be tuned with these settings on this many labelled questions."""
     if settings.judge.enabled:
         raise InputError(
             "The judge is on, and tuning cannot replay LLM answers.",
@@ -317,10 +315,9 @@ def tune(
     `settings`. The result is compared with `replaces` (default: `settings`), whose values count as
     they are, even if they no longer apply.
 
-    Gather `pools` with `gathering(settings)`; every query must have labels. Only the cutoff and the
-    quality layer of `settings` change. Raises InputError for fewer than two queries, if the judge
-    is on, and if a reranker failed: then only some queries would have its scores. Raises ValueError
-    for fewer than two folds.
+    Gather `pools` with `gathering(settings)`; every query must have labels. Only the cutoff and the quality layer of
+    `settings` change. Raises InputError for fewer than two queries, if the judge is on, and if a reranker failed: then
+    only some queries would have its scores. Raises ValueError for fewer than two folds.
     """
     check_tunable(settings, len(pools))
     check_reranked(pools.values())
@@ -370,18 +367,14 @@ def tune(
         alone, chosen = {BEFORE: before, **alone}, {BEFORE: settings, **chosen}
     after = _held_out(groups, lessons, alone, texts, assigned, target)
     name = _best(groups, lessons.whole if lessons else None, texts, target)
-    if BEFORE in alone and not target.choose(
-        {f: np.stack([before[f], after[f]], axis=1) for f in CHOSEN_BY}
-    ):
+    if BEFORE in alone and not target.choose({f: np.stack([before[f], after[f]], axis=1) for f in CHOSEN_BY}):
         # Tuning does no better on held-out queries than leaving the settings as they are.
         name, after = BEFORE, before
 
     if replaces is not None:
         some = next(iter(pools.values()))
         replaces, stands_in = _applicable(as_they_are(replaces, some), some, user)
-        before = {
-            name: table[:, 0] for name, table in sweep(pools, qrels, [replaces], user).items()
-        }
+        before = {name: table[:, 0] for name, table in sweep(pools, qrels, [replaces], user).items()}
 
     def of(rows: Tables, settings: Settings) -> Tuned:
         return Tuned(_means(rows, target), gain(rows, fixed), gain(rows, before), settings)
@@ -479,9 +472,7 @@ def _held_out(
     return held_out
 
 
-def _best(
-    groups: Mapping[str, Tables], learned: Learned | None, texts: Sequence[str], target: Target
-) -> str:
+def _best(groups: Mapping[str, Tables], learned: Learned | None, texts: Sequence[str], target: Target) -> str:
     """The best strategy for the target on held-out queries.
 
     Strategies are judged by held-out figures, because the best of a hundred candidates looks better
@@ -489,10 +480,7 @@ def _best(
     """
     n = len(texts)
     honest: dict[str, Tables] = {
-        name: picked(
-            tables,
-            target.held_out(tables, folds_of(texts, INNER)) if n > 1 else np.zeros(1, np.intp),
-        )
+        name: picked(tables, target.held_out(tables, folds_of(texts, INNER)) if n > 1 else np.zeros(1, np.intp))
         for name, tables in groups.items()
     }
     if learned is not None:
@@ -503,8 +491,5 @@ def _best(
 
 def _means(rows: Tables, target: Target) -> TunedMeans:
     means = {name: float(rows[name].mean()) for name in SET_FIGURES}
-    each = {
-        name: intervals(rows[name][:, None], 0.0, np.inf if name == "tokens" else 1.0)[0]
-        for name in CHOSEN_BY
-    }
+    each = {name: intervals(rows[name][:, None], 0.0, np.inf if name == "tokens" else 1.0)[0] for name in CHOSEN_BY}
     return TunedMeans(**means, of=each[target.figure], each=each)

@@ -72,11 +72,7 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
         own,
         plain,
         *(
-            Variant(
-                spec.name,
-                "strategy",
-                base.with_values({"cutoff.enabled": True, "cutoff.strategy": spec.name}),
-            )
+            Variant(spec.name, "strategy", base.with_values({"cutoff.enabled": True, "cutoff.strategy": spec.name}))
             for spec in strategies().values()
             # A learned strategy is included only if it has been learned.
             if spec.values_of is None or settings.cutoff.calibration
@@ -100,8 +96,7 @@ def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Varia
         prefix = f"{name} " if len(named) > 1 else ""
         variants.append(Variant(f"{prefix}{NO_JUDGE}", "settings", settings_without_judge(on)))
         variants += (
-            Variant(f"{prefix}{prompt}", "settings", on.with_values({"judge.prompt": prompt}))
-            for prompt in prompts
+            Variant(f"{prefix}{prompt}", "settings", on.with_values({"judge.prompt": prompt})) for prompt in prompts
         )
     return tuple(variants)
 
@@ -113,10 +108,7 @@ def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
     every = sorted((v.settings for v in variants), key=lambda s: s.retrieval.source_pattern)
     # The last one counts.
     by_k = {each.retrieval.k: each for each in reversed(every)}
-    plain = (
-        Variant(f"{UNFILTERED}, k {k}", "plain", by_k[k].with_values(off), plain=True)
-        for k in sorted(by_k)
-    )
+    plain = (Variant(f"{UNFILTERED}, k {k}", "plain", by_k[k].with_values(off), plain=True) for k in sorted(by_k))
     return (*plain, *variants)
 
 
@@ -131,10 +123,7 @@ def layer_variants(settings: Settings) -> tuple[Variant, ...]:
     for name in on:
         off = off | {f"{name}.enabled": True}
         added.append(Variant(f"+ {name}", "added", settings.with_values(off)))
-    without = [
-        Variant(f"− {name}", "left out", settings.with_values({f"{name}.enabled": False}))
-        for name in on
-    ]
+    without = [Variant(f"− {name}", "left out", settings.with_values({f"{name}.enabled": False})) for name in on]
     return (*added, *without)
 
 

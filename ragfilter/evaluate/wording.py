@@ -1,5 +1,4 @@
-"""Figures, their caveats and tuning results in words, for the page, reports and the command line.
-Pure."""
+"""Figures, their caveats and tuning results in words, for the page, reports and the command line. Pure."""
 
 from __future__ import annotations
 
@@ -24,10 +23,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.measure import QueryRecord
     from ragfilter.evaluate.tune import TunedMeans, Tuning
 
-ONE = (
-    "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a "
-    "second question."
-)
+ONE = "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a second question."
 TOO_FEW = "too few questions that differ"
 LABELLED = ("kept", "unlabelled", "f1", "f1_most")
 """The columns that `unlabelled_of` reads."""
@@ -43,9 +39,7 @@ def ends(of: Interval, digits: int = 3) -> str:
     return between_ends(of, partial(signed, digits=digits))
 
 
-def between_ends(
-    of: Interval, write: Callable[[float], str] = "{:.3f}".format, mark: str = " to "
-) -> str:
+def between_ends(of: Interval, write: Callable[[float], str] = "{:.3f}".format, mark: str = " to ") -> str:
     """The ends of an interval: ``0.612 to 0.704``, or that there are too few questions for one."""
     return mark.join(map(write, of.ends)) if of.ends else TOO_FEW
 
@@ -133,9 +127,7 @@ def fell_back(questions: int) -> str:
     """A note that a layer fell back for this many questions; empty for 0."""
     if not questions:
         return ""
-    return (
-        f"In {counted(questions, 'question')}, a layer fell back: a model failed or was not asked."
-    )
+    return f"In {counted(questions, 'question')}, a layer fell back: a model failed or was not asked."
 
 
 def few(questions: int) -> str:
@@ -177,8 +169,7 @@ NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
 
 
 def gain_in(figure: str, of: Interval) -> str:
-    """``F1 +0.012 (…)``. A gain in tokens means tokens saved, so it reads ``tokens
-    −12``."""
+    """``F1 +0.012 (…)``. A gain in tokens means tokens saved, so it reads ``tokens −12``."""
     if figure == "tokens":
         return f"tokens {gain(of.mapped(neg), 0)}"
     return f"{NAMES[figure]} {gain(of)}"
@@ -249,9 +240,7 @@ def notes(tuning: Tuning) -> list[str]:
         f"Oracle, by {NAMES[tuning.target.oracle]}: {ABOUT_ORACLE}.",
     ]
     caveats.append(stands_in(tuning))
-    caveats.append(
-        f"Nothing was learned: {tuning.why_not}." if tuning.why_not else _missing(tuning)
-    )
+    caveats.append(f"Nothing was learned: {tuning.why_not}." if tuning.why_not else _missing(tuning))
     if tuning.dial:
         kept = "; ".join(f"{float(s):.0%} asked, {k:.0%} kept" for s, k in tuning.dial.items())
         caveats.append(
@@ -284,17 +273,18 @@ SIDES = ("", "before", "after", "difference")
 
 
 def sides(tuning: Tuning) -> list[tuple[str, ...]]:
-    """F1, recall and tokens before and after, and the difference on the same questions, each with
-    its 95% interval."""
+    """F1, recall and tokens before and after, and the difference on the same questions, each with its 95% interval."""
     rows = []
     for figure, digits in (("f1", 3), ("recall", 3), ("tokens", 0)):
         write = f"{{:,.{digits}f}}".format
         both = (tuning.before.each[figure], tuning.tuned.means.each[figure])
-        rows.append((
-            NAMES.get(figure, figure),
-            *(f"{write(each.mean)} ({between_ends(each, write)})" for each in both),
-            gain(tuning.tuned.gain_over_before.each[figure], digits),
-        ))  # fmt: skip
+        rows.append(
+            (
+                NAMES.get(figure, figure),
+                *(f"{write(each.mean)} ({between_ends(each, write)})" for each in both),
+                gain(tuning.tuned.gain_over_before.each[figure], digits),
+            )
+        )
     return rows
 
 
@@ -302,8 +292,7 @@ def untouched_limits(settings: Settings) -> str:
     """A note that limits by score, which labels never choose, do not change; empty without any."""
     limits = settings.cutoff.limits
     return limits and (
-        f"The limits by score stay as they were set by hand: {limits}. After a change of model, "
-        "check what they drop."
+        f"The limits by score stay as they were set by hand: {limits}. After a change of model, check what they drop."
     )
 
 

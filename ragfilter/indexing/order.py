@@ -52,9 +52,7 @@ class RayEmbedder:
         with extra("ray"):
             import ray
         if name.startswith(OPENAI):
-            raise InputError(
-                f"{name} is embedded by its endpoint, not by Ray.", remedy="Leave out --ray."
-            )
+            raise InputError(f"{name} is embedded by its endpoint, not by Ray.", remedy="Leave out --ray.")
         if not ray.is_initialized():
             try:
                 # Connect first, because Ray itself retries for minutes.
@@ -63,8 +61,10 @@ class RayEmbedder:
                     socket.create_connection((host, int(port)), WAIT_S).close()
                 ray.init(
                     address if address != LOCAL else None,
-                    log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False,
-                )  # fmt: skip
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    include_dashboard=False,
+                )
             except (OSError, ValueError, RuntimeError) as error:
                 raise InputError(
                     f"There is no Ray cluster at {address}: {error}",
@@ -83,8 +83,7 @@ class RayEmbedder:
             return np.concatenate(ray.get([self._embed.remote(self.name, part) for part in parts]))
         except ray.exceptions.RayError as error:
             raise ModelError(
-                f"Ray did not embed the texts: {error}",
-                remedy="Run the same command again to continue from there.",
+                f"Ray did not embed the texts: {error}", remedy="Run the same command again to continue from there."
             ) from error
 
 
@@ -109,9 +108,8 @@ Report = Callable[[str, int, int], None]
 class Order:
     """One indexing job. Without `source`, the collection is restored from its copy.
 
-    `lenient`: unusable records are left out and listed. `embedder` is the embedding model; if
-    empty, the collection's or, for a new collection, the workspace's. `temporary`: the source is
-    removed with the job.
+    `lenient`: unusable records are left out and listed. `embedder` is the embedding model; if empty, the collection's
+    or, for a new collection, the workspace's. `temporary`: the source is removed with the job.
     """
 
     collection: str
@@ -147,9 +145,7 @@ class Done:
     """How many labels were mapped to other chunks, in words; empty if none."""
 
 
-def _counted(
-    records: Iterable[Record], report: Report, refused: Sequence[Refusal]
-) -> Iterator[Record]:
+def _counted(records: Iterable[Record], report: Report, refused: Sequence[Refusal]) -> Iterator[Record]:
     """Yield the records and report their count, since their total is not known in advance. Raises
     InputError if all were `refused`."""
     number = 0
@@ -207,14 +203,10 @@ def carry_out(
             refused.append(Refusal(error.message, error.remedy))
             refuse(refused[-1])
 
-    embedder: Embedder = (
-        bench.load_embedder(order.embedder) if order.embedder else bench.recorded_embedder(name)
-    )
+    embedder: Embedder = bench.load_embedder(order.embedder) if order.embedder else bench.recorded_embedder(name)
     if order.ray:
         embedder = RayEmbedder(embedder.name, order.ray)
-    reading = ReadOptions(
-        order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
-    )
+    reading = ReadOptions(order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None)
     labelled = keep_quotes(bench, name)
     indexed = index(
         _counted(load(order.source, reading=reading), report, refused),
@@ -241,9 +233,7 @@ def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:
     return chunks if labelled else None
 
 
-def remap_labels(
-    bench: Workbench, name: str, *, before: Mapping[str, Chunk] = {}, dry: bool = False
-) -> Relabelled:
+def remap_labels(bench: Workbench, name: str, *, before: Mapping[str, Chunk] = {}, dry: bool = False) -> Relabelled:
     """Map a collection's labels to the chunks that now contain the judged quotes, unless their
     chunk has the same text as `before`. Raises StoreError."""
     from ragfilter.stores.relabel import remap

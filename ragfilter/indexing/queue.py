@@ -52,14 +52,10 @@ MAX_TRIES = 3
 """Maximum number of workers that may die while running a job."""
 
 _jobs = database.table(
-    "index_jobs", given=TEXT, standing=TEXT, state=TEXT, stop=WHOLE, worker=WHOLE, tries=WHOLE,
-    parcel=sa.LargeBinary(),
-)  # fmt: skip
+    "index_jobs", given=TEXT, standing=TEXT, state=TEXT, stop=WHOLE, worker=WHOLE, tries=WHOLE, parcel=sa.LargeBinary()
+)
 _workers = database.table("index_workers", seen=sa.Float(53))
-NOW = {
-    "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
-    "postgresql": "extract(epoch FROM clock_timestamp())",
-}
+NOW = {"sqlite": "(julianday('now') - 2440587.5) * 86400.0", "postgresql": "extract(epoch FROM clock_timestamp())"}
 """The database's clock, in seconds, so that workers on several machines share one clock."""
 
 
@@ -133,13 +129,16 @@ class Queue(database.Book):
         """Submit a job. With PostgreSQL, the files of a temporary source are stored with it."""
         elsewhere = order.temporary and self._engine.dialect.name == "postgresql"
         row = {
-            "given": _json(order), "standing": _json(Standing()), "state": "waiting", "stop": 0,
-            "worker": 0, "tries": 0, "parcel": _packed(Path(order.source)) if elsewhere else b"",
-        }  # fmt: skip
+            "given": _json(order),
+            "standing": _json(Standing()),
+            "state": "waiting",
+            "stop": 0,
+            "worker": 0,
+            "tries": 0,
+            "parcel": _packed(Path(order.source)) if elsewhere else b"",
+        }
         with self._writing() as connection:
-            number: int = connection.execute(
-                _jobs.insert().values(row).returning(_jobs.c.id)
-            ).scalar_one()
+            number: int = connection.execute(_jobs.insert().values(row).returning(_jobs.c.id)).scalar_one()
         return IndexJob(number, order)
 
     def jobs(self) -> tuple[IndexJob, ...]:
@@ -147,11 +146,7 @@ class Queue(database.Book):
         query = sa.select(_jobs.c.id, _jobs.c.given, _jobs.c.standing).order_by(_jobs.c.id)
         # Parsed with json, because pydantic refuses lone surrogates, which file names may contain.
         return tuple(
-            IndexJob(
-                number,
-                _ORDER.validate_python(json.loads(order)),
-                _STANDING.validate_python(json.loads(standing)),
-            )
+            IndexJob(number, _ORDER.validate_python(json.loads(order)), _STANDING.validate_python(json.loads(standing)))
             for number, order, standing in self._read(query)
         )
 
@@ -217,9 +212,7 @@ class Queue(database.Book):
         """Record a worker's heartbeat, even if it had counted as dead."""
         with self._writing() as connection:
             this = _workers.c.id == worker
-            if not connection.execute(
-                _workers.update().where(this).values(seen=self._now)
-            ).rowcount:
+            if not connection.execute(_workers.update().where(this).values(seen=self._now)).rowcount:
                 connection.execute(_workers.insert().values(id=worker, seen=self._now))
 
     def leave(self, worker: int) -> None:
@@ -268,18 +261,14 @@ class Queue(database.Book):
             this &= _jobs.c.worker == worker
         with self._writing() as connection:
             done = {"parcel": b""} if standing.state == "done" else {}
-            update = (
-                _jobs.update().where(this).values(_row(standing) | done).returning(_jobs.c.stop)
-            )
+            update = _jobs.update().where(this).values(_row(standing) | done).returning(_jobs.c.stop)
             stop: int | None = connection.execute(update).scalar_one_or_none()
         return stop == 0
 
 
 def queue_of(bench: Workbench) -> Queue:
     """The queue of an open workspace. Raises StoreError."""
-    return bench.once(
-        Queue, lambda: Queue(bench.workspace.database_url, bench.workspace.path), close=True
-    )
+    return bench.once(Queue, lambda: Queue(bench.workspace.database_url, bench.workspace.path), close=True)
 
 
 def _json(value: Order | Standing) -> str:
@@ -314,8 +303,7 @@ class Worker:
         self._number = 0
         self._end = threading.Event()
         self._threads = [
-            threading.Thread(target=work, name="ragfilter-worker", daemon=True)
-            for work in (self._run, self._beat)
+            threading.Thread(target=work, name="ragfilter-worker", daemon=True) for work in (self._run, self._beat)
         ]
 
     def start(self) -> None:
@@ -376,9 +364,7 @@ class Worker:
             ended = {"message": message, "remedy": "The app's log says more."}
             ended["state"] = "failed"
         else:
-            ended = {
-                name: getattr(done, name) for name in ("report", "refused", "left_out", "labels")
-            }
+            ended = {name: getattr(done, name) for name in ("report", "refused", "left_out", "labels")}
             ended["state"] = "done"
             self._queue.clear(job.order)
         standing = replace(watch.standing, seconds_left=None, **ended)
@@ -399,9 +385,7 @@ class _Telling:
 
     def report(self, phase: str, done: int, total: int) -> None:
         left = self.pace.left(done, total)
-        self.standing = replace(
-            self.standing, phase=phase, done=done, total=total, seconds_left=left
-        )
+        self.standing = replace(self.standing, phase=phase, done=done, total=total, seconds_left=left)
         self.tell()
 
     def refuse(self, refusal: Refusal) -> None:

@@ -43,14 +43,18 @@ MAX_SENTENCES = 50_000
 """Maximum number of sentences in a collection; in a larger one, answers embed what they need."""
 
 _vectors = sa.Table(
-    "sentence_vectors", sa.MetaData(), sa.Column("key", sa.LargeBinary, primary_key=True),
+    "sentence_vectors",
+    sa.MetaData(),
+    sa.Column("key", sa.LargeBinary, primary_key=True),
     sa.Column("collection", sa.Text, primary_key=True),
     sa.Column("vector", sa.LargeBinary, nullable=False),
-)  # fmt: skip
+)
 _completed = sa.Table(
-    "sentences_completed", sa.MetaData(), sa.Column("collection", sa.Text, primary_key=True),
+    "sentences_completed",
+    sa.MetaData(),
+    sa.Column("collection", sa.Text, primary_key=True),
     sa.Column("mark", sa.Text, nullable=False),
-)  # fmt: skip
+)
 
 
 PUT = sa.text(
@@ -71,8 +75,7 @@ class Sentences(database.OptionalBook):
         self._marks: dict[str, str] = {}
 
     def find(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
-        """The stored vectors (float32, unit length) of `texts` by `model`, by text; texts without
-        one are left out."""
+        """The stored vectors (float32, unit length) of `texts` by `model`, by text; texts without one are left out."""
         by_key = {_key(model, text): text for text in texts}
 
         def read(connection: sa.Connection) -> dict[str, Vectors]:
@@ -133,9 +136,7 @@ def _key(model: str, text: str) -> bytes:
     return blake2b(f"{model}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()
 
 
-def prepare(
-    bench: Workbench, sentences: Sentences, part: int = LARGE_PART
-) -> Iterator[tuple[int, int]]:
+def prepare(bench: Workbench, sentences: Sentences, part: int = LARGE_PART) -> Iterator[tuple[int, int]]:
     """Embed the missing sentences of the workspace's own collections in batches of `part`. Yields
     (done, total) for the current collection after each batch."""
     model, workspace = bench.embedder, bench.workspace
@@ -149,11 +150,7 @@ def prepare(
     for name in (name for name, mark in marks.items() if completed.get(name) != mark):
         every: list[str] = []
         try:
-            chunks = (
-                copies.read_texts(workspace.copy_path(name))
-                if database is None
-                else database.texts(name)
-            )
+            chunks = copies.read_texts(workspace.copy_path(name)) if database is None else database.texts(name)
             texts = [text for chunk in chunks for text in passages_of(chunk.title, chunk.text)]
             every = list(dict.fromkeys(texts)) if len(texts) <= MAX_SENTENCES else []
             known = sentences.find(model.name, every)
@@ -169,9 +166,7 @@ def prepare(
         sentences.mark_complete(name, marks[name], model.name, every)
 
 
-def prepare_when_idle(
-    bench: Workbench, sentences: Sentences, is_busy: Callable[[], bool]
-) -> Callable[[], bool]:
+def prepare_when_idle(bench: Workbench, sentences: Sentences, is_busy: Callable[[], bool]) -> Callable[[], bool]:
     """A function that embeds the next batch of sentences, unless `is_busy()` is true or was within
     `QUIET_S`. It returns whether it embedded any."""
     parts: Iterator[tuple[int, int]] = iter(())

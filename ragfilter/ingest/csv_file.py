@@ -13,8 +13,7 @@ from ragfilter.ingest.records import PLAIN, ReadOptions, Record, refuse, to_reco
 
 MISSING = "Name a column that the file has, or index the file apart from the others."
 NEEDED = {"text", "id", "clearance", "department"}
-"""Fields whose chosen column must exist. Without the last two, secret chunks would become
-public."""
+"""Fields whose chosen column must exist. Without the last two, secret chunks would become public."""
 NOTHING = {"page": {"NaN", "nan", "NA"}, "clearance": {"NaN", "nan"}, "department": {"NaN"}}
 """How tables write a missing value. A clearance of NA is not one: it is unreadable and hides its
 chunk. A department may be called NA."""
@@ -39,11 +38,7 @@ def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
             continue
         try:
             check_cells(cells, names, place)
-            raw = {
-                k: v
-                for k, v in zip(names, cells, strict=False)
-                if k and v.strip() not in {"", *NOTHING.get(k, ())}
-            }
+            raw = {k: v for k, v in zip(names, cells, strict=False) if k and v.strip() not in {"", *NOTHING.get(k, ())}}
             if numbered:
                 raw["id"] = f"{source}#{number}"
             record = to_record(raw, place=place, source=source)

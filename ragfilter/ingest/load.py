@@ -48,8 +48,7 @@ LOADERS: dict[str, Loader] = {
 }
 DEMOS: dict[str, Callable[[], Iterator[Record]]] = {
     "demo": lambda: (
-        to_record(raw, place=f"demo, record {number}")
-        for number, raw in enumerate(demo.records(), start=1)
+        to_record(raw, place=f"demo, record {number}") for number, raw in enumerate(demo.records(), start=1)
     ),
     "adsapi": adsapi.records,
 }
@@ -131,8 +130,9 @@ def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Reco
     if query_files := _questions_and_labels(files):
         log.warning(
             "%s: questions and labels are skipped: %s. Import them as a query set: `labels import`",
-            source, ", ".join(query_files),
-        )  # fmt: skip
+            source,
+            ", ".join(query_files),
+        )
     files = {name: file for name, file in files.items() if name not in query_files}
     descriptions, known = load_openapi(folder, files, reading)
     loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
@@ -162,12 +162,9 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield file
 
 
-def stage(
-    files: Iterable[tuple[str, bytes]], folder: Path, *, limit: int
-) -> tuple[InputError, ...]:
-    """Write uploads (name, content) to `folder`, and unpack zips. Returns what was left out, and
-    why. All uploads together may have at most `limit` bytes, unpacked. Raises InputError if the
-    folder cannot be written.
+def stage(files: Iterable[tuple[str, bytes]], folder: Path, *, limit: int) -> tuple[InputError, ...]:
+    """Write uploads (name, content) to `folder`, and unpack zips. Returns what was left out, and why. All uploads
+    together may have at most `limit` bytes, unpacked. Raises InputError if the folder cannot be written.
     """
     refused: list[InputError] = []
     try:
@@ -179,8 +176,7 @@ def stage(
                 refused.append(error)
     except OSError as error:
         raise InputError(
-            f"The uploads cannot be kept: {error.strerror}.",
-            remedy="Free up space on the disk of the workspace.",
+            f"The uploads cannot be kept: {error.strerror}.", remedy="Free up space on the disk of the workspace."
         ) from None
     return tuple(refused)
 
@@ -222,12 +218,7 @@ def safe_name(name: str) -> str | None:
 
 
 def unpack(
-    archive: Path | io.BytesIO,
-    folder: Path,
-    *,
-    source: str,
-    suffixes: tuple[str, ...] = ("",),
-    limit: int = LARGEST,
+    archive: Path | io.BytesIO, folder: Path, *, source: str, suffixes: tuple[str, ...] = ("",), limit: int = LARGEST
 ) -> list[InputError]:
     """Unpack the files of a zip with these `suffixes` into `folder`. Returns what was left out.
 
@@ -241,16 +232,13 @@ def unpack(
             # No file is read beyond the size that the zip states.
             if len(wanted) > MAX_FILES or sum(file.file_size for file in wanted) > limit:
                 raise InputError(
-                    f"{source}: it unpacks to more than {limit // 1_000_000:,} MB, "
-                    f"or {MAX_FILES:,} files.",
+                    f"{source}: it unpacks to more than {limit // 1_000_000:,} MB, or {MAX_FILES:,} files.",
                     remedy="Put less into one zip.",
                 )
             opened.extractall(folder, wanted)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"{source}: this zip cannot be read ({reason}).", remedy="Pack it again."
-        ) from None
+        raise InputError(f"{source}: this zip cannot be read ({reason}).", remedy="Pack it again.") from None
     others = [file.filename for file in files if file not in wanted]
     remedy = f"Supported types: {', '.join(suffixes)}."
     return [InputError(f"{source}: {passed_over(others)}.", remedy=remedy)] if others else []

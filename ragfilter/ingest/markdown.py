@@ -56,9 +56,8 @@ class MarkdownSection(NamedTuple):
 def load_markdown(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
     """Yield the sections of a Markdown file, long ones in several passages. Raises InputError.
 
-    A chunk's id is file and heading (``guide.md#install``). If the id is taken, a number makes it
-    unique among all headings. If a heading has neither text nor headings below it, the heading is
-    the text.
+    A chunk's id is file and heading (``guide.md#install``). If the id is taken, a number makes it unique among all
+    headings. If a heading has neither text nor headings below it, the heading is the text.
     """
     text = read_text(path, source)
     if not reading.headings:
@@ -89,10 +88,9 @@ def load_markdown(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> I
 def front_matter(text: str) -> tuple[int, str]:
     """The length of a file's front matter in characters, and its title (empty if none).
 
-    Front matter is a YAML mapping between lines of three hyphens, or TOML between lines of three
-    plus signs. Anything else is text, as is a mapping without keys, or without a title and with
-    spaces in its keys. As in site generators, YAML values may lack necessary quotes. A title that
-    is not text (`true`, a list) is taken as it is written.
+    Front matter is a YAML mapping between lines of three hyphens, or TOML between lines of three plus signs. Anything
+    else is text, as is a mapping without keys, or without a title and with spaces in its keys. As in site generators,
+    YAML values may lack necessary quotes. A title that is not text (`true`, a list) is taken as it is written.
     """
     match = _FRONT.match(text)
     if match is None:

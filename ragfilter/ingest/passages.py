@@ -30,9 +30,7 @@ def load_text(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Itera
     yield from text_records(read_text(path, source), (), path, source, reading)
 
 
-def text_records(
-    text: str, code: Lines, path: Path, source: str, reading: ReadOptions
-) -> Iterator[Record]:
+def text_records(text: str, code: Lines, path: Path, source: str, reading: ReadOptions) -> Iterator[Record]:
     """Yield the passages of a text; the lines in `code` are code."""
     for number, passage in enumerate(passages(text, reading.size, reading.overlap, code), start=1):
         raw = {"id": f"{source}#{number}", "title": path.stem, "text": passage, "type": "text"}
@@ -42,10 +40,9 @@ def text_records(
 def passages(text: str, longest: int = LONGEST, overlap: int = 0, code: Lines = ()) -> list[str]:
     """Pack paragraphs into passages of at most `longest` characters, in order.
 
-    A longer paragraph is split after a sentence, otherwise between words, otherwise anywhere. Lines
-    of `code` are kept as they are, and split only between lines, unless a line is too long. Only
-    white space between passages is lost. With `overlap`, each passage begins with the last words of
-    the passage before it, up to this many characters.
+    A longer paragraph is split after a sentence, otherwise between words, otherwise anywhere. Lines of `code` are kept
+    as they are, and split only between lines, unless a line is too long. Only white space between passages is lost.
+    With `overlap`, each passage begins with the last words of the passage before it, up to this many characters.
     """
     room = longest - overlap - 1 if overlap else longest
     packed: list[_Span] = []

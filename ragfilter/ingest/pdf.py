@@ -18,9 +18,8 @@ SCANNED = "If they were scanned, recognise their text first, for example with oc
 
 
 def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
-    """Yield the passages of a PDF file, page by page; no passage crosses pages. The last record has
-    warnings about pages with little or no text. Raises InputError if the file is damaged, locked
-    with a password, or without text."""
+    """Yield the passages of a PDF file, page by page; no passage crosses pages. The last record has warnings about
+    pages with little or no text. Raises InputError if the file is damaged, locked with a password, or without text."""
     records: list[Record] = []
     sizes: dict[int, int] = {}
     try:
@@ -72,8 +71,7 @@ def _pages(path: Path, source: str) -> Iterator[str]:
             reader = pypdf.PdfReader(file)
             if reader.is_encrypted and not reader.decrypt(""):
                 raise InputError(
-                    f"{source}: this PDF is locked with a password.",
-                    remedy="Save a copy without the password.",
+                    f"{source}: this PDF is locked with a password.", remedy="Save a copy without the password."
                 )
             for number, page in enumerate(reader.pages, start=1):  # noqa: B007
                 yield page.extract_text()

@@ -52,11 +52,10 @@ COLUMNS = ("text", "id", "title", "type", "source", "page", "clearance", "depart
 class ReadOptions:
     """How to read files.
 
-    `size` and `overlap` of passages are in characters. Without `headings`, Markdown is split like
-    plain text. `columns` maps a field to the CSV column that contains it; empty means none, even if
-    a column has the field's name. Rows without an id are numbered. Unusable records are passed to
-    `skip` and left out; without `skip`, the first one raises. Raises InputError for invalid
-    options.
+    `size` and `overlap` of passages are in characters. Without `headings`, Markdown is split like plain text. `columns`
+    maps a field to the CSV column that contains it; empty means none, even if a column has the field's name. Rows
+    without an id are numbered. Unusable records are passed to `skip` and left out; without `skip`, the first one
+    raises. Raises InputError for invalid options.
     """
 
     size: int = LONGEST
@@ -69,18 +68,32 @@ class ReadOptions:
         columns = [column for column in self.columns.values() if column]
         unknown = sorted(self.columns.keys() - set(COLUMNS))
         for wrong, message, remedy in (
-            (not SHORTEST <= self.size <= MOST, f"Passages cannot have {self.size} characters.",
-             f"Choose a size from {SHORTEST} to {MOST:,}."),
-            (not 0 <= self.overlap <= self.size // 2,
-             f"Passages of {self.size} characters cannot overlap by {self.overlap}.",
-             f"Choose an overlap from 0 to {self.size // 2}, half the size."),
-            (unknown, f"There is no field {unknown[:1]} that a column could hold.",
-             f"Name one of {', '.join(COLUMNS)}; other columns are kept as metadata."),
-            (len({*columns}) < len(columns), "One column is named for two fields.",
-             "Name another column for one of them."),
-            (self.columns and not self.columns.get("text"), "No column is named for the text.",
-             "Name the column that holds it."),
-        ):  # fmt: skip
+            (
+                not SHORTEST <= self.size <= MOST,
+                f"Passages cannot have {self.size} characters.",
+                f"Choose a size from {SHORTEST} to {MOST:,}.",
+            ),
+            (
+                not 0 <= self.overlap <= self.size // 2,
+                f"Passages of {self.size} characters cannot overlap by {self.overlap}.",
+                f"Choose an overlap from 0 to {self.size // 2}, half the size.",
+            ),
+            (
+                unknown,
+                f"There is no field {unknown[:1]} that a column could hold.",
+                f"Name one of {', '.join(COLUMNS)}; other columns are kept as metadata.",
+            ),
+            (
+                len({*columns}) < len(columns),
+                "One column is named for two fields.",
+                "Name another column for one of them.",
+            ),
+            (
+                self.columns and not self.columns.get("text"),
+                "No column is named for the text.",
+                "Name the column that holds it.",
+            ),
+        ):
             if wrong:
                 raise InputError(message, remedy=remedy)
 
@@ -93,16 +106,16 @@ class ReadOptions:
 
 PLAIN = ReadOptions()
 
-FIELDS = frozenset(
-    ("id", "_id", "text", "content", "title", "type", "source", "page", "refs", "clearance")
-) | {"department", "query_must", "metadata"}
+FIELDS = frozenset(("id", "_id", "text", "content", "title", "type", "source", "page", "refs", "clearance")) | {
+    "department",
+    "query_must",
+    "metadata",
+}
 
 ONE_OBJECT = 'Write one JSON object per line, such as {"id": "a", "text": "..."}.'
 MANY = 32
 """A list of at least this many numbers is a vector, whatever its name."""
-_VECTOR = re.compile(
-    r"vec(tor)?s?(_|$)|embeddings?(_|$)|(^|_)embs?(_|$)|^(dense|sparse)(_|$)", re.IGNORECASE
-)
+_VECTOR = re.compile(r"vec(tor)?s?(_|$)|embeddings?(_|$)|(^|_)embs?(_|$)|^(dense|sparse)(_|$)", re.IGNORECASE)
 """Names of vectors."""
 _NUMBERS = re.compile(r"[\[{(\s]*[-+.]?\d[-+\s\d.,:eE]*([\]})][\]})\s,\[/\d]*)?")
 """A vector as text, or its beginning, as written by databases and NumPy."""
@@ -267,23 +280,17 @@ def plain_values(own: Mapping[Any, Any], place: str) -> dict[str, Any]:
 
 
 def _without_vectors(own: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Remove vectors, which a chunk does not need. Missing values become None, since JSON has no
-    NaN."""
+    """Remove vectors, which a chunk does not need. Missing values become None, since JSON has no NaN."""
     return {
-        key: _without_vectors(value)
-        if isinstance(value, Mapping)
-        else None
-        if is_missing(value)
-        else value
+        key: _without_vectors(value) if isinstance(value, Mapping) else None if is_missing(value) else value
         for key, value in own.items()
         if not _is_vector(key, value)
     }
 
 
 def _is_vector(key: object, value: Any) -> bool:
-    """Whether a field has one or more vectors: an array, bytes, many numbers, or numbers under the
-    name of a vector. Only the beginning is read, since copying vectors takes longer than all the
-    rest."""
+    """Whether a field has one or more vectors: an array, bytes, many numbers, or numbers under the name of a vector.
+    Only the beginning is read, since copying vectors takes longer than all the rest."""
     array_like = getattr(value, "ndim", 0) or hasattr(value, "to_list")
     if array_like or isinstance(value, bytes | bytearray | array):
         return True
@@ -309,8 +316,7 @@ def _is_number(value: object) -> bool:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a table's value is missing: None, NaN, NaT, or pandas' NA, for which comparison with
-    itself gives NA."""
+    """Whether a table's value is missing: None, NaN, NaT, or pandas' NA, for which comparison with itself gives NA."""
     if value is None:
         return True
     differs = value != value

@@ -35,10 +35,12 @@ def _value(loader: Any, node: yaml.Node) -> Iterator[Any]:
 
 
 class _Loader(yaml.CSafeLoader):
-    yaml_implicit_resolvers: ClassVar[Any] = {None: [  # type: ignore[misc]
-        ("word", re.compile(f"(?:{'|'.join(WORDS)})$")),
-        ("tag:yaml.org,2002:merge", re.compile("<<$")),
-    ]}  # fmt: skip
+    yaml_implicit_resolvers: ClassVar[Any] = {  # type: ignore[misc]
+        None: [
+            ("word", re.compile(f"(?:{'|'.join(WORDS)})$")),
+            ("tag:yaml.org,2002:merge", re.compile("<<$")),
+        ]
+    }
     yaml_constructors: ClassVar[Any] = {None: _value}
     _merged = 0
 
@@ -52,8 +54,7 @@ class _Loader(yaml.CSafeLoader):
 def parse_yaml(text: str, *, place: str) -> object:
     """Parse the single document in `text` into dicts, lists, text, booleans and None.
 
-    An alias is the same object again, so the result may contain cycles. Raises InputError naming
-    `place` and the line.
+    An alias is the same object again, so the result may contain cycles. Raises InputError naming `place` and the line.
     """
     try:
         depth = 0

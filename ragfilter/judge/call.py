@@ -30,15 +30,11 @@ NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
 NO_DECISION = "no decision could be read in the judge's answer"
 
 
-def ask(
-    prompt: JudgePrompt, chat: ChatModel, settings: Judge, *, cache: JudgementCache | None = None
-) -> Judgement:
+def ask(prompt: JudgePrompt, chat: ChatModel, settings: Judge, *, cache: JudgementCache | None = None) -> Judgement:
     """Make one call, or none if the `cache` has the answer to the same prompt. Never raises: a
     failure is in `Judgement.error`."""
     if not prompt.asked:
-        return Judgement(
-            (), left_out=prompt.left_out, error=no_room(settings), prompt_version=prompt.version
-        )
+        return Judgement((), left_out=prompt.left_out, error=no_room(settings), prompt_version=prompt.version)
     known = None if cache is None else look_up(prompt, chat, cache)
     judgement = known or _call(prompt, chat, settings)
     if cache is not None and known is None:
@@ -63,11 +59,21 @@ def _call(prompt: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     if not error and not verdicts:
         error = NO_DECISION
     return Judgement(
-        prompt.asked, verdicts, prompt.left_out, remarks, unreadable, error, chat.name,
-        prompt.version, prompt.key, reply.usage.prompt_tokens, reply.usage.completion_tokens,
-        ms=(perf_counter() - started) * 1000, reply=reply.text[:REPLY_CHARS],
+        prompt.asked,
+        verdicts,
+        prompt.left_out,
+        remarks,
+        unreadable,
+        error,
+        chat.name,
+        prompt.version,
+        prompt.key,
+        reply.usage.prompt_tokens,
+        reply.usage.completion_tokens,
+        ms=(perf_counter() - started) * 1000,
+        reply=reply.text[:REPLY_CHARS],
         shortened=prompt.shortened,
-    )  # fmt: skip
+    )
 
 
 SIZE = 256

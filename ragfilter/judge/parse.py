@@ -33,9 +33,7 @@ MAX_REMARKS = 20
 REMARK_CHARS = 60
 
 
-class ChunkDecision(
-    BaseModel, coerce_numbers_to_str=True, json_schema_extra={"additionalProperties": False}
-):
+class ChunkDecision(BaseModel, coerce_numbers_to_str=True, json_schema_extra={"additionalProperties": False}):
     """What becomes of one chunk."""
 
     chunk_id: str = Field(validation_alias=AliasChoices("chunk_id", "id", "chunk"))
@@ -117,8 +115,7 @@ class _ChunkIds:
             # Ids that differ only in case or spaces must match exactly.
             key = _loose(chunk_id)
             self._loose[key] = "" if key in self._loose else chunk_id
-        # An id may contain an arrow, an action or another id, so the pattern lists all ids, the
-        # longest first.
+        # An id may contain an arrow, an action or another id, so the pattern lists all ids, the longest first.
         every = sorted(self.ids, key=len, reverse=True)
         names = "|".join(r"\s+".join(map(re.escape, i.split())) for i in every) or "(?!)"
         opening = rf"{_OPENING}(?:{_PREFIX}{_OPENING})??"
@@ -163,9 +160,7 @@ class _ChunkIds:
         others = {i for i in map(self.id_of, names - numbers) if i}
         if not numbers or numbers | others == self.ids:
             return set()
-        first = next(
-            (k for k in (0, 1) if numbers == set(map(str, range(k, k + len(numbers))))), -1
-        )
+        first = next((k for k in (0, 1) if numbers == set(map(str, range(k, k + len(numbers))))), -1)
         if not numbers <= self.ids:
             counts = first >= 0 or max(map(int, numbers)) <= len(self.ids)
         else:

@@ -1,10 +1,9 @@
 """The judge's prompt: which chunks it shows, and how much of each.
 
-Source: Intelligent Chunk Filtering; docs/design.md#judge. One chunk takes at most a quarter of the
-budget. If not everything fits, all chunks get the same maximum number of tokens, the highest with
-which they fit. If too little text would be left to judge, the fields before it shrink to a short
-title. Ids are never cut, because the judge has to repeat them. Every variant says how to answer and
-that chunk text is data, because the guards need it.
+Source: Intelligent Chunk Filtering; docs/design.md#judge. One chunk takes at most a quarter of the budget. If not
+everything fits, all chunks get the same maximum number of tokens, the highest with which they fit. If too little text
+would be left to judge, the fields before it shrink to a short title. Ids are never cut, because the judge has to repeat
+them. Every variant says how to answer and that chunk text is data, because the guards need it.
 """
 
 from __future__ import annotations
@@ -113,11 +112,7 @@ def candidates(
 
 
 def build_prompt(
-    query: str,
-    hits: Sequence[Hit],
-    settings: Judge,
-    space: Space,
-    variant: PromptVariant | None = None,
+    query: str, hits: Sequence[Hit], settings: Judge, space: Space, variant: PromptVariant | None = None
 ) -> JudgePrompt:
     """Build the prompt for `hits`, within `max_prompt_tokens`; `asked` is empty if none fits. Uses
     the variant in the settings unless `variant` is given."""
@@ -150,12 +145,7 @@ class Block:
 
 
 def blocks(
-    query: str,
-    chunks: Sequence[tuple[Chunk, str]],
-    *,
-    room: int,
-    most: int,
-    fields: Collection[str],
+    query: str, chunks: Sequence[tuple[Chunk, str]], *, room: int, most: int, fields: Collection[str]
 ) -> tuple[Block, ...]:
     """Blocks of as many of the first `chunks` as fit into `room` tokens, each with its score in
     words. No block takes more than `most` tokens."""

@@ -49,10 +49,9 @@ def nearness(pool: Pool) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LayerInput:
-    """A layer's input: the settings, the pool, the `scan` of rules, the user, the pins with their
-    reasons, whether an earlier layer put the hits in a reranker's order, and the lowered distances.
-    `shared` caches what layers compute once for all of them. Without `explain`, nobody reads
-    decisions, details and notes, so a layer can leave them out.
+    """A layer's input: the settings, the pool, the `scan` of rules, the user, the pins with their reasons, whether an
+    earlier layer put the hits in a reranker's order, and the lowered distances. `shared` caches what layers compute
+    once for all of them. Without `explain`, nobody reads decisions, details and notes, so a layer can leave them out.
     """
 
     settings: Settings
@@ -77,8 +76,7 @@ class LayerInput:
 
     @property
     def far_end(self) -> float | None:
-        """The mean distance of the farther half of the query's own hits; None if there are too few
-        to estimate it."""
+        """The mean distance of the farther half of the query's own hits; None if there are too few to estimate it."""
         if "far_end" not in self.shared:
             distances = [hit.distance for hit in self.own_hits]
             deep = len(distances) >= BACKGROUND_FROM
@@ -102,10 +100,16 @@ class LayerInput:
             return self
         # `replace` takes five times as long, and the matrix of rules calls this often.
         return LayerInput(
-            self.settings, self.pool, self.scan, self.user, {**output.pinned, **self.pinned},
-            self.reranked or output.reranked, output.lowered or self.lowered, self.shared,
+            self.settings,
+            self.pool,
+            self.scan,
+            self.user,
+            {**output.pinned, **self.pinned},
+            self.reranked or output.reranked,
+            output.lowered or self.lowered,
+            self.shared,
             self.explain,
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,9 +91,7 @@ def visible_entities(pool: Pool, user: User) -> tuple[Entity, ...]:
     if user.unrestricted or not pool.entities:
         return pool.entities
     ids = {hit.id for hit in pool.hits if user.sees(hit.chunk)}
-    return tuple(
-        replace(entity, ids=tuple(i for i in entity.ids if i in ids)) for entity in pool.entities
-    )
+    return tuple(replace(entity, ids=tuple(i for i in entity.ids if i in ids)) for entity in pool.entities)
 
 
 def visible_refs(pool: Pool, user: User) -> Callable[[Chunk], tuple[str, ...]]:
@@ -166,9 +164,7 @@ def _without_reply(trace: LayerTrace) -> LayerTrace:
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Keep the hits that the user can see. Status `insufficient_clearance` if there were hits but
-    all are hidden.
-    """
+    """Keep the hits that the user can see. Status `insufficient_clearance` if there were hits but all are hidden."""
     user = inputs.user
     refusals = [user.refusal(hit.chunk) for hit in hits]
     kept = tuple(hit for hit, refusal in zip(hits, refusals, strict=True) if not refusal)

@@ -26,16 +26,7 @@ from ragfilter.layers.strategies.base import EPSILON, strategies, strategy
 from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.top_k import limit as top_k_limit
 from ragfilter.layers.tuned_on import check_tuned
-from ragfilter.model import (
-    Cut,
-    CutoffDetail,
-    Decision,
-    Hit,
-    LayerTrace,
-    Pool,
-    PoolResult,
-    ValueKind,
-)
+from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, Pool, PoolResult, ValueKind
 from ragfilter.settings.schema import Cutoff, Settings, read_limits
 from ragfilter.text import numbers
 
@@ -49,16 +40,13 @@ LIMITS = "cutoff.limits"
 # -- the cut of a list of values -------------------------------------------------------------------
 
 
-def cut(
-    values: Sequence[float], settings: Cutoff, *, pinned: int = 0, background: float | None = None
-) -> Cut:
+def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0, background: float | None = None) -> Cut:
     """Decide how many of `values` to keep, and say why.
 
-    `values` (lower is better) are in the current order. The first `pinned` of them are pins, which
-    are always kept. Only the first max_results are examined. At least min_results are kept, or all
-    if there are fewer; max_results takes precedence over min_results. `background` is the value of
-    chunks unrelated to the query, by default the mean of the farther half of `values`. Raises
-    ValueError if a value is not a finite number or `pinned` is negative.
+    `values` (lower is better) are in the current order. The first `pinned` of them are pins, which are always kept.
+    Only the first max_results are examined. At least min_results are kept, or all if there are fewer; max_results takes
+    precedence over min_results. `background` is the value of chunks unrelated to the query, by default the mean of the
+    farther half of `values`. Raises ValueError if a value is not a finite number or `pinned` is negative.
     """
     for place, value in enumerate(values, start=1):
         if not math.isfinite(value):
@@ -83,12 +71,8 @@ def check_distances(settings: Cutoff) -> None:
         )
 
 
-def cut_hits(
-    values: Sequence[float], settings: Cutoff, *, pinned: int, background: float | None
-) -> Cut:
-    """Apply `cut` to the hits of a pool. Without a `background`, strategies that need one are
-    replaced by gap.
-    """
+def cut_hits(values: Sequence[float], settings: Cutoff, *, pinned: int, background: float | None) -> Cut:
+    """Apply `cut` to the hits of a pool. Without a `background`, strategies that need one are replaced by gap."""
     if background is None and strategy(settings.strategy).reads_pool:
         settings = settings.model_copy(update={"strategy": "gap"})
     return cut(values, settings, pinned=pinned, background=background)
@@ -101,10 +85,7 @@ def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tupl
     names = [name for name, s in strategies().items() if s.values_of is None or name == own]
     cuts = (
         cut_hits(
-            detail.values,
-            settings.model_copy(update={"strategy": name}),
-            pinned=pinned,
-            background=detail.background,
+            detail.values, settings.model_copy(update={"strategy": name}), pinned=pinned, background=detail.background
         )
         for name in names
     )
@@ -179,9 +160,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     if scale.stand_in == "fixed":
         result = replace(result, gaps=(), reason=f"{result.reason}; {fallback_reason}")
     ids, background = tuple(hit.id for hit in hits), scale.background
-    detail = CutoffDetail(
-        result, ids, scale.values, scale.kind, background, fallback_reason, applied.score
-    )
+    detail = CutoffDetail(result, ids, scale.values, scale.kind, background, fallback_reason, applied.score)
     note = result.reason + scale.note
     if scale.stand_in == "gap" or (shallow and scale.kind != "rerank"):
         note += f"; {fallback_reason}"
@@ -212,9 +191,7 @@ def _beyond_limits(hits: tuple[Hit, ...], inputs: LayerInput) -> dict[str, Decis
         if values and all(value > limits[name] + EPSILON for name, value in values.items()):
             name, value = next(iter(values.items()))
             reason = f"{name} {numbers.apart(value, '>', limits[name])}"
-            beyond[hit.id] = Decision(
-                hit.id, "cutoff", "dropped", reason, value, limits[name], LIMITS
-            )
+            beyond[hit.id] = Decision(hit.id, "cutoff", "dropped", reason, value, limits[name], LIMITS)
     return {i: decision for i, decision in beyond.items() if i not in inputs.pinned}
 
 
@@ -266,9 +243,7 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
     return replace(scale, note=missing)
 
 
-def _by_score(
-    pins: tuple[Hit, ...], free: tuple[Hit, ...], named: Mapping[str, float], inputs: LayerInput
-) -> _Scale:
+def _by_score(pins: tuple[Hit, ...], free: tuple[Hit, ...], named: Mapping[str, float], inputs: LayerInput) -> _Scale:
     """Use the score that the settings name. Hits without it count as far as the farthest hit."""
     score, far = inputs.settings.cutoff.score, max(named.values())
     free = tuple(sorted(free, key=lambda h: (named.get(h.id, far), h.id not in named)))
@@ -280,9 +255,7 @@ def _by_score(
     return _Scale(free, "named", values, background)
 
 
-def _by_place(
-    pins: tuple[Hit, ...], free: tuple[Hit, ...], reason: str, background: float | None
-) -> _Scale:
+def _by_place(pins: tuple[Hit, ...], free: tuple[Hit, ...], reason: str, background: float | None) -> _Scale:
     places = tuple(map(float, range(1, len(pins) + len(free) + 1)))
     return _Scale(free, "place", places, background, "fixed", reason)
 
@@ -301,9 +274,7 @@ def _by_probability(
     return _Scale(free, "probability", tuple(values), 1.0)
 
 
-def distances_by_score(
-    hits: Sequence[Hit], score: str, pool: Pool, *, places: bool = False
-) -> dict[str, float]:
+def distances_by_score(hits: Sequence[Hit], score: str, pool: Pool, *, places: bool = False) -> dict[str, float]:
     """The score of this name as a distance, by hit id; hits without it are left out. With
     `places`, a score that only gives an order becomes the rank."""
     distances: dict[str, float] = {}
@@ -320,8 +291,7 @@ def distances_by_score(
 
 
 def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
-    """The mean of the farther half of the query's own hits, on the scale that is cut; None if there
-    are too few."""
+    """The mean of the farther half of the query's own hits, on the scale that is cut; None if there are too few."""
     own = inputs.own_hits
     if not reranked or len(own) < BACKGROUND_FROM:
         return inputs.far_end
@@ -354,20 +324,15 @@ def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Dec
         by = f"cutoff.{strategy(result.strategy).decides(result)}"
         return Decision(hit.id, "cutoff", "dropped", after, value, limit, by)
     if beyond:
-        extra = (
-            "b_extra" in strategy(result.strategy).reads and place <= (rank or 0) + settings.b_extra
-        )
+        extra = "b_extra" in strategy(result.strategy).reads and place <= (rank or 0) + settings.b_extra
         least = min(settings.min_results, settings.max_results)
         few = f"{settings.b_extra} more" if extra else f"at least {least}"
         before = f"{after}; kept, as {few} stay"
     return Decision(hit.id, "cutoff", "kept", before, value, limit, _holder(place, result))
 
 
-def _decide_by_probability(
-    hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff
-) -> Decision:
-    """Decide on a hit whose probability is known; `limit` is the last value kept, if values were
-    compared."""
+def _decide_by_probability(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Decision:
+    """Decide on a hit whose probability is known; `limit` is the last value kept, if values were compared."""
     result, values = detail.cut, detail.values
     value = values[place - 1]
     by = MAX_RESULTS if place > settings.max_results else STRATEGY
@@ -448,9 +413,7 @@ SPEC: LayerSpec = LayerSpec(
     # A calibration learned with one reranker is refused with another.
     reads=("quality",),
     off=lambda settings: (
-        "off; the judge decides"
-        if settings.judge.enabled
-        else f"off; top_k keeps at most {top_k_limit(settings)}"
+        "off; the judge decides" if settings.judge.enabled else f"off; top_k keeps at most {top_k_limit(settings)}"
     ),
     line=_line,
     first=(

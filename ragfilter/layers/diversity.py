@@ -1,10 +1,9 @@
 """diversity: collapse near-duplicates, and keep a few chunks for every part of the question.
 
-Source: docs/design.md#diversity. It acts after the cutoff, which needs the cliffs among all hits,
-and before the judge, which need not read the same text twice. Texts are alike if they share runs of
-three words (Broder's resemblance). Words that more than half of the chunks have do not count. A
-chunk with none of the words is kept, since it was found by its meaning. Pinned chunks are kept.
-Chunks beyond the first 50 are not examined.
+Source: docs/design.md#diversity. It acts after the cutoff, which needs the cliffs among all hits, and before the judge,
+which need not read the same text twice. Texts are alike if they share runs of three words (Broder's resemblance). Words
+that more than half of the chunks have do not count. A chunk with none of the words is kept, since it was found by its
+meaning. Pinned chunks are kept. Chunks beyond the first 50 are not examined.
 """
 
 from __future__ import annotations
@@ -53,9 +52,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     return LayerOutput((*kept, *rest), tuple(decisions))
 
 
-def _decide(
-    hit: Hit, alike: _Alike, held: frozenset[str], covered: Counter[str], settings: Diversity
-) -> Decision:
+def _decide(hit: Hit, alike: _Alike, held: frozenset[str], covered: Counter[str], settings: Diversity) -> Decision:
     value, other = alike.nearest(hit)
     limit = settings.max_similarity
     if other is not None and value >= limit - EPSILON:

@@ -10,27 +10,19 @@ from collections.abc import Callable, Sequence
 
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Pool, PoolResult
-from ragfilter.text.comparison import (
-    beginnings,
-    names,
-    readings,
-    shared_name,
-    title_is,
-    title_names,
-)
+from ragfilter.text.comparison import beginnings, names, readings, shared_name, title_is, title_names
 from ragfilter.text.numbers import chunks
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Move each side's best surviving chunk to the front, the nearest first.
 
-    Sorting by distance avoids false cliffs between the last pin and the first free chunk. The best
-    chunk is the first, in the order of the side's own search, whose title is the side. If there is
-    none, it is the first whose title names the side, preferably not as part of a longer name
-    ("bear", not "cave bear"). If no title does, it is the first whose text names the side, since
-    many texts mention things that they are not about. A side that may end in an aspect ("MySQL
-    performance") is tried with and without it. Last, a title can be the beginning of the side.
-    A chunk that is best for two sides is pinned once, for both.
+    Sorting by distance avoids false cliffs between the last pin and the first free chunk. The best chunk is the first,
+    in the order of the side's own search, whose title is the side. If there is none, it is the first whose title names
+    the side, preferably not as part of a longer name ("bear", not "cave bear"). If no title does, it is the first whose
+    text names the side, since many texts mention things that they are not about. A side that may end in an aspect
+    ("MySQL performance") is tried with and without it. Last, a title can be the beginning of the side. A chunk that is
+    best for two sides is pinned once, for both.
     """
     if not inputs.pool.entities:
         name = shared_name(inputs.pool.query)
@@ -48,8 +40,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
             pinned.setdefault(best.id, []).append(f"“{entity.name}”")
     front = sorted((by_id[i] for i in pinned), key=lambda hit: hit.distance)
     pins = tuple(
-        Decision(hit.id, "entities", "pinned", f"best chunk for {' and '.join(pinned[hit.id])}")
-        for hit in front
+        Decision(hit.id, "entities", "pinned", f"best chunk for {' and '.join(pinned[hit.id])}") for hit in front
     )
     rest = tuple(hit for hit in hits if hit.id not in pinned)
     others = tuple(Decision(hit.id, "entities", "kept", "not pinned") for hit in rest)
@@ -76,9 +67,7 @@ def _best(name: str, hits: Sequence[Hit], pool: Pool) -> Hit | None:
     ]
     tests += [(names, side, "text") for side in sides]
     tests += [(title_is, side, "title") for side in beginnings(name)]
-    best = (
-        hit for test, side, part in tests for hit in hits if test(side, getattr(hit.chunk, part))
-    )
+    best = (hit for test, side, part in tests for hit in hits if test(side, getattr(hit.chunk, part)))
     return next(best, None)
 
 

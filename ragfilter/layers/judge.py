@@ -94,8 +94,7 @@ def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[Reache
 
 NOTHING_RELEVANT = "The judge found none of the {n} chunks relevant. Rephrase the question."
 NOTHING_SIMILAR = (
-    "No chunk reaches the judge's minimum similarity of {limit:g}. Rephrase the question, or "
-    "lower the minimum."
+    "No chunk reaches the judge's minimum similarity of {limit:g}. Rephrase the question, or lower the minimum."
 )
 
 
@@ -121,9 +120,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         step = _nearest(candidate_hits, unasked, inputs)
         why = "1 chunk waits" if len(prompt.asked) == 1 else f"{len(prompt.asked)} chunks wait"
         why += " for the LLM's verdict"
-        return replace(
-            step, needs=(Need("judge", "judge", tuple(hit.id for hit in candidate_hits), why),)
-        )
+        return replace(step, needs=(Need("judge", "judge", tuple(hit.id for hit in candidate_hits), why),))
     if judgement.error or not judgement.verdicts:
         step = _nearest(candidate_hits, unasked, inputs, error=judgement.error or NO_DECISION)
         return replace(step, detail=JudgeDetail(judgement))
@@ -131,16 +128,13 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 
 def settings_without_judge(settings: Settings) -> Settings:
-    """Switch the judge off. If no other layer limits the result, the first `max_chunks` stay, as
-    without an LLM."""
+    """Switch the judge off. If no other layer limits the result, the first `max_chunks` stay, as without an LLM."""
     if not settings.judge.enabled:
         return settings
     return settings.with_values({"judge.enabled": False, "retrieval.k": settings.judge.max_chunks})
 
 
-def prompt_for_user(
-    asked: Sequence[Hit], pool: Pool, settings: Settings, user: User | None = None
-) -> JudgePrompt:
+def prompt_for_user(asked: Sequence[Hit], pool: Pool, settings: Settings, user: User | None = None) -> JudgePrompt:
     """The prompt about `asked` for this user, without references to chunks hidden from them."""
     shown = with_visible_refs(asked, pool, effective_user(user, settings))
     return build_prompt(pool.query, shown, settings.judge, pool.space)
@@ -173,9 +167,7 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> t
         value = inputs.similarity(hit)
         if place > most:
             reason = f"{in_order(place, hit)}beyond the first {most} that are judged"
-            decisions.append(
-                Decision(hit.id, "judge", "dropped", reason, float(place), float(most), OVERSAMPLE)
-            )
+            decisions.append(Decision(hit.id, "judge", "dropped", reason, float(place), float(most), OVERSAMPLE))
         else:
             limit = settings.min_relevance
             reason = f"similarity {numbers.apart(value, '<', limit)}, not shown to the judge"
@@ -197,13 +189,9 @@ def _nearest(
         why = inputs.pinned.get(hit.id) or f"{'among' if stays else 'beyond'} the nearest {limit}"
         reason = f"{why}; the judge failed" if error else f"not judged yet, {why}"
         outcome: Outcome = "dropped" if not stays else "fallback" if error else "kept"
-        decisions.append(
-            Decision(hit.id, "judge", outcome, reason, float(place), float(limit), MAX_CHUNKS)
-        )
+        decisions.append(Decision(hit.id, "judge", outcome, reason, float(place), float(limit), MAX_CHUNKS))
     # At most `limit` stay, however many the judge would be asked about.
-    unasked = tuple(
-        d._replace(setting=MAX_CHUNKS) if d.setting == OVERSAMPLE else d for d in unasked
-    )
+    unasked = tuple(d._replace(setting=MAX_CHUNKS) if d.setting == OVERSAMPLE else d for d in unasked)
     before = "judged with other chunks or another prompt, so " if inputs.pool.judgements else ""
     note = f"{before}not judged yet; for now, keeping the {len(kept)} nearest"
     if error:
@@ -241,9 +229,7 @@ def _obey(
             brought[hit.id] = hit if hit.rank else replace(hit, found_by=f"expansion:{root.id}")
             steps.append(ExpandedChunk(hit.id, root.id, reached.via, reached.step))
             reason = f"referenced by {root.chunk.name}, step {reached.step} of {verdict.depth}"
-            decisions[hit.id] = Decision(
-                hit.id, "judge", "expanded", reason, float(reached.step), float(verdict.depth)
-            )
+            decisions[hit.id] = Decision(hit.id, "judge", "expanded", reason, float(reached.step), float(verdict.depth))
     others = tuple(decision for decision in unasked if decision.chunk_id not in brought)
     all_decisions = (*decisions.values(), *others)
     note = _note(judgement, len(kept), len(brought))
@@ -253,9 +239,7 @@ def _obey(
     return output if kept else replace(output, status="low_quality_results", message=message)
 
 
-def _decision(
-    hit: Hit, verdict: Verdict | None, judgement: Judgement, inputs: LayerInput
-) -> Decision:
+def _decision(hit: Hit, verdict: Verdict | None, judgement: Judgement, inputs: LayerInput) -> Decision:
     if verdict is None:
         reason = "not named by the judge"
         if hit.id in judgement.left_out:

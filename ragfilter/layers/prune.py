@@ -1,10 +1,9 @@
 """prune: leave sentences out of the context that add nothing to the answer. It drops no chunk.
 
-Source: docs/design.md#prune. A piece is a sentence, a heading, or a block that only makes sense as
-a whole: a table, a list or code, with the line that introduces it ("Parameters:"). Rows written as
-sentences ("Level 3: 5. Level 4: 6.") are a table too. The pieces cover the text, so that spans can
-be cut out of it. A heading stays if anything below it does. Chunks stay whole until a pruner has
-scored their pieces, or if it fails.
+Source: docs/design.md#prune. A piece is a sentence, a heading, or a block that only makes sense as a whole: a table, a
+list or code, with the line that introduces it ("Parameters:"). Rows written as sentences ("Level 3: 5. Level 4: 6.")
+are a table too. The pieces cover the text, so that spans can be cut out of it. A heading stays if anything below it
+does. Chunks stay whole until a pruner has scored their pieces, or if it fails.
 """
 
 from __future__ import annotations
@@ -62,10 +61,7 @@ def pieces(text: str) -> tuple[TextPiece, ...]:
     for start, end, kind in _parts(text):
         last = joined[-1] if joined else None
         # A sentence may introduce the table, list or code after it.
-        if (
-            last and kind == "block" and last.kind == "sentence"
-            and text[last.start : last.end].rstrip().endswith(":")
-        ):  # fmt: skip
+        if last and kind == "block" and last.kind == "sentence" and text[last.start : last.end].rstrip().endswith(":"):
             joined[-1] = TextPiece(last.start, end, "block")
         else:
             joined.append(TextPiece(start if joined else 0, end, kind))

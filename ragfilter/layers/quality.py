@@ -1,7 +1,6 @@
 """Quality: keep only good matches. If the first ones are poor, rerank or look further.
 
-Source: Adaptive Retrieval System, "Retrieval Flow", "Edge Cases" and "Fallback Behavior". Pinned
-hits are always kept.
+Source: Adaptive Retrieval System, "Retrieval Flow", "Edge Cases" and "Fallback Behavior". Pinned hits are always kept.
 """
 
 from __future__ import annotations
@@ -12,17 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragfilter.layers.base import Cost, LayerInput, LayerOutput, LayerSpec, Mark, in_order
-from ragfilter.model import (
-    Decision,
-    Hit,
-    LayerTrace,
-    Need,
-    Outcome,
-    PoolResult,
-    Widening,
-    WidthCheck,
-    similarity,
-)
+from ragfilter.model import Decision, Hit, LayerTrace, Need, Outcome, PoolResult, Widening, WidthCheck, similarity
 from ragfilter.settings.schema import TUNED_SHARE, Quality, Settings
 from ragfilter.text import numbers
 
@@ -51,9 +40,14 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         pinned = tuple(Decision(hit.id, "quality", "pinned", inputs.pinned[hit.id]) for hit in pins)
         # Pins count as results, so the status stays ok.
         return LayerOutput(
-            pins + step.hits, pinned + step.decisions, step.needs, step.detail, step.note,
-            reranked=step.reranked, failed=step.failed,
-        )  # fmt: skip
+            pins + step.hits,
+            pinned + step.decisions,
+            step.needs,
+            step.detail,
+            step.note,
+            reranked=step.reranked,
+            failed=step.failed,
+        )
     return step
 
 
@@ -169,9 +163,7 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Thresho
         value = bar.value(hit)
         outcome: Outcome = "kept" if hit.id in good_ids else "dropped"
         reason = bar.reason(value)
-        decisions.append(
-            Decision(hit.id, "quality", outcome, reason, value, bar.limit, bar.setting)
-        )
+        decisions.append(Decision(hit.id, "quality", outcome, reason, value, bar.limit, bar.setting))
     return LayerOutput(tuple(good), tuple(decisions))
 
 
@@ -183,9 +175,7 @@ def _unscored(hits: tuple[Hit, ...], quality: Quality) -> LayerOutput:
         stays = place <= width
         reason = f"{UNSCORED}; {'among' if stays else 'beyond'} the first {width}"
         outcome: Outcome = "fallback" if stays else "dropped"
-        decisions.append(
-            Decision(hit.id, "quality", outcome, reason, float(place), float(width), FIRST)
-        )
+        decisions.append(Decision(hit.id, "quality", outcome, reason, float(place), float(width), FIRST))
     note = f"{UNSCORED}; the first {width} unchecked" if hits else ""
     return LayerOutput(hits[:width], tuple(decisions), note=note)
 
@@ -210,9 +200,7 @@ def _widen(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
     return step if good else replace(step, status="low_quality_results", message=MESSAGE)
 
 
-def _rerank(
-    hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality, *, ordered: bool
-) -> LayerOutput:
+def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality, *, ordered: bool) -> LayerOutput:
     # If scores only give an order, every hit is good enough.
     limit = -math.inf if ordered else quality.reranker_threshold
     ranked = sorted(candidates, key=lambda hit: -_score(hit))
@@ -369,13 +357,7 @@ SPEC: LayerSpec = LayerSpec(
     off=lambda settings: f"off; similarity ≥ {settings.quality.score_threshold:.3f}",
     cost=_cost,
     reads_pool=lambda settings: settings.quality.good_by == "background",
-    first=(
-        "score_threshold",
-        "background_share",
-        "reranker",
-        "reranker_model",
-        "reranker_threshold",
-    ),
+    first=("score_threshold", "background_share", "reranker", "reranker_model", "reranker_threshold"),
     unused=_unused,
     relax=_relax,
     plain=_plain,

@@ -20,8 +20,7 @@ TOGETHER = 2
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Keep hits whose rule holds. If a rule cannot be read, its chunk passes, and the decision says
-    so.
+    """Keep hits whose rule holds. If a rule cannot be read, its chunk passes, and the decision says so.
 
     With `pin`, pin the nearest chunks whose rule holds: a chunk without a rule merely passes, but
     a rule that holds was written for such a query. With `references`, if two or more pins refer to

@@ -26,9 +26,7 @@ ORDER = (
 )
 """Files of this folder, each with a `SPEC`."""
 
-LAYERS: tuple[LayerSpec, ...] = tuple(
-    import_module(f"ragfilter.layers.{name}").SPEC for name in ORDER
-)
+LAYERS: tuple[LayerSpec, ...] = tuple(import_module(f"ragfilter.layers.{name}").SPEC for name in ORDER)
 SWITCHES: tuple[LayerName, ...] = tuple(spec.name for spec in LAYERS if spec.switched)
 _BY_NAME = {spec.name: spec for spec in LAYERS}
 

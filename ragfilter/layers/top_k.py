@@ -24,9 +24,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         outcome: Outcome = "kept" if place <= k else "dropped"
         far = f"{in_order(place, hit)}beyond the first {k}"
         reason = f"among the first {k}" if place <= k else far
-        decisions.append(
-            Decision(hit.id, "top_k", outcome, reason, float(place), float(k), "retrieval.k")
-        )
+        decisions.append(Decision(hit.id, "top_k", outcome, reason, float(place), float(k), "retrieval.k"))
     return LayerOutput(hits[:k], tuple(decisions))
 
 

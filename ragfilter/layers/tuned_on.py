@@ -13,9 +13,7 @@ from ragfilter.layers.strategies.calibrated import differences
 from ragfilter.model import Pool
 from ragfilter.settings.schema import Cutoff, Origin, Settings, TunedOn, field
 
-SCALED = frozenset(
-    name for name in Cutoff.model_fields if field(f"cutoff.{name}").unit == "distance"
-)
+SCALED = frozenset(name for name in Cutoff.model_fields if field(f"cutoff.{name}").unit == "distance")
 """The settings that are valid for one model and space only."""
 
 

@@ -1,5 +1,4 @@
-"""Words: move up chunks that share distinctive words with the query, and pin chunks that state a
-value from the query.
+"""Words: move up chunks that share distinctive words with the query, and pin chunks that state a value from the query.
 
 Embeddings blur names and numbers. To them, "strength 17" is about a character, not about the
 strength table. docs/design.md#words.
@@ -78,9 +77,7 @@ def _read(hit: Hit, query: str) -> _HitWords:
     return _HitWords(words.word_counts(query, passage), values, titled)
 
 
-def _stating(
-    query: str, ids: Sequence[str], named: Sequence[_HitWords], inputs: LayerInput
-) -> dict[str, str]:
+def _stating(query: str, ids: Sequence[str], named: Sequence[_HitWords], inputs: LayerInput) -> dict[str, str]:
     """The reasons for pinning hits, by id: the query gives a value for something that the title
     names, and the hit's text has that value. A value that an earlier pin states needs no other."""
     there = [(i, each) for i, each in zip(ids, named, strict=True) if each.values]

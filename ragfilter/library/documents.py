@@ -114,11 +114,10 @@ def to_hits(
     unless their clearance is unreadable, which hides a chunk from everybody. If the user can see
     none of `docs`, all of them become hits, without any other warning.
 
-    Without any scores, the given order is the rank. Of chunks with the same id, the nearest is
-    kept, with the named scores of all. Of several named scores, ``dense`` is the distance; a hit
-    without it counts as far as the farthest hit with it. If no hit has it, the given order is the
-    rank. Raises InputError for scores without a metric, for a number of scores that differs from
-    the number of documents, and for documents of unknown form.
+    Without any scores, the given order is the rank. Of chunks with the same id, the nearest is kept, with the named
+    scores of all. Of several named scores, ``dense`` is the distance; a hit without it counts as far as the farthest
+    hit with it. If no hit has it, the given order is the rank. Raises InputError for scores without a metric, for a
+    number of scores that differs from the number of documents, and for documents of unknown form.
     """
     metrics = check_metrics(metric)
     metric_by_name: Mapping[str, Metric] = metrics if isinstance(metrics, Mapping) else {}
@@ -166,18 +165,14 @@ def to_hits(
     return hits, space, (*own_warnings, *warnings) if visible else own_warnings
 
 
-def _columns(
-    documents: Sequence[_Document], scores: Scores, named: Mapping[str, Metric]
-) -> dict[str, list[Any]]:
+def _columns(documents: Sequence[_Document], scores: Scores, named: Mapping[str, Metric]) -> dict[str, list[Any]]:
     """Each named score for all documents: the scores passed (a plain list is the fused score), and
     others from the documents' fields or their field ``scores``. Raises InputError."""
     passed = scores if isinstance(scores, Mapping) else {} if scores is None else {FUSED: scores}
     columns = {name: _each(column, "scores") for name, column in passed.items()}
     unknown = next((name for name in columns if name not in named), None)
     if unknown is not None:
-        raise InputError(
-            f"The score {unknown!r} has no metric.", remedy=f"Pass metric={{{unknown!r}: …}}."
-        )
+        raise InputError(f"The score {unknown!r} has no metric.", remedy=f"Pass metric={{{unknown!r}: …}}.")
     for name in named.keys() - columns.keys():
         columns[name] = [_own(each.chunk.metadata, name) for each in documents]
     return columns
@@ -219,10 +214,7 @@ def _of_store(stores: frozenset[str], metric: Metric | None) -> tuple[str, ...]:
 
 
 def _to_hits(
-    hits: Sequence[Hit],
-    scores: Sequence[float | None],
-    metric: Metric | None,
-    known: Sequence[float | None],
+    hits: Sequence[Hit], scores: Sequence[float | None], metric: Metric | None, known: Sequence[float | None]
 ) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
     numbers = [score for score in scores if score is not None]
     missing = len(scores) - len(numbers)
@@ -278,8 +270,7 @@ def _each(values: Iterable[Any], what: str) -> list[Any]:
     """The values of a list. Raises InputError for a single value or a table."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InputError(
-            f"The {what} are of the type {type(values).__name__}.",
-            remedy=f"Pass a list of {what}. {ONE_QUERY}",
+            f"The {what} are of the type {type(values).__name__}.", remedy=f"Pass a list of {what}. {ONE_QUERY}"
         )
     if hasattr(values, "columns"):
         raise InputError(
@@ -290,9 +281,8 @@ def _each(values: Iterable[Any], what: str) -> list[Any]:
 
 
 def _read(doc: Any, place: int, metric: Metric | None) -> _Document:
-    """Read one document and its score: a hit or node with its own score, a pair of both, or any
-    other object with a score, if `metric` is given. Its chunk has an empty id if it has none.
-    Raises InputError."""
+    """Read one document and its score: a hit or node with its own score, a pair of both, or any other object with a
+    score, if `metric` is given. Its chunk has an empty id if it has none. Raises InputError."""
     if isinstance(doc, Hit):
         return _read(doc.chunk, place, None)._replace(doc=doc, score=doc.distance)
     if isinstance(doc, Chunk):
@@ -403,9 +393,7 @@ def _plain(chunk: Chunk, place: int) -> tuple[Chunk, tuple[str, ...]]:
         "refs": chunk.refs if refs == chunk.refs else refs,
         "department": chunk.department and whole(chunk.department),
         "rule": chunk.rule and whole(chunk.rule),
-        "metadata": metadata
-        if metadata == {}
-        else plain_values(dict(metadata or {}), f"document {place}"),
+        "metadata": metadata if metadata == {} else plain_values(dict(metadata or {}), f"document {place}"),
     }
     # Most chunks need no copy, and copying takes longer than checking.
     changed = {name: value for name, value in values.items() if value is not getattr(chunk, name)}
@@ -443,9 +431,7 @@ def _number(value: Any, place: int) -> float | None:
     try:
         return None if value is None else float(value)
     except (TypeError, ValueError):
-        raise InputError(
-            f"The score of document {place} is {value!r}.", remedy="Pass numbers."
-        ) from None
+        raise InputError(f"The score of document {place} is {value!r}.", remedy="Pass numbers.") from None
 
 
 # -- metrics and scores ----------------------------------------------------------------------------
@@ -454,10 +440,7 @@ def _number(value: Any, place: int) -> float | None:
 def check_metric(metric: str) -> Metric:
     """The metric of this name. Raises InputError if there is none."""
     if metric not in get_args(Metric):
-        raise InputError(
-            f"There is no metric {metric!r}.",
-            remedy=f"Choose one of: {', '.join(get_args(Metric))}.",
-        )
+        raise InputError(f"There is no metric {metric!r}.", remedy=f"Choose one of: {', '.join(get_args(Metric))}.")
     return cast(Metric, metric)
 
 
@@ -523,8 +506,7 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
 
 
 def _fused(scores: Sequence[float]) -> bool:
-    """Whether the scores come from reciprocal rank fusion: sums of 1 / (k + place) over
-    searches.
+    """Whether the scores come from reciprocal rank fusion: sums of 1 / (k + place) over searches.
 
     With the usual k of 60, three searches give at most 3 / 61, and the best similarities are hardly
     ever all that low. With another k (Qdrant's is 2), most hits found by one search have a score

@@ -63,14 +63,13 @@ BATCH = 8
 class Filter:
     """Filters hits with the settings of a profile, a TOML file, or `Settings`.
 
-    `reranker` is an object that implements `protocols.Reranker`, or a name: ``late_interaction``
-    (bundled), ``http:MODEL`` at ``RAGFILTER_RERANK_URL``, or a cross-encoder's. `judge` implements
-    `protocols.ChatModel`, or names a model at ``OPENAI_BASE_URL``. `pruner` implements
-    `protocols.Pruner`, or is ``sentences`` (bundled). Layers without their model fall back, and
-    `Result.needs` lists what they need. Scores are valid only for the reranker that made them, so
-    the filter's `settings` name the reranker that you pass. A filter is thread-safe. Raises
-    SettingsError, InputError for an object without the required methods, and DependencyError for a
-    name whose package is not installed.
+    `reranker` is an object that implements `protocols.Reranker`, or a name: ``late_interaction`` (bundled),
+    ``http:MODEL`` at ``RAGFILTER_RERANK_URL``, or a cross-encoder's. `judge` implements `protocols.ChatModel`, or names
+    a model at ``OPENAI_BASE_URL``. `pruner` implements `protocols.Pruner`, or is ``sentences`` (bundled). Layers
+    without their model fall back, and `Result.needs` lists what they need. Scores are valid only for the reranker that
+    made them, so the filter's `settings` name the reranker that you pass. A filter is thread-safe. Raises
+    SettingsError, InputError for an object without the required methods, and DependencyError for a name whose package
+    is not installed.
     """
 
     def __init__(
@@ -92,15 +91,16 @@ class Filter:
             has_name = isinstance(getattr(model, "name", None), str)
             if model is not None and not (has_name and isinstance(model, protocol)):
                 raise InputError(
-                    f"The {what} {model!r} lacks a name or a method of "
-                    f"protocols.{protocol.__name__}.",
+                    f"The {what} {model!r} lacks a name or a method of protocols.{protocol.__name__}.",
                     remedy=f"Pass an object that has them, or the name of a {what}.",
                 )
             if model is not None and not self.settings.get(f"{layer}.enabled"):
                 log.warning(
-                    "A %s was passed, but it is never used: the layer %s is off. Choose settings "
-                    "with %s.enabled", what, layer, layer,
-                )  # fmt: skip
+                    "A %s was passed, but it is never used: the layer %s is off. Choose settings with %s.enabled",
+                    what,
+                    layer,
+                    layer,
+                )
         self.settings = _with_reranker(self.settings, self.reranker)
 
     def _open_models(self) -> None:
@@ -136,14 +136,13 @@ class Filter:
     ) -> Result:
         """Decide which of `docs` to keep.
 
-        `docs` are texts, mappings (``id``, ``text``, ``title``, ``query_must``, ``clearance`` …),
-        hits as stores return them, or documents of LangChain, LlamaIndex or Haystack. `scores` are
-        their scores, unless the documents have their own; `metric` (`model.Metric`) says what the
-        scores are. Without scores, the order is the rank. `scores` and `metric` can be mappings
-        with several named scores: ``dense`` is the distance, ``fused`` a score that another library
-        fused, and ``cutoff.score`` names the one to cut by. Chunks hidden from `user` are left out,
-        whatever the settings say. Without a user, only public chunks are visible if the clearance
-        layer is on, otherwise all are. Raises InputError, SettingsError.
+        `docs` are texts, mappings (``id``, ``text``, ``title``, ``query_must``, ``clearance`` …), hits as stores return
+        them, or documents of LangChain, LlamaIndex or Haystack. `scores` are their scores, unless the documents have
+        their own; `metric` (`model.Metric`) says what the scores are. Without scores, the order is the rank. `scores`
+        and `metric` can be mappings with several named scores: ``dense`` is the distance, ``fused`` a score that
+        another library fused, and ``cutoff.score`` names the one to cut by. Chunks hidden from `user` are left out,
+        whatever the settings say. Without a user, only public chunks are visible if the clearance layer is on,
+        otherwise all are. Raises InputError, SettingsError.
         """
         started_ns = time_ns()
         query = check_asked(query, user)
@@ -185,10 +184,9 @@ class Filter:
         """Filter many questions on all cores. `hits` has the documents of each question, with
         their own scores. The results hold copies of the documents.
 
-        The first call starts one process per core, which takes seconds; later calls reuse them.
-        The processes import the program's main module, so call this under ``if __name__ ==
-        "__main__":`` in a script. Raises the same errors as a call of the filter, and ValueError if
-        `hits` and `queries` differ in length."""
+        The first call starts one process per core, which takes seconds; later calls reuse them. The processes import
+        the program's main module, so call this under ``if __name__ == "__main__":`` in a script. Raises the same errors
+        as a call of the filter, and ValueError if `hits` and `queries` differ in length."""
         ask = partial(_batched, metric=metric, user=user)
         jobs = ((query, list(docs)) for query, docs in zip(queries, hits, strict=True))
         return list(self._workers.map(ask, jobs, chunksize=BATCH))
@@ -199,11 +197,7 @@ class Filter:
         return ProcessPoolExecutor(mp_context=context, initializer=_adopt, initargs=(self,))
 
     def as_langchain(
-        self,
-        *,
-        metric: str | Mapping[str, str] | None = None,
-        score_key: str = "score",
-        user: User | None = None,
+        self, *, metric: str | Mapping[str, str] | None = None, score_key: str = "score", user: User | None = None
     ) -> FilterCompressor:
         """A LangChain document compressor. Kept documents are the objects that were passed in.
 
@@ -247,12 +241,11 @@ class Filter:
     ) -> FilterPostprocessor:
         """A LlamaIndex node postprocessor. Kept nodes are the objects that were passed in.
 
-        `metric` says what the nodes' scores are. LlamaIndex's Chroma store reports exp(−distance).
-        Pass ``exponential=True`` and the collection's metric (by default "l2") to restore the
-        distance, or ``False`` if the scores are similarities. Without either, such scores cause a
-        warning. If nodes have no scores, their order counts. With a mapping, for example after a
-        QueryFusionRetriever, ``fused`` is the nodes' score, and other scores are in their metadata.
-        Raises DependencyError, InputError.
+        `metric` says what the nodes' scores are. LlamaIndex's Chroma store reports exp(−distance). Pass
+        ``exponential=True`` and the collection's metric (by default "l2") to restore the distance, or ``False`` if the
+        scores are similarities. Without either, such scores cause a warning. If nodes have no scores, their order
+        counts. With a mapping, for example after a QueryFusionRetriever, ``fused`` is the nodes' score, and other
+        scores are in their metadata. Raises DependencyError, InputError.
         """
         from ragfilter.library.llamaindex import FilterPostprocessor
 
@@ -262,8 +255,7 @@ class Filter:
     def as_haystack(
         self, *, metric: str | Mapping[str, str] | None = None, user: User | None = None
     ) -> FilterComponent:
-        """A Haystack component with ``run(query, documents)``. Kept documents are the objects that
-        were passed in.
+        """A Haystack component with ``run(query, documents)``. Kept documents are the objects that were passed in.
 
         `metric` says what their scores are. Without scores, the order counts. With a mapping, for
         example after a DocumentJoiner, ``fused`` is the documents' score, and other scores are in
@@ -318,10 +310,9 @@ def _batched(job: tuple[str, list[Any]], **given: Any) -> Result:
 def cut(distances: Iterable[float], **settings: Any) -> Cut:
     """Apply the cutoff alone: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
 
-    `distances` are sorted, best first; lower is nearer. `settings` are the cutoff's, such as
-    ``strategy="fixed"`` or ``gap_threshold=0.2``. Their defaults are the seeds', except that
-    `max_results` has no limit. Raises SettingsError, and InputError for values that are not finite
-    numbers or not ascending.
+    `distances` are sorted, best first; lower is nearer. `settings` are the cutoff's, such as ``strategy="fixed"`` or
+    ``gap_threshold=0.2``. Their defaults are the seeds', except that `max_results` has no limit. Raises SettingsError,
+    and InputError for values that are not finite numbers or not ascending.
     """
     values = {"cutoff.max_results": MAX_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
     cutoff = merge([Given("cut()", values)])[0].cutoff
@@ -364,8 +355,7 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
     for name in strategy(cutoff.strategy).reads if cutoff.enabled else ():
         if name in SCALED and getattr(cutoff, name) > span:
             raise SettingsError(
-                f"cutoff.{name} = {getattr(cutoff, name):g} can never be reached: {values} are at "
-                f"most {span:g} apart.",
+                f"cutoff.{name} = {getattr(cutoff, name):g} can never be reached: {values} are at most {span:g} apart.",
                 remedy="Lower it." if reranks else "Lower it, or correct the metric.",
             )
 
@@ -389,8 +379,7 @@ def check_similarities(settings: Settings, space: Space, distances: Sequence[flo
 
 
 def check_asked(query: object, user: object) -> str:
-    """The query as text. Raises InputError if it is not text, or `user` is neither a user nor
-    None."""
+    """The query as text. Raises InputError if it is not text, or `user` is neither a user nor None."""
     if not isinstance(query, str):
         raise InputError(f"The query is {query!r}.", remedy="Pass a question as text.")
     if not query.strip():
@@ -438,9 +427,7 @@ def _named_reranker(name: str, quality: Quality) -> Reranker:
 
 def _named_pruner(name: str) -> Pruner:
     if name != "sentences":
-        raise InputError(
-            f"There is no pruner {name!r}.", remedy="Pass 'sentences', or a pruner of your own."
-        )
+        raise InputError(f"There is no pruner {name!r}.", remedy="Pass 'sentences', or a pruner of your own.")
     check_installed("onnxruntime", extra="models")
     from ragfilter.models.embedders import BundledEmbedder
     from ragfilter.models.pruner import SentencePruner

@@ -17,17 +17,13 @@ with extra("haystack"):
 class FilterComponent:
     """Filters retrieved documents. `Filter.as_haystack` makes it and explains its fields."""
 
-    def __init__(
-        self, filter: FilterCall, metric: Metrics | None = None, user: User | None = None
-    ) -> None:
+    def __init__(self, filter: FilterCall, metric: Metrics | None = None, user: User | None = None) -> None:
         self.filter = filter
         self.metric = metric
         self.user = user
 
     @component.output_types(documents=list[Document])
-    def run(
-        self, query: str, documents: list[Document], user: User | None = None
-    ) -> dict[str, list[Document]]:
+    def run(self, query: str, documents: list[Document], user: User | None = None) -> dict[str, list[Document]]:
         """The kept documents, best first. `user` is the user of this call, by default the
         component's. Raises InputError, SettingsError."""
         asker = self.user if user is None else user

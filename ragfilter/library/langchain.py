@@ -17,11 +17,7 @@ from ragfilter.model import PUBLIC, Metric, User
 from ragfilter.settings.schema import Settings
 
 with extra("langchain"):
-    from langchain_core.callbacks import (
-        AsyncCallbackManagerForRetrieverRun,
-        CallbackManagerForRetrieverRun,
-        Callbacks,
-    )
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun, Callbacks
     from langchain_core.documents import BaseDocumentCompressor, Document
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.runnables import RunnableConfig, ensure_config, run_in_executor
@@ -49,12 +45,7 @@ class FilterCompressor(BaseDocumentCompressor):
     user: User | None = None
 
     def compress_documents(
-        self,
-        documents: Sequence[Document],
-        query: str,
-        callbacks: Callbacks | None = None,
-        *,
-        user: User | None = None,
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None, *, user: User | None = None
     ) -> Sequence[Document]:
         """The kept documents, best first. `user` is the user of this call, by default the
         compressor's. Raises InputError, SettingsError."""
@@ -66,12 +57,7 @@ class FilterCompressor(BaseDocumentCompressor):
         return keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
 
     async def acompress_documents(
-        self,
-        documents: Sequence[Document],
-        query: str,
-        callbacks: Callbacks | None = None,
-        *,
-        user: User | None = None,
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None, *, user: User | None = None
     ) -> Sequence[Document]:
         """Like `compress_documents`, but in a thread, for an event loop."""
         compress = partial(self.compress_documents, user=user)
@@ -89,27 +75,18 @@ class FilterRetriever(BaseRetriever):
     fetch_k: int = Settings().retrieval.pool_size
     user: User | None = None
 
-    def invoke(
-        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> list[Document]:
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """The kept documents, best first. `user` and `k` apply to this call; by default, they come
         from the configuration (``config["configurable"]``), then the retriever. Raises InputError,
         SettingsError, and the store's errors."""
         return super().invoke(input, config, **_configured(config) | kwargs)
 
-    async def ainvoke(
-        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> list[Document]:
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Like `invoke`, for an event loop."""
         return await super().ainvoke(input, config, **_configured(config) | kwargs)
 
     def _get_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: CallbackManagerForRetrieverRun,
-        user: User | None = None,
-        k: int | None = None,
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, user: User | None = None, k: int | None = None
     ) -> list[Document]:
         most = self._most(k)
         scored = self.store.similarity_search_with_score(query, k=max(self.fetch_k, most or 0))
@@ -124,9 +101,7 @@ class FilterRetriever(BaseRetriever):
         k: int | None = None,
     ) -> list[Document]:
         most = self._most(k)
-        scored = await self.store.asimilarity_search_with_score(
-            query, k=max(self.fetch_k, most or 0)
-        )
+        scored = await self.store.asimilarity_search_with_score(query, k=max(self.fetch_k, most or 0))
         return (await run_in_executor(None, self._keep, query, scored, user))[:most]
 
     def _most(self, k: int | None) -> int | None:
@@ -136,17 +111,14 @@ class FilterRetriever(BaseRetriever):
             raise InputError(f"k is {most!r}.", remedy="Pass a whole number of at least 1.")
         return most
 
-    def _keep(
-        self, query: str, scored: list[tuple[Document, float]], user: User | None
-    ) -> list[Document]:
+    def _keep(self, query: str, scored: list[tuple[Document, float]], user: User | None) -> list[Document]:
         docs, scores = [doc for doc, _ in scored], [score for _, score in scored]
         asker = self.user if user is None else user
         return keep(self.filter, query, docs, scores, metric=self.metric, user=asker)
 
 
 def _configured(config: RunnableConfig | None = None) -> dict[str, Any]:
-    """The `user` and `k` in a run's configuration, which chains pass on. Raises InputError if
-    `user` is not a User."""
+    """The `user` and `k` in a run's configuration, which chains pass on. Raises InputError if `user` is not a User."""
     known = ensure_config(config).get("configurable", {})
     arguments = {name: known[name] for name in ("user", "k") if known.get(name) is not None}
     if not isinstance(arguments.get("user"), User | None):
@@ -155,11 +127,7 @@ def _configured(config: RunnableConfig | None = None) -> dict[str, Any]:
 
 
 def chunk_tools(
-    workspace: Searchable,
-    collection: str,
-    *,
-    settings: Settings | str = "full",
-    user: User = PUBLIC,
+    workspace: Searchable, collection: str, *, settings: Settings | str = "full", user: User = PUBLIC
 ) -> list[BaseTool]:
     """The tools ``search_chunks`` and ``get_chunks`` over an open workspace, for an agent.
 
@@ -180,10 +148,7 @@ def chunk_tools(
 
     return [
         StructuredTool.from_function(
-            asked(function),
-            description=getdoc(function),
-            handle_tool_error=True,
-            handle_validation_error=True,
+            asked(function), description=getdoc(function), handle_tool_error=True, handle_validation_error=True
         )
         for function in (tools.search_chunks, tools.get_chunks)
     ]

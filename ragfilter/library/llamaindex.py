@@ -57,9 +57,7 @@ class FilterPostprocessor(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         """The kept nodes, best first. `user` is the user of this call, by default the
         postprocessor's. Raises InputError, SettingsError."""
-        return super(FilterPostprocessor, self._of(user)).postprocess_nodes(
-            nodes, query_bundle, query_str
-        )
+        return super(FilterPostprocessor, self._of(user)).postprocess_nodes(nodes, query_bundle, query_str)
 
     async def apostprocess_nodes(
         self,
@@ -70,9 +68,7 @@ class FilterPostprocessor(BaseNodePostprocessor):
         user: User | None = None,
     ) -> list[NodeWithScore]:
         """Like `postprocess_nodes`, but in a thread, for an event loop."""
-        return await super(FilterPostprocessor, self._of(user)).apostprocess_nodes(
-            nodes, query_bundle, query_str
-        )
+        return await super(FilterPostprocessor, self._of(user)).apostprocess_nodes(nodes, query_bundle, query_str)
 
     def _of(self, user: User | None) -> FilterPostprocessor:
         return self if user is None else self.model_copy(update={"user": user})

@@ -163,6 +163,4 @@ def keep(
 def _lacks(kind: NeedKind) -> None:
     """Log what the filter lacks, only once, since it is the same for every query."""
     what = MODEL_OF[kind]
-    log.warning(
-        "The filter has no %s: pass one to Filter(…, %s=…). Its layer falls back", what, what
-    )
+    log.warning("The filter has no %s: pass one to Filter(…, %s=…). Its layer falls back", what, what)

@@ -34,18 +34,11 @@ MAX_K = 50
 """Maximum number of chunks added by the references of one chunk."""
 
 K = Annotated[int | None, Field(ge=1, le=200, description="At most this many chunks.")]
-Profile = Annotated[
-    str | None, Field(description=f"How to filter, instead of as usual: {', '.join(PROFILES)}.")
-]
+Profile = Annotated[str | None, Field(description=f"How to filter, instead of as usual: {', '.join(PROFILES)}.")]
 Collection = Annotated[str | None, Field(description="The collection, if not the usual one.")]
 Ids = Annotated[list[str], Field(description="Ids of chunks.")]
 Depth = Annotated[
-    int,
-    Field(
-        ge=0,
-        le=max(DEPTHS),
-        description="How many steps to follow references; 0 gives only the chunks named.",
-    ),
+    int, Field(ge=0, le=max(DEPTHS), description="How many steps to follow references; 0 gives only the chunks named.")
 ]
 
 
@@ -95,14 +88,11 @@ class ChunkTools:
             ],
         }
 
-    def get_chunks(
-        self, ids: Ids, depth: Depth = 0, collection: Collection = None
-    ) -> dict[str, Any]:
+    def get_chunks(self, ids: Ids, depth: Depth = 0, collection: Collection = None) -> dict[str, Any]:
         """Read chunks by their ids and, with a depth, the chunks they refer to.
 
-        `chunks` holds the requested chunks, `expanded` those reached by references, nearest first.
-        `missing` lists ids that do not exist for you. `status` and `message` say if the collection
-        itself may lack chunks.
+        `chunks` holds the requested chunks, `expanded` those reached by references, nearest first. `missing` lists ids
+        that do not exist for you. `status` and `message` say if the collection itself may lack chunks.
         """
         where = self.workspace.collection(collection or self.collection)
         find_any = finder(where)
@@ -114,9 +104,7 @@ class ChunkTools:
         wanted_ids = dict.fromkeys(map(whole, ids))
         roots = [chunk for chunk in map(find, wanted_ids) if chunk is not None]
         reached = dict.fromkeys(
-            step.chunk.id
-            for root in roots
-            for step in walk(root, depth=depth, most=MAX_K, find=find)
+            step.chunk.id for root in roots for step in walk(root, depth=depth, most=MAX_K, find=find)
         )
         # Check again on the whole chunks: one indexed in the meantime may be hidden.
         there = {

@@ -39,9 +39,8 @@ def trace(provider: TracerProvider | None = None, *, texts: bool = False) -> Non
     def tell(result: Result, started_ns: int) -> None:
         ended_ns = time_ns()
         with tracer.start_as_current_span(
-            "ragfilter", start_time=started_ns, end_on_exit=False,
-            attributes=dict(_question(result, texts=texts)),
-        ) as span:  # fmt: skip
+            "ragfilter", start_time=started_ns, end_on_exit=False, attributes=dict(_question(result, texts=texts))
+        ) as span:
             # The layers ran in sequence, and the last one ended with the question.
             layers = [layer for layer in result.traces if layer.enabled]
             at = ended_ns - sum(map(_ns, layers))
@@ -57,8 +56,7 @@ def trace(provider: TracerProvider | None = None, *, texts: bool = False) -> Non
 
 @contextmanager
 def exported(*, texts: bool) -> Iterator[None]:
-    """Export the spans of this block over OTLP to OTEL_EXPORTER_OTLP_ENDPOINT. Raises
-    DependencyError."""
+    """Export the spans of this block over OTLP to OTEL_EXPORTER_OTLP_ENDPOINT. Raises DependencyError."""
     with extra("otel"):
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
@@ -106,9 +104,7 @@ def _question(result: Result, *, texts: bool) -> Iterator[tuple[str, Any]]:
 
 def _layer(result: Result, layer: LayerTrace, *, texts: bool) -> Iterator[tuple[str, Any]]:
     hits = {hit.id: hit for hit in result.hits}
-    dropped = [
-        each for each in layer.decisions if each.outcome == "dropped" and each.chunk_id in hits
-    ]
+    dropped = [each for each in layer.decisions if each.outcome == "dropped" and each.chunk_id in hits]
     stay = [each for each in layer.decisions if each.outcome != "dropped" and each.chunk_id in hits]
     if layer.reranked:
         yield KIND, "RERANKER"
@@ -127,9 +123,7 @@ def _layer(result: Result, layer: LayerTrace, *, texts: bool) -> Iterator[tuple[
     yield "metadata", json.dumps(metadata | {"dropped": why})
 
 
-def _documents(
-    name: str, result: Result, hits: Sequence[Hit], *, texts: bool
-) -> Iterator[tuple[str, Any]]:
+def _documents(name: str, result: Result, hits: Sequence[Hit], *, texts: bool) -> Iterator[tuple[str, Any]]:
     for place, hit in enumerate(hits[:MAX_DOCUMENTS]):
         at = f"{name}.{place}.document"
         yield f"{at}.id", hit.id

@@ -44,15 +44,12 @@ class OpenCollection:
     def __repr__(self) -> str:
         return f"<Collection: {self.collection.name}>"
 
-    def search(
-        self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None
-    ) -> Result:
+    def search(self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None) -> Result:
         """Search for `query`, and filter the hits.
 
-        `flt` is a filter, or settings for one. If it has no reranker or LLM of its own, the
-        workspace's are used. Chunks hidden from `user` are left out, whatever the settings say.
-        Without a user, only public chunks are visible if the clearance layer is on, otherwise all
-        are. Raises InputError, StoreError, ModelError.
+        `flt` is a filter, or settings for one. If it has no reranker or LLM of its own, the workspace's are used.
+        Chunks hidden from `user` are left out, whatever the settings say. Without a user, only public chunks are
+        visible if the clearance layer is on, otherwise all are. Raises InputError, StoreError, ModelError.
         """
         started_ns = time_ns()
         query = check_asked(query, user)
@@ -78,8 +75,7 @@ def open_workspace(folder: str | Path = "workspace") -> OpenWorkspace:
     """Open a workspace with its store and models. `folder` is a folder or the address of a
     PostgreSQL database; the environment configures the rest.
 
-    Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. Only
-    one process can open a folder; many can share a database. Raises WorkspaceLocked, StoreError,
-    SettingsError.
+    Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. Only one process can open
+    a folder; many can share a database. Raises WorkspaceLocked, StoreError, SettingsError.
     """
     return OpenWorkspace.open(read_deployment(data_dir=folder))

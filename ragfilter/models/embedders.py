@@ -1,10 +1,9 @@
 """Embedding models behind `protocols.Embedder`: the bundled all-MiniLM-L6-v2, offline and verified
 before its first use, and any sentence-transformers model.
 
-The bundled model runs in onnxruntime. Its first vector takes a fraction of a second; importing
-torch and sentence-transformers would take several seconds. The graph has no weights; they come from
-the model's package. The network is never used at run time unless the user asks for it. Source:
-docs/design.md#parts, docs/decisions/0020.
+The bundled model runs in onnxruntime. Its first vector takes a fraction of a second; importing torch and
+sentence-transformers would take several seconds. The graph has no weights; they come from the model's package. The
+network is never used at run time unless the user asks for it. Source: docs/design.md#parts, docs/decisions/0020.
 """
 
 from __future__ import annotations
@@ -120,18 +119,13 @@ class BundledEmbedder(LazyModel[tuple[Any, Any]]):
             }
             options = onnxruntime.SessionOptions()
             options.add_external_initializers(list(read), list(read.values()))
-            # Threads in onnxruntime's pools spin while they wait, so we run batches in parallel
-            # instead.
+            # Threads in onnxruntime's pools spin while they wait, so we run batches in parallel instead.
             options.intra_op_num_threads = options.inter_op_num_threads = 1
             options.log_severity_level = ERRORS_ONLY
-            session = onnxruntime.InferenceSession(
-                GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"]
-            )
+            session = onnxruntime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
             tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:
-            raise ModelError(
-                f"The bundled model cannot be loaded: {error}.", remedy=REMEDY
-            ) from error
+            raise ModelError(f"The bundled model cannot be loaded: {error}.", remedy=REMEDY) from error
         tokenizer.no_padding()
         tokenizer.enable_truncation(MAX_TOKENS)
         return session, tokenizer
@@ -166,8 +160,7 @@ def _in_turn(session: Any, ids: Any) -> Vectors:
 
 
 def _computed(session: Any, ids: Any) -> Vectors:
-    """The token vectors, shape (texts, tokens, 384), of texts of the same length, given as token
-    ids."""
+    """The token vectors, shape (texts, tokens, 384), of texts of the same length, given as token ids."""
     (vectors,) = session.run(None, {"ids": ids})
     # onnxruntime never frees the memory of its results, which is a lot after a long call.
     copied: Vectors = vectors.copy()
@@ -186,15 +179,11 @@ def read_weights(file: Path, sha256: str = SHA256) -> bytes:
     try:
         weights = file.read_bytes()
     except OSError as error:
-        raise ModelError(
-            f"The weights {file} cannot be read: {error.strerror}.", remedy=REMEDY
-        ) from error
+        raise ModelError(f"The weights {file} cannot be read: {error.strerror}.", remedy=REMEDY) from error
     digest = hashlib.sha256(weights).hexdigest()
     if digest != sha256:
         raise ModelError(
-            f"The weights {file} are not the expected ones (sha256 {digest[:12]}…, not "
-            f"{sha256[:12]}…).",
-            remedy=REMEDY,
+            f"The weights {file} are not the expected ones (sha256 {digest[:12]}…, not {sha256[:12]}…).", remedy=REMEDY
         )
     return weights
 
@@ -242,18 +231,17 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
             # At most the length that the model can read.
             most = CHARS_PER_TOKEN * int(model.max_seq_length or 512)
             encoded = model.encode(
-                [whole(text[:most]) for text in texts], batch_size=BATCH,
-                normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False,
-            )  # fmt: skip
+                [whole(text[:most]) for text in texts],
+                batch_size=BATCH,
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+                show_progress_bar=False,
+            )
             vectors = np.asarray(encoded, dtype=np.float32)
         except Exception as error:
-            raise ModelError(
-                f"The embedding model {self._model} failed: {error}.", remedy=CHECK
-            ) from error
+            raise ModelError(f"The embedding model {self._model} failed: {error}.", remedy=CHECK) from error
         if not np.isfinite(vectors).all():
-            raise ModelError(
-                f"The embedding model {self._model} gave a vector that is not finite.", remedy=CHECK
-            )
+            raise ModelError(f"The embedding model {self._model} gave a vector that is not finite.", remedy=CHECK)
         return vectors
 
     def knows(self, word: str) -> bool:
@@ -265,9 +253,8 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
 
     def _load(self) -> SentenceTransformer:
         with explain_failures(
-            "embedding model", self._model, offline=self._offline, owner="sentence-transformers",
-            instead=BUNDLED,
-        ):  # fmt: skip
+            "embedding model", self._model, offline=self._offline, owner="sentence-transformers", instead=BUNDLED
+        ):
             # Imported here: torch takes seconds, and not every command needs it.
             with extra("models"):
                 quiet_loading()
@@ -300,9 +287,7 @@ def quiet_loading() -> None:
 
 
 @contextmanager
-def explain_failures(
-    kind: str, name: str, *, offline: bool, owner: str, instead: str
-) -> Iterator[None]:
+def explain_failures(kind: str, name: str, *, offline: bool, owner: str, instead: str) -> Iterator[None]:
     """Raise ModelError if the `kind` of model called `name` cannot be loaded.
 
     Names without an owner belong to `owner`; `instead` names a model that needs no download.

@@ -1,11 +1,10 @@
 """Models over the OpenAI protocol: streamed chat, and embeddings. The address and the key are
 checked once, and every failure there is a ChatError with a remedy.
 
-The client's own timeouts are per read, and name resolution has none, so a server that drips bytes
-could hold a caller forever. A call therefore runs in its own thread, and the caller waits for its
-pieces only until the deadline. If an endpoint refuses a key, its message is never repeated, since
-it may contain a part of the key. Undocumented behaviour of openai and httpx2 is used only in tested
-releases. Source: docs/design.md#parts.
+The client's own timeouts are per read, and name resolution has none, so a server that drips bytes could hold a caller
+forever. A call therefore runs in its own thread, and the caller waits for its pieces only until the deadline. If an
+endpoint refuses a key, its message is never repeated, since it may contain a part of the key. Undocumented behaviour of
+openai and httpx2 is used only in tested releases. Source: docs/design.md#parts.
 """
 
 from __future__ import annotations
@@ -27,14 +26,7 @@ import numpy as np
 
 from ragfilter.answer.reply import bounded
 from ragfilter.basics.threads import check_stopped, patience, within
-from ragfilter.errors import (
-    ChatError,
-    ChatErrorKind,
-    ModelError,
-    SettingsError,
-    check_version,
-    extra,
-)
+from ragfilter.errors import ChatError, ChatErrorKind, ModelError, SettingsError, check_version, extra
 from ragfilter.models.embedders import BATCH, OPENAI
 from ragfilter.protocols import Delta, Message, Usage, Vectors
 from ragfilter.text.normalise import whole
@@ -58,48 +50,67 @@ DETAIL_CHARS = 300
 MAX_WAIT_S = 86_400.0
 """One day. Nobody wants to wait longer, whatever a header says."""
 Failure = Literal[
-    "late", "cut", "too long", "too large", "redirected", "filtered", "unfinished", "empty",
-    "unreadable", "reported", "unreached",
-]  # fmt: skip
+    "late",
+    "cut",
+    "too long",
+    "too large",
+    "redirected",
+    "filtered",
+    "unfinished",
+    "empty",
+    "unreadable",
+    "reported",
+    "unreached",
+]
 _URL = "Check that the base URL belongs to an OpenAI-compatible API; most end in /v1."
 _FAILURES: Mapping[Failure, tuple[ChatErrorKind, str, str]] = {
-    "late": ("timeout", "The endpoint did not finish its answer within {} s.",
-             "Raise the timeout, or choose a faster model."),
-    "cut": ("interrupted", "The endpoint closed the connection before the answer was complete.",
-            "Try again."),
-    "too long": ("interrupted",
-                 "The answer stops where the model's length limit was reached.",
-                 "Lower the context budget, or choose a model with a longer context."),
-    "too large": ("interrupted",
-                  "The endpoint sent more than an answer can hold; the rest was not read.", _URL),
-    "redirected": ("protocol",
-                   "The endpoint redirects to another address, {}; the prompt was not sent there.",
-                   "If you trust that address, put it into OPENAI_BASE_URL."),
-    "filtered": ("interrupted", "The endpoint's content filter stopped the answer.",
-                 "Rephrase the question."),
-    "unfinished": ("interrupted", "The answer ended before it was complete (reason: {:.40}).",
-                   "Try again, or choose another model."),
+    "late": (
+        "timeout",
+        "The endpoint did not finish its answer within {} s.",
+        "Raise the timeout, or choose a faster model.",
+    ),
+    "cut": ("interrupted", "The endpoint closed the connection before the answer was complete.", "Try again."),
+    "too long": (
+        "interrupted",
+        "The answer stops where the model's length limit was reached.",
+        "Lower the context budget, or choose a model with a longer context.",
+    ),
+    "too large": ("interrupted", "The endpoint sent more than an answer can hold; the rest was not read.", _URL),
+    "redirected": (
+        "protocol",
+        "The endpoint redirects to another address, {}; the prompt was not sent there.",
+        "If you trust that address, put it into OPENAI_BASE_URL.",
+    ),
+    "filtered": ("interrupted", "The endpoint's content filter stopped the answer.", "Rephrase the question."),
+    "unfinished": (
+        "interrupted",
+        "The answer ended before it was complete (reason: {:.40}).",
+        "Try again, or choose another model.",
+    ),
     "empty": ("empty", "The endpoint sent {}.", "Try again."),
     "unreadable": ("protocol", "The endpoint's answer cannot be read ({}).", _URL),
-    "reported": ("server", "The endpoint reported an error: {}.",
-                 "Try again; the endpoint's own log says more."),
-    "unreached": ("unreachable", "The endpoint {}.",
-                  "Check that it runs and that the base URL is right."),
-}  # fmt: skip
+    "reported": ("server", "The endpoint reported an error: {}.", "Try again; the endpoint's own log says more."),
+    "unreached": ("unreachable", "The endpoint {}.", "Check that it runs and that the base URL is right."),
+}
 _KEY: tuple[ChatErrorKind, str, str] = (
-    "auth", "refused the key", "Check OPENAI_API_KEY and that it can use this model."
-)  # fmt: skip
+    "auth",
+    "refused the key",
+    "Check OPENAI_API_KEY and that it can use this model.",
+)
 _STATUSES: Mapping[int, tuple[ChatErrorKind, str, str]] = {
-    400: ("protocol", "refused the request",
-          "Check model and base URL; a prompt may also be too long for the model."),
-    401: _KEY, 403: _KEY,
-    404: ("protocol", "does not know the model {!r} or the address",
-          "Check the model name, and that the base URL is right; most end in /v1."),
+    400: ("protocol", "refused the request", "Check model and base URL; a prompt may also be too long for the model."),
+    401: _KEY,
+    403: _KEY,
+    404: (
+        "protocol",
+        "does not know the model {!r} or the address",
+        "Check the model name, and that the base URL is right; most end in /v1.",
+    ),
     408: ("timeout", "gave up waiting for the model", "Try again."),
     429: ("rate_limit", "has reached its rate limit or quota", "Check the quota."),
     500: ("server", "failed", "Try again."),
     504: ("timeout", "gave up waiting for the model", "Try again."),
-}  # fmt: skip
+}
 _UNREACHED: Mapping[type[BaseException], str] = {
     socket.gaierror: "its name cannot be resolved",
     ssl.SSLError: "the TLS connection failed",
@@ -119,9 +130,7 @@ class Endpoint:
 
     def client(self, **options: Any) -> openai.OpenAI:
         """A client without retries."""
-        return openai.OpenAI(
-            api_key=self.key or NO_KEY, base_url=self.url, max_retries=0, **options
-        )
+        return openai.OpenAI(api_key=self.key or NO_KEY, base_url=self.url, max_retries=0, **options)
 
     def scrub(self, text: str) -> str:
         """`text` without the key."""
@@ -138,8 +147,7 @@ def read_endpoint(model: str, *, api_key: str, base_url: str) -> Endpoint:
     if parts is None or parts.username or parts.password or parts.query or parts.fragment:
         # Messages and logs would show it.
         raise SettingsError(
-            "The endpoint's base URL must be an http or https address without credentials, query "
-            "or fragment.",
+            "The endpoint's base URL must be an http or https address without credentials, query or fragment.",
             remedy="Put the key into OPENAI_API_KEY, and an address like http://127.0.0.1:8080/v1 "
             "into OPENAI_BASE_URL.",
         )
@@ -207,10 +215,7 @@ def _connection(
         # Only the text shows that the endpoint hung up before it answered.
         hung_up = "disconnected" in str(error.__cause__)
         return failure("cut") if hung_up else failure("unreadable", "not HTTP")
-    return failure(
-        "unreached",
-        f"{urlsplit(at.url).netloc} cannot be reached: {why or 'the connection failed'}",
-    )
+    return failure("unreached", f"{urlsplit(at.url).netloc} cannot be reached: {why or 'the connection failed'}")
 
 
 def _detail(error: openai.APIError, at: Endpoint) -> str:
@@ -260,8 +265,7 @@ _MISSING = "the endpoint sent no chat completion"
 class OpenAIChat:
     """A chat model at an OpenAI-compatible endpoint. Thread-safe; holds one HTTP client.
 
-    Raises SettingsError for an unusable base URL, key or model name. The key appears in no message,
-    log line or repr.
+    Raises SettingsError for an unusable base URL, key or model name. The key appears in no message, log line or repr.
     """
 
     def __init__(self, *, model: str, api_key: str = "", base_url: str = "") -> None:
@@ -291,11 +295,7 @@ class OpenAIChat:
         self._client.close()
 
     def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        timeout_s: float,
-        schema: Mapping[str, object] | None = None,
+        self, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object] | None = None
     ) -> Iterator[Delta]:
         """Yield the answer in pieces; the last Delta has the usage if the endpoint counted it.
 
@@ -361,11 +361,7 @@ class OpenAIChat:
             stop.set()
 
     def _open(
-        self,
-        messages: Sequence[Message],
-        schema: Mapping[str, object] | None,
-        deadline: float,
-        stop: threading.Event,
+        self, messages: Sequence[Message], schema: Mapping[str, object] | None, deadline: float, stop: threading.Event
     ) -> openai.Stream[Any]:
         """Open the stream. If the server refuses an optional part of the request, leaves it out:
         the part that the message names, or else the schema, then the other one. This client never
@@ -424,9 +420,8 @@ class _Finished:
 class _Body(httpx2.SyncByteStream):
     """A response body that ends once nobody waits for it, and knows whether it received anything.
 
-    Keep-alive comments yield no event, and the client does not report that a stream was declared
-    done, so this class inspects the bytes. Raises ChatError if the body, or a part of it without a
-    blank line, is too large.
+    Keep-alive comments yield no event, and the client does not report that a stream was declared done, so this class
+    inspects the bytes. Raises ChatError if the body, or a part of it without a blank line, is too large.
     """
 
     def __init__(self, body: Any, stop: threading.Event) -> None:
@@ -571,9 +566,7 @@ class OpenAIEmbedder:
     Raises SettingsError for an unusable base URL, key or model name.
     """
 
-    def __init__(
-        self, model: str, *, api_key: str = "", base_url: str = "", timeout_s: float = TIMEOUT_S
-    ) -> None:
+    def __init__(self, model: str, *, api_key: str = "", base_url: str = "", timeout_s: float = TIMEOUT_S) -> None:
         """`model` is the endpoint's name for the model; `timeout_s` limits each call."""
         self._at = read_endpoint(model, api_key=api_key, base_url=base_url)
         self._timeout_s = timeout_s
@@ -605,18 +598,19 @@ class OpenAIEmbedder:
 
     def _ask(self, batch: list[str]) -> Vectors:
         try:
-            answer: Any = within(self._timeout_s, lambda: self._client.embeddings.create(
-                model=self._at.model, input=batch, encoding_format="float", timeout=self._timeout_s
-            ))  # fmt: skip
+            answer: Any = within(
+                self._timeout_s,
+                lambda: self._client.embeddings.create(
+                    model=self._at.model, input=batch, encoding_format="float", timeout=self._timeout_s
+                ),
+            )
             rows = sorted(answer.data, key=lambda row: row.index)
             vectors = np.asarray([row.embedding for row in rows], dtype=np.float32)
         except (AttributeError, TypeError, ValueError):
             raise self._unusable("no embeddings") from None
         except Exception as error:
             why = explain(error, self._at, answered=False, timeout_s=self._timeout_s)
-            raise ModelError(
-                f"The embedding model {self.name} failed: {why.message}", remedy=why.remedy
-            ) from None
+            raise ModelError(f"The embedding model {self.name} failed: {why.message}", remedy=why.remedy) from None
         if vectors.ndim != 2 or len(vectors) != len(batch):
             raise self._unusable(f"{len(vectors)} vectors for {len(batch)} texts")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

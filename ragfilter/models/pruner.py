@@ -29,9 +29,7 @@ class SentencePruner:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
-    def contributions(
-        self, query: str, passages: Sequence[PrunePassage]
-    ) -> list[tuple[float, ...]]:
+    def contributions(self, query: str, passages: Sequence[PrunePassage]) -> list[tuple[float, ...]]:
         """One value (0..1) for each piece of each passage. Raises ModelError."""
         read = [[passages_of(p.title, piece) for piece in p.pieces] for p in passages]
         texts = list(dict.fromkeys(t for one in read for units in one for t in units))

@@ -1,10 +1,9 @@
 """Rerankers behind one protocol: late interaction with the bundled model, cross-encoders, and any
 endpoint that answers ``/rerank``: Cohere, Jina, vLLM, TEI.
 
-Source: Adaptive Retrieval System, "Reranker Integration"; docs/design.md#parts. Late interaction is
-ColBERT's sum of maximum similarities (Khattab and Zaharia, 2020), as a mean. Texts are sent to no
-other address, and the key appears in no message, log line or repr. Scores from an endpoint stay as
-they are, on any scale.
+Source: Adaptive Retrieval System, "Reranker Integration"; docs/design.md#parts. Late interaction is ColBERT's sum of
+maximum similarities (Khattab and Zaharia, 2020), as a mean. Texts are sent to no other address, and the key appears in
+no message, log line or repr. Scores from an endpoint stay as they are, on any scale.
 """
 
 from __future__ import annotations
@@ -26,13 +25,7 @@ from cachetools import LRUCache
 from ragfilter.basics.files import kind
 from ragfilter.basics.threads import within
 from ragfilter.errors import ChatError, ModelError, SettingsError, extra
-from ragfilter.models.embedders import (
-    BundledEmbedder,
-    LazyModel,
-    explain_failures,
-    first_line,
-    quiet_loading,
-)
+from ragfilter.models.embedders import BundledEmbedder, LazyModel, explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
 from ragfilter.text.urls import shown, web_address
@@ -60,9 +53,7 @@ class LateInteraction:
     over the same chunks encodes only the query. Thread-safe.
     """
 
-    def __init__(
-        self, embedder: BundledEmbedder | None = None, *, cache_bytes: int = CACHE_BYTES
-    ) -> None:
+    def __init__(self, embedder: BundledEmbedder | None = None, *, cache_bytes: int = CACHE_BYTES) -> None:
         """`embedder` provides the loaded model."""
         self._embedder = embedder or BundledEmbedder()
         self._cache: LRUCache[bytes, TokenVectors] = LRUCache(cache_bytes, lambda t: t.nbytes)
@@ -85,10 +76,7 @@ class LateInteraction:
         query_tokens = self._encode([query])[0][1:-1]
         if not len(query_tokens):
             return [0.0] * len(texts)
-        return [
-            float((query_tokens @ chunk.astype(np.float32).T).max(axis=1).mean())
-            for chunk in self._chunks(texts)
-        ]
+        return [float((query_tokens @ chunk.astype(np.float32).T).max(axis=1).mean()) for chunk in self._chunks(texts)]
 
     def _chunks(self, texts: Sequence[str]) -> list[TokenVectors]:
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
@@ -141,21 +129,15 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
             )
             scores: npt.NDArray[np.float64] = np.asarray(predicted, dtype=np.float64)
         except Exception as error:
-            raise ModelError(
-                f"The cross-encoder {self._model} failed: {first_line(error)}.", remedy=REMEDY
-            ) from error
+            raise ModelError(f"The cross-encoder {self._model} failed: {first_line(error)}.", remedy=REMEDY) from error
         if scores.shape != (len(texts),) or not np.isfinite(scores).all():
-            raise ModelError(
-                f"The cross-encoder {self._model} did not give one finite score per text.",
-                remedy=REMEDY,
-            )
+            raise ModelError(f"The cross-encoder {self._model} did not give one finite score per text.", remedy=REMEDY)
         return [float(score) for score in scores]
 
     def _load(self) -> CrossEncoder:
         with explain_failures(
-            "cross-encoder", self._model, offline=self._offline, owner="cross-encoder",
-            instead="late_interaction",
-        ):  # fmt: skip
+            "cross-encoder", self._model, offline=self._offline, owner="cross-encoder", instead="late_interaction"
+        ):
             model: CrossEncoder = within(self._load_timeout_s, self._open)
         kinds = list(getattr(model.config, "architectures", None) or [])
         # Any other model gets a head with random weights and would return random scores.
@@ -189,8 +171,7 @@ URL_REMEDY = "Check RAGFILTER_RERANK_URL, and that the model is served there."
 
 @dataclass(frozen=True, slots=True)
 class RerankEndpoint:
-    """The endpoint of a reranker: its address up to ``/rerank``, and the price per thousand
-    calls."""
+    """The endpoint of a reranker: its address up to ``/rerank``, and the price per thousand calls."""
 
     url: str
     key: str = field(default="", repr=False)
@@ -208,9 +189,7 @@ class RerankEndpoint:
                 "RAGFILTER_RERANK_KEY to the key.",
             )
         if not self.key.isascii() or not self.key.isprintable() or " " in self.key.strip():
-            raise SettingsError(
-                "RAGFILTER_RERANK_KEY contains invalid characters.", remedy="Copy the key again."
-            )
+            raise SettingsError("RAGFILTER_RERANK_KEY contains invalid characters.", remedy="Copy the key again.")
         url = self.url.strip().rstrip("/")
         return url if url.endswith("/rerank") else f"{url}/rerank"
 
@@ -226,9 +205,7 @@ class RerankEndpoint:
 class HttpReranker:
     """Scores from an endpoint, on its own scale. Thread-safe; holds one HTTP client."""
 
-    def __init__(
-        self, model: str, at: RerankEndpoint, *, timeout_s: float, batch: int = HTTP_BATCH
-    ) -> None:
+    def __init__(self, model: str, at: RerankEndpoint, *, timeout_s: float, batch: int = HTTP_BATCH) -> None:
         """`model` is the endpoint's name for the model; `timeout_s` limits each call. Raises
         SettingsError for an unusable address or key."""
         with extra("openai"):
@@ -271,9 +248,7 @@ class HttpReranker:
             message = f"The reranker {what} (HTTP {status})."
             if status != 429 and status < 500:
                 raise ModelError(message, remedy=remedy)
-            raise ChatError(
-                message, kind="rate_limit" if status == 429 else "server", remedy=remedy
-            )
+            raise ChatError(message, kind="rate_limit" if status == 429 else "server", remedy=remedy)
         # TEI answers with just the rows.
         named = isinstance(answer, dict)
         rows: Any = answer.get("results", answer.get("data")) if named else answer
@@ -283,9 +258,7 @@ class HttpReranker:
         except (AttributeError, KeyError, TypeError, ValueError):
             scores = []
         if not scores or not all(map(math.isfinite, scores)):
-            raise ModelError(
-                f"The reranker did not score all {len(batch)} texts.", remedy=URL_REMEDY
-            )
+            raise ModelError(f"The reranker did not score all {len(batch)} texts.", remedy=URL_REMEDY)
         return scores
 
     def _post(self, query: str, batch: list[str], field: str) -> tuple[int, Any]:
@@ -304,23 +277,26 @@ class HttpReranker:
             return response.status_code, json.loads(received) if response.is_success else None
         except httpx2.TimeoutException:
             raise ChatError(
-                "The reranker did not answer in time.", kind="timeout",
+                "The reranker did not answer in time.",
+                kind="timeout",
                 remedy="Raise quality.reranker_timeout_ms, or lower quality.reranker_batch.",
-            ) from None  # fmt: skip
+            ) from None
         except httpx2.HTTPError as error:
             raise ChatError(
-                f"The reranker at {shown(self._address)} cannot be reached "
-                f"({type(error).__name__}).",
-                kind="unreachable", remedy="Check that it runs, and RAGFILTER_RERANK_URL.",
-            ) from None  # fmt: skip
+                f"The reranker at {shown(self._address)} cannot be reached ({type(error).__name__}).",
+                kind="unreachable",
+                remedy="Check that it runs, and RAGFILTER_RERANK_URL.",
+            ) from None
         except ValueError:
             raise ModelError("The reranker's answer is not JSON.", remedy=URL_REMEDY) from None
 
 
 _KEY = "refused the key", "Check RAGFILTER_RERANK_KEY, and that it can use this model."
 _REFUSALS = {
-    300: ("redirects; the texts were not sent there",
-          "If you trust that address, put it into RAGFILTER_RERANK_URL."),
-    400: ("refused the texts", URL_REMEDY), 401: _KEY, 403: _KEY,
-    429: ("has reached its rate limit", "Try again."), 500: ("failed", "Try again."),
-}  # fmt: skip
+    300: ("redirects; the texts were not sent there", "If you trust that address, put it into RAGFILTER_RERANK_URL."),
+    400: ("refused the texts", URL_REMEDY),
+    401: _KEY,
+    403: _KEY,
+    429: ("has reached its rate limit", "Try again."),
+    500: ("failed", "Try again."),
+}

@@ -80,9 +80,7 @@ class Axes:
         """A filled rectangle between two values on each axis."""
         return self.line(css, [(x[0], y[0]), (x[0], y[1]), (x[1], y[1]), (x[1], y[0])])
 
-    def grid(
-        self, ys: Sequence[float], form: str, name: str = ""
-    ) -> tuple[list[Line], list[Point]]:
+    def grid(self, ys: Sequence[float], form: str, name: str = "") -> tuple[list[Line], list[Point]]:
         """Labelled horizontal lines at these values, with the name of the axis above them."""
         lines = [self.line("grid", [(self.xs[0], y), (self.xs[1], y)]) for y in ys]
         labels = [Point(self.left - 6, self.y(y) + 4, "end", label=f"{y:{form}}") for y in ys]
@@ -107,10 +105,13 @@ def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
     lines, texts = frame.grid([low, (low + high) / 2, high], ".3f", "distance")
     band = frame.box("band", (0.5, min(k, last) + 0.5), (low, high))
     points = [
-        Point(*frame.at(row.rank, row.distance), "kept" if row.kept else f"layer-{row.layer}",
-              f"{row.rank}. {row.title}: {row.reason}")
+        Point(
+            *frame.at(row.rank, row.distance),
+            "kept" if row.kept else f"layer-{row.layer}",
+            f"{row.rank}. {row.title}: {row.reason}",
+        )
         for row in sorted(ranked, key=lambda row: row.kept)
-    ]  # fmt: skip
+    ]
     texts += frame.under([1, last] if last > 1 else [1], "rank, nearest first")
     kept = sum(row.kept for row in ranked)
     about = f"{len(ranked)} chunks by distance to the question; {kept} are kept."
@@ -132,17 +133,16 @@ def intervals(rows: Sequence[tuple[str, Interval]], strong: str = "") -> Drawing
             lines.append(Line(css, ((first, y), (last, y))))
         points.append(Point(frame.x(value.mean), y, css, f"{name}: {value.mean:.3f}"))
         bold = " strong" if name == strong else ""
-        texts += [Point(frame.left - 10, y + 4, f"end{bold}", label=name),
-                  Point(WIDTH - 4, y + 4, "end", label=f"{value.mean:.3f}")]  # fmt: skip
+        texts += [
+            Point(frame.left - 10, y + 4, f"end{bold}", label=name),
+            Point(WIDTH - 4, y + 4, "end", label=f"{value.mean:.3f}"),
+        ]
     about = "Mean F1 of every row with its 95% interval."
     return Drawing(frame.height, about, tuple(points), tuple(lines), tuple(texts))
 
 
 def tradeoff(
-    rows: Sequence[tuple[str, float, float]],
-    oracle: Sequence[At],
-    named: Collection[str],
-    strong: str = "",
+    rows: Sequence[tuple[str, float, float]], oracle: Sequence[At], named: Collection[str], strong: str = ""
 ) -> Drawing:
     """Precision against recall for every row (name, recall, precision), with the oracle's line.
     Rows in `named` are labelled."""
@@ -171,8 +171,11 @@ def gains(values: Sequence[float]) -> Drawing:
     most = max(max(map(abs, ordered)), 1e-9)
     frame = Axes((0, len(ordered)), (-most, most), 150, below=14)
     lines, texts = frame.grid([most, 0, -most], "+.2f", "ΔF1")
-    lines += [frame.box(f"bar {'kept' if gain > 0 else 'lost'}", (n + 0.1, n + 0.9), (0, gain))
-              for n, gain in enumerate(ordered) if gain]  # fmt: skip
+    lines += [
+        frame.box(f"bar {'kept' if gain > 0 else 'lost'}", (n + 0.1, n + 0.9), (0, gain))
+        for n, gain in enumerate(ordered)
+        if gain
+    ]
     won = sum(v > 0 for v in ordered)
     about = f"F1 of B less A for {len(ordered)} questions; {won} gain."
     return Drawing(frame.height, about, (), tuple(lines), tuple(texts))

@@ -1,10 +1,8 @@
-"""Reports on one question, with one or two sets of settings, and on labelled queries, for a run or
-two sides. Pure.
+"""Reports on one question, with one or two sets of settings, and on labelled queries, for a run or two sides. Pure.
 
-A report on a question contains only what its user can see, even if an operator makes it. A report
-on queries has questions and figures, but no chunks. Each is one HTML text with its styles and plots
-inline. Every value is escaped, since a chunk's text is data, and a content security policy in the
-file forbids all requests.
+A report on a question contains only what its user can see, even if an operator makes it. A report on queries has
+questions and figures, but no chunks. Each is one HTML text with its styles and plots inline. Every value is escaped,
+since a chunk's text is data, and a content security policy in the file forbids all requests.
 """
 
 from __future__ import annotations
@@ -70,9 +68,8 @@ def origin_of(run: Run) -> ReportOrigin:
     """The origin of a run's figures."""
     plan = run.plan
     return ReportOrigin(
-        plan.collection, plan.collection_version, plan.model, plan.space, plan.viewer, run.at,
-        plan.labels_version,
-    )  # fmt: skip
+        plan.collection, plan.collection_version, plan.model, plan.space, plan.viewer, run.at, plan.labels_version
+    )
 
 
 def render(template: str, **values: Any) -> str:
@@ -213,20 +210,18 @@ def of_two(
         query=a.query,
         incomplete=a.pool.incomplete or b.pool.incomplete,
         names=[each.name for each in names],
-        said=[(label, _said(story(each), prices))
-              for label, each in zip(labels, (a, b), strict=True)],
-        sides=[size(label, each.kept, each.settings, prices)
-               for label, each in zip(labels, (a, b), strict=True)],
+        said=[(label, _said(story(each), prices)) for label, each in zip(labels, (a, b), strict=True)],
+        sides=[size(label, each.kept, each.settings, prices) for label, each in zip(labels, (a, b), strict=True)],
         priced=prices is not None,
-        groups=[(title, [each for each in contrasted if each.keeper == keeper])
-                for title, keeper in KEEPERS.items()],
+        groups=[(title, [each for each in contrasted if each.keeper == keeper]) for title, keeper in KEEPERS.items()],
         answers=answers,
-        settings=[(f"{label} ({letter}.toml)", each.settings, each.profile)
-                  for letter, label, each in zip("ab", labels, names, strict=True)],
-        commands=[_command(each, f"{letter}.toml")
-                  for letter, each in zip("ab", (a, b), strict=True)],
+        settings=[
+            (f"{label} ({letter}.toml)", each.settings, each.profile)
+            for letter, label, each in zip("ab", labels, names, strict=True)
+        ],
+        commands=[_command(each, f"{letter}.toml") for letter, each in zip("ab", (a, b), strict=True)],
         origin=origin,
-    )  # fmt: skip
+    )
 
 
 def _said(account: Story, prices: Prices | None) -> tuple[str, ...]:
@@ -238,9 +233,7 @@ def _command(result: PoolResult, file: str) -> str:
     return command("query", result.query, *words, user=result.user)
 
 
-def size(
-    name: str, hits: Sequence[Hit], settings: Settings, prices: Prices | None
-) -> dict[str, object]:
+def size(name: str, hits: Sequence[Hit], settings: Settings, prices: Prices | None) -> dict[str, object]:
     """The chunks and tokens in a side's prompt, and the cost of 1,000 such prompts."""
     sent, total = in_prompt(hits, settings)
     cost, currency = (prices.of_thousand(total), prices.currency) if prices else (0.0, "")
@@ -255,16 +248,20 @@ def shown_answer(name: str, answer: Answer, context: Context) -> ShownAnswer:
         QUOTED if answer.extractive else f"by {answer.model}",
         answer.text or answer.error,
         tuple((n, titles[n - 1]) for n in answer.citations if n <= len(titles)),
-        (answer.error if answer.text else "")
-        or (DOUBT.format(why=answer.doubt) if answer.doubt else ""),
+        (answer.error if answer.text else "") or (DOUBT.format(why=answer.doubt) if answer.doubt else ""),
     )
 
 
 MAX_QUERIES = 30
 LABELS = {
-    "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
-    "kept": "chunks", "tokens": "tokens",
-}  # fmt: skip
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+    "f2": "F2",
+    "ndcg": "nDCG",
+    "kept": "chunks",
+    "tokens": "tokens",
+}
 
 
 def of_run(
@@ -286,9 +283,7 @@ def of_run(
         called=settings_name(run, sets),
         questions=len(queries),
         said=_verdicts(measured, since),
-        f1=drawing.intervals(
-            [(name, each["f1"]) for name, each in ends.items() if each["f1"]], CURRENT
-        ),
+        f1=drawing.intervals([(name, each["f1"]) for name, each in ends.items() if each["f1"]], CURRENT),
         tradeoff=drawing.tradeoff(
             [(row["variant"], row["recall"], row["precision"]) for row in rows],
             prefixes.frontier(curves),
@@ -315,17 +310,13 @@ def of_run(
     )
 
 
-def of_runs(
-    compared: ComparedRuns, names: tuple[Called, Called], prices: Prices | None = None
-) -> str:
+def of_runs(compared: ComparedRuns, names: tuple[Called, Called], prices: Prices | None = None) -> str:
     """A report on two sides, which are rows of two runs, over the same queries."""
     run, changes = compared.runs[1], compared.changes
     changed = [each for each in changes if each["gain"]]
     verdict = f"B is {wording.compared(compared.paired.gain)} A in mean F1."
     if any(compared.in_sample):
-        verdict = (
-            "No winner is declared, because at least one side may have been tuned on these labels."
-        )
+        verdict = "No winner is declared, because at least one side may have been tuned on these labels."
     return render(
         "runs.html",
         compared=compared,
@@ -336,11 +327,13 @@ def of_runs(
         gains=drawing.gains([each["gain"] for each in changes]),
         changes=changed[:MAX_QUERIES],
         more=max(len(changed) - MAX_QUERIES, 0),
-        settings=[(f"{letter.upper()}: {each.name} ({letter}.toml)", each.settings, each.profile)
-                  for letter, each in zip("ab", names, strict=True)],
+        settings=[
+            (f"{letter.upper()}: {each.name} ({letter}.toml)", each.settings, each.profile)
+            for letter, each in zip("ab", names, strict=True)
+        ],
         commands=[_eval_command(run, f"{letter}.toml") for letter in "ab"],
         origin=origin_of(run),
-    )  # fmt: skip
+    )
 
 
 def _eval_command(run: Run, file: str) -> str:
@@ -355,11 +348,10 @@ def _eval_command(run: Run, file: str) -> str:
 def _verdicts(measured: MeasuredRun, since: Sequence[str]) -> list[str]:
     run, own = measured.run, measured.row(CURRENT)
     verdicts = [
-        "" if run.complete else
-        f"The run was stopped after {run.done} of {run.plan.queries} questions.",
+        "" if run.complete else f"The run was stopped after {run.done} of {run.plan.queries} questions.",
         *since,
         wording.over_fixed_k(measured.over_fixed_k, measured.in_sample),
         *wording.about_records(measured.records, measured.variants),
         wording.unlabelled_of(own) if own else "",
-    ]  # fmt: skip
+    ]
     return [sentence for sentence in verdicts if sentence]

@@ -34,11 +34,10 @@ ROUND = ("retrieved", "excluded", "kept")
 
 
 def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
-    """The plain values that `query --json` prints, ready for `json.dumps`. With `references`, every
-    hit has the chunks that it refers to in ``refs``. Kept hits have ``text`` and ``metadata``;
-    ``decisions`` has the decisions of every layer, in order. ``hidden``, the number of chunks that
-    clearance dropped, is None, since the user must not know it. A pruned hit also has its
-    ``prompt_text``, and a hit from several searches its ``scores`` by name.
+    """The plain values that `query --json` prints, ready for `json.dumps`. With `references`, every hit has the chunks
+    that it refers to in ``refs``. Kept hits have ``text`` and ``metadata``; ``decisions`` has the decisions of every
+    layer, in order. ``hidden``, the number of chunks that clearance dropped, is None, since the user must not know it.
+    A pruned hit also has its ``prompt_text``, and a hit from several searches its ``scores`` by name.
 
     ``success``, ``message``, ``count`` and ``max_security_level`` come from the Adaptive
     Retrieval System's return format; ``kept`` is its context, and ``status`` its error.
@@ -59,18 +58,13 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
         "count": len(result.kept),
         "kept": [hit.id for hit in result.kept],
         "hits": _hits(result, references),
-        "layers": [
-            {name: getattr(each, name) for name in LAYER} | {"ms": round(each.ms, 3)}
-            for each in result.traces
-        ],
+        "layers": [{name: getattr(each, name) for name in LAYER} | {"ms": round(each.ms, 3)} for each in result.traces],
         "cutoff": _cutoff_document(result),
         "rounds": [
             {"round": each.number} | {name: len(getattr(each, name)) for name in ROUND}
             for each in (rounds.rounds if isinstance(rounds, Rounds) else ())
         ],
-        "widening": [asdict(tried) for tried in widths.widths]
-        if isinstance(widths, Widening)
-        else [],
+        "widening": [asdict(tried) for tried in widths.widths] if isinstance(widths, Widening) else [],
         "decisions": [_decision(each) for trace in result.traces for each in trace.decisions],
         "judge": judge_document(result),
         "context_tokens": in_prompt(result.kept, result.settings)[1],
@@ -78,9 +72,7 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
         "unfiltered_tokens": in_prompt(plain, result.settings)[1],
         "retrieved": result.retrieved,
         "hidden": None,
-        "entities": [e.name for e in result.pool.entities]
-        if result.settings.entities.enabled
-        else [],
+        "entities": [e.name for e in result.pool.entities] if result.settings.entities.enabled else [],
         "needs": [
             {"kind": need.kind, "layer": need.layer, "chunks": len(need.chunk_ids), "why": need.why}
             for need in result.needs
@@ -123,9 +115,7 @@ def _cutoff_document(result: PoolResult) -> dict[str, Any] | None:
         return None
     cut, names = detail.cut, ("strategy", "cliff_after_rank", "gap", "limit", "kept", "reason")
     sizes = [gap.size for gap in cut.gaps]
-    return {name: getattr(cut, name) for name in names} | {
-        "values": detail.value_name, "gaps": sizes,
-    }  # fmt: skip
+    return {name: getattr(cut, name) for name in names} | {"values": detail.value_name, "gaps": sizes}
 
 
 MAX_HITS = 30
@@ -209,10 +199,7 @@ def _layer(trace: LayerTrace, result: PoolResult, names: dict[str, str]) -> Iter
 def _rounds(detail: Rounds, names: dict[str, str]) -> Iterator[str]:
     yield f"  asking again, k {detail.k}:"
     for r in detail.rounds:
-        yield (
-            f"    round {r.number}: {len(r.retrieved)} retrieved, "
-            f"{len(r.excluded)} excluded, {len(r.kept)} kept"
-        )
+        yield (f"    round {r.number}: {len(r.retrieved)} retrieved, {len(r.excluded)} excluded, {len(r.kept)} kept")
         for mark, ids in (("keep", r.kept), ("exclude", r.excluded)):
             for i in ids:
                 if i in names:
@@ -226,8 +213,7 @@ def _widening(detail: Widening) -> Iterator[str]:
     for tried in detail.widths:
         sign = "≥" if tried.good else "<"
         yield (
-            f"  first {tried.width}: {tried.good} good, "
-            f"best similarity {tried.best:.4f} {sign} {detail.threshold:.4f}"
+            f"  first {tried.width}: {tried.good} good, best similarity {tried.best:.4f} {sign} {detail.threshold:.4f}"
         )
 
 
@@ -293,9 +279,7 @@ def explain(result: PoolResult, chunk_id: str) -> str:
     result = replay_as_user(result)
     row = next((row for row in rows(result) if row.id == chunk_id), None)
     if row is None:
-        raise InputError(
-            f"There is no chunk {chunk_id!r} among the hits.", remedy="Use the id of a hit."
-        )
+        raise InputError(f"There is no chunk {chunk_id!r} among the hits.", remedy="Use the id of a hit.")
     place = f"kept, place {row.place}" if row.kept else f"dropped by {row.layer}"
     lines = [f"{row.title} ({row.id}): {place}; {row.reason}"]
     for trace in result.traces:

@@ -2,9 +2,8 @@
 
 Source: docs/design.md#page and docs/design.md#clearance.
 
-With the clearance layer on, everything here is made for its user. Hidden chunks are left out as if
-they were not in the store: ranks, gaps and counts describe the visible ones.
-`as_operator=True` shows all chunks with their real ranks.
+With the clearance layer on, everything here is made for its user. Hidden chunks are left out as if they were not in the
+store: ranks, gaps and counts describe the visible ones. `as_operator=True` shows all chunks with their real ranks.
 """
 
 from __future__ import annotations
@@ -36,11 +35,10 @@ EXPLAIN = sorted(LAYERS, key=lambda layer: layer.explains)[::-1]
 class ChunkRow(NamedTuple):
     """One hit as a row of a table.
 
-    `rank` is the 1-based rank by distance (0: brought in by an expansion), `place` the 1-based
-    place among the kept hits (None: dropped). `gap` is the distance minus that of the previous
-    rank. If the store gives no distances, `distance` is the rank, `gap` and `similarity` are None,
-    and `confidence` is empty. `layer`, `reason`, `value` and `limit` come from the deciding
-    decision.
+    `rank` is the 1-based rank by distance (0: brought in by an expansion), `place` the 1-based place among the kept
+    hits (None: dropped). `gap` is the distance minus that of the previous rank. If the store gives no distances,
+    `distance` is the rank, `gap` and `similarity` are None, and `confidence` is empty. `layer`, `reason`, `value` and
+    `limit` come from the deciding decision.
     """
 
     rank: int
@@ -243,15 +241,9 @@ class Pairing:
 def contrast(a: PoolResult, b: PoolResult) -> tuple[Pairing, ...]:
     """Every chunk kept by a or b: a's in order, then those that only b keeps, in b's order."""
     of_a, of_b = ({row.id: row for row in rows(result)} for result in (a, b))
-    kept_by_a, kept_by_b = (
-        [row for row in kept_first(side.values()) if row.kept] for side in (of_a, of_b)
-    )
+    kept_by_a, kept_by_b = ([row for row in kept_first(side.values()) if row.kept] for side in (of_a, of_b))
     pairings = [Pairing(row.id, row.title, row, of_b.get(row.id)) for row in kept_by_a]
-    pairings += [
-        Pairing(row.id, row.title, of_a.get(row.id), row)
-        for row in kept_by_b
-        if not _kept(of_a.get(row.id))
-    ]
+    pairings += [Pairing(row.id, row.title, of_a.get(row.id), row) for row in kept_by_b if not _kept(of_a.get(row.id))]
     return tuple(pairings)
 
 

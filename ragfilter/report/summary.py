@@ -26,10 +26,9 @@ NO_BUDGET = 10**9
 class Summary:
     """The result at a glance.
 
-    `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a plain
-    search (`unfiltered` chunks, of which `left_out` do not fit); both within the context budget.
-    `layers` has what each layer did, also in words. `strategies` has how many hits each cutoff
-    strategy would keep; it is empty if the cutoff is off.
+    `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a plain search (`unfiltered`
+    chunks, of which `left_out` do not fit); both within the context budget. `layers` has what each layer did, also in
+    words. `strategies` has how many hits each cutoff strategy would keep; it is empty if the cutoff is off.
     """
 
     kept: int
@@ -73,9 +72,7 @@ def headline(result: PoolResult) -> str:
     context = result.trace("context")
     over = context.n_in - context.n_out
     budget = numbers.tokens(result.settings.context.max_context_tokens)
-    return (
-        f"{why}; the context budget of {budget} leaves out {numbers.count(over)}" if over else why
-    )
+    return f"{why}; the context budget of {budget} leaves out {numbers.count(over)}" if over else why
 
 
 def max_security_level(result: PoolResult) -> int | None:
@@ -242,8 +239,7 @@ MAX_REASONS = 3
 
 
 def _passing(story: Story) -> str:
-    """``15 passages found by plain search, 2 pass the filter: 13 were about another armor
-    class.``"""
+    """``15 passages found by plain search, 2 pass the filter: 13 were about another armor class.``"""
     n, own = story.unfiltered, story.kept - story.brought
     if own == n and not story.beyond:
         passing = "and it passes the filter" if n == 1 else "and all pass the filter"

@@ -15,14 +15,7 @@ from statistics import median_low
 
 from ragfilter.engine.whatif import GRID, SettingChange
 from ragfilter.layers import top_k
-from ragfilter.layers.cutoff import (
-    MAX_RESULTS,
-    MIN_RESULTS,
-    STRATEGY,
-    cut_hits,
-    cutoff_detail,
-    distances_by_score,
-)
+from ragfilter.layers.cutoff import MAX_RESULTS, MIN_RESULTS, STRATEGY, cut_hits, cutoff_detail, distances_by_score
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.layers.tuned_on import origin
@@ -36,9 +29,8 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class SettingLimit:
-    """A limit: the setting at `path` and its value, a number or a choice. `dropped` is the number
-    of hits it dropped, `held` the number it kept although others would drop them. If both are 0,
-    `why` says why it was not reached."""
+    """A limit: the setting at `path` and its value, a number or a choice. `dropped` is the number of hits it dropped,
+    `held` the number it kept although others would drop them. If both are 0, `why` says why it was not reached."""
 
     path: str
     value: float | str
@@ -79,9 +71,7 @@ def limits(result: PoolResult) -> tuple[SettingLimit, ...]:
     return tuple(limits)
 
 
-def _of(
-    trace: LayerTrace, result: PoolResult, before: list[SettingLimit]
-) -> Iterator[SettingLimit]:
+def _of(trace: LayerTrace, result: PoolResult, before: list[SettingLimit]) -> Iterator[SettingLimit]:
     spec = layer(trace.layer)
     by = [(d.setting, d.outcome) for d in trace.decisions if d.setting]
     dropped = Counter(path for path, outcome in by if outcome == "dropped")
@@ -167,9 +157,7 @@ def cut_line(result: PoolResult) -> CutLine | None:
     label = f"limit {numbers.distance(limit)}"
     if raised:
         label = f"{field(MIN_RESULTS).label} = {numbers.count(cut.kept)}"
-    near = sorted(
-        values[pinned if cut.kept > pinned else 0 : 2 * result.settings.cutoff.max_results]
-    )
+    near = sorted(values[pinned if cut.kept > pinned else 0 : 2 * result.settings.cutoff.max_results])
     below = max((value for value in near if value <= limit + EPSILON), default=None)
     above = min((value for value in near if value > limit + EPSILON), default=None)
     if below is None or above is None:
@@ -205,12 +193,9 @@ def _at_place(path: str, k: int, n: int) -> CutLine:
     return CutLine(label, k, place=k + 0.5)
 
 
-def change_to_keep(
-    result: PoolResult, by: int, replayed: Callable[[Settings], PoolResult]
-) -> SettingChange | None:
-    """The smallest change of a cutoff limit that keeps one hit more (`by` 1) or less (-1), or as
-    near to that as possible. `came` and `went` are all chunks that it adds and drops. None if no
-    limit has this effect.
+def change_to_keep(result: PoolResult, by: int, replayed: Callable[[Settings], PoolResult]) -> SettingChange | None:
+    """The smallest change of a cutoff limit that keeps one hit more (`by` 1) or less (-1), or as near to that as
+    possible. `came` and `went` are all chunks that it adds and drops. None if no limit has this effect.
 
     Candidates are evaluated by the cutoff alone. The chosen change is `replayed`, to include the
     effect of the layers after the cutoff.
@@ -227,18 +212,14 @@ def change_to_keep(
             continue
         grid = 1 if info.value_type is int else GRID
         low, high = info.low or 0, max(info.ceiling or value, value)
-        values = tuple(
-            info.value_type(round(low + grid * i, 3)) for i in range(round((high - low) / grid) + 1)
-        )
+        values = tuple(info.value_type(round(low + grid * i, 3)) for i in range(round((high - low) / grid) + 1))
         steps = keeps(result, name, values)
         for (start, kept), (end, _) in zip(steps, (*steps[1:], (high + grid, 0)), strict=True):
             if by * (kept - cut.kept) > 0:
                 nearest = start if start > value else round(end - grid, 3)
                 miss = abs(kept - cut.kept - by)
                 far = abs(nearest - value) / ((high - low) or 1)
-                candidates.append(
-                    (miss > 0, name in shared, miss, far, name, info.value_type(nearest))
-                )
+                candidates.append((miss > 0, name in shared, miss, far, name, info.value_type(nearest)))
     before = [hit.id for hit in result.kept]
     for *_, name, value in sorted(candidates):
         path = f"cutoff.{name}"
@@ -330,17 +311,20 @@ def keeps(result: PoolResult, name: str, values: tuple[float, ...]) -> Steps:
 
 @lru_cache(maxsize=256)
 def _steps(
-    hits: tuple[float, ...], settings: Cutoff, pinned: int, background: float | None,
-    name: str, values: tuple[float, ...],
-) -> Steps:  # fmt: skip
+    hits: tuple[float, ...],
+    settings: Cutoff,
+    pinned: int,
+    background: float | None,
+    name: str,
+    values: tuple[float, ...],
+) -> Steps:
     @cache
     def kept(i: int) -> int:
         tried = settings.model_copy(update={name: values[i]})
         return cut_hits(hits, tried, pinned=pinned, background=background).kept
 
     last = len(values) - 1
-    # A larger k may bring a new cliff and keep fewer hits. A threshold changes in one direction
-    # only.
+    # A larger k may bring a new cliff and keep fewer hits. A threshold changes in one direction only.
     places = range(1, last + 1) if name == "max_results" else _changes(kept, 0, last)
     changes = [i for i in places if kept(i) != kept(i - 1)]
     return tuple((values[i], kept(i)) for i in [0, *changes])

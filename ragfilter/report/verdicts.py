@@ -1,7 +1,6 @@
 """The judge's effect on a result: its figures, and its verdict on every chunk. Pure.
 
-Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge. Hidden chunks are not
-named.
+Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge. Hidden chunks are not named.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ class VerdictRow:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStats:
-    """The effect of judging: `kept` of `original` candidates stay, and `expanded` more were brought
-    in.
+    """The effect of judging: `kept` of `original` candidates stay, and `expanded` more were brought in.
 
     `reduction` is the share of candidates that was dropped, 0..1 (0 if there were none). `cached`:
     the model was not called; tokens and milliseconds describe the original call.
@@ -109,8 +107,7 @@ def judge_stats(result: PoolResult) -> JudgeStats | None:
 def judge_document(result: PoolResult) -> dict[str, Any] | None:
     """The value of ``judge`` in `query --json`: None if `judge_stats` is.
 
-    ``decisions`` has the judge's words by chunk id; ``remarks`` has the parts of its answer that
-    were ignored.
+    ``decisions`` has the judge's words by chunk id; ``remarks`` has the parts of its answer that were ignored.
     """
     stats = judge_stats(result)
     if stats is None:
@@ -167,10 +164,9 @@ def _verdicts(result: PoolResult) -> dict[str, str]:
 class Forecast:
     """The forecast cost of one call of the judge.
 
-    `asked` chunks go into the prompt, `shortened` of them cut; `left_out` do not fit. Tokens are
-    estimates; `cost` is in `currency`, None without prices. The call takes at most `at_most_ms`,
-    usually `usual_ms` (None if the model has not been called yet). `remembered`: the answer is
-    cached, so it costs nothing and takes no time.
+    `asked` chunks go into the prompt, `shortened` of them cut; `left_out` do not fit. Tokens are estimates; `cost` is
+    in `currency`, None without prices. The call takes at most `at_most_ms`, usually `usual_ms` (None if the model has
+    not been called yet). `remembered`: the answer is cached, so it costs nothing and takes no time.
     """
 
     asked: int
@@ -187,11 +183,7 @@ class Forecast:
 
 
 def forecast(
-    result: PoolResult,
-    *,
-    model: str = "",
-    judgements: JudgementCache | None = None,
-    prices: Prices | None = None,
+    result: PoolResult, *, model: str = "", judgements: JudgementCache | None = None, prices: Prices | None = None
 ) -> Forecast | None:
     """The forecast of the judge's call that `result` needs; None if it needs none. Pure, except
     that it reads what `judgements` has cached for `model`."""
@@ -235,12 +227,7 @@ def judge_prompt(result: PoolResult) -> JudgePrompt | None:
 
 
 def preview_expansion(
-    chunk_id: str,
-    collection: ChunkSource,
-    settings: Settings,
-    user: User | None = None,
-    *,
-    query: str = "",
+    chunk_id: str, collection: ChunkSource, settings: Settings, user: User | None = None, *, query: str = ""
 ) -> dict[int, tuple[ReachedChunk, ...]]:
     """The chunks that EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring in: depth → chunks, in
     order, with texts from the store. Calls no model.
@@ -266,8 +253,7 @@ def preview_expansion(
     reached = list(walk(root, depth=max(DEPTHS), most=most, find=permitted))
     whole = collection.chunks([each.chunk.id for each in reached])
     if not user.unrestricted:
-        seen_refs = {i: [r for r in c.refs if (to := find(r)) and user.sees(to)]
-                     for i, c in whole.items()}  # fmt: skip
+        seen_refs = {i: [r for r in c.refs if (to := find(r)) and user.sees(to)] for i, c in whole.items()}
         whole = {i: replace(c, refs=tuple(seen_refs[i])) for i, c in whole.items()}
     there = [replace(r, chunk=whole[r.chunk.id]) for r in reached if r.chunk.id in whole]
     return {depth: tuple(r for r in there if r.step <= depth) for depth in DEPTHS}

@@ -26,9 +26,8 @@ from ragfilter.rules.rule import InvalidRule, Rule, parse, read_rule
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """A change to apply to every rule: `edit` returns the new rule, None to remove it. It applies
-    to invalid rules only if `any_rule` is set. With `onto_none`, `edit` is applied to an empty rule
-    for chunks without a rule."""
+    """A change to apply to every rule: `edit` returns the new rule, None to remove it. It applies to invalid rules only
+    if `any_rule` is set. With `onto_none`, `edit` is applied to an empty rule for chunks without a rule."""
 
     label: str
     edit: Callable[[Rule], Rule | None]
@@ -127,13 +126,10 @@ def plan(change: RuleChange, chunks: Iterable[Chunk]) -> BulkPlan:
 
 
 def plan_fixes(
-    chunks: Iterable[Chunk],
-    kinds: Collection[str] = (),
-    catalogue: Mapping[str, Chunk] = MappingProxyType({}),
+    chunks: Iterable[Chunk], kinds: Collection[str] = (), catalogue: Mapping[str, Chunk] = MappingProxyType({})
 ) -> BulkPlan:
-    """Plan fixes for the rules of `chunks`, given their titles and any texts: for findings of
-    `kinds`, or by default for all sure ones. The `catalogue` has all chunks, since a rule may be
-    shared with a chunk that is not fixed."""
+    """Plan fixes for the rules of `chunks`, given their titles and any texts: for findings of `kinds`, or by default
+    for all sure ones. The `catalogue` has all chunks, since a rule may be shared with a chunk that is not fixed."""
     by_id = {chunk.id: chunk for chunk in chunks if chunk.rule}
     after = fix_rules({**catalogue, **by_id}, rules_of(by_id.values()), kinds)
     unchanged = tuple(i for i in by_id if i not in after)

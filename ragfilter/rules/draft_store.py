@@ -45,9 +45,7 @@ class DraftStore(database.Book):
         body = _DRAFT.dump_json(draft).decode()
         with self._writing() as connection:
             connection.execute(_delete(collection), [{"gone": draft.chunk_id}])
-            connection.execute(
-                _drafts.insert().values(collection=collection, chunk_id=draft.chunk_id, body=body)
-            )
+            connection.execute(_drafts.insert().values(collection=collection, chunk_id=draft.chunk_id, body=body))
 
     def forget(self, collection: str, chunk_ids: Iterable[str]) -> None:
         """Remove these chunks' drafts."""
@@ -58,6 +56,4 @@ class DraftStore(database.Book):
 
 
 def _delete(collection: str) -> sa.Delete:
-    return _drafts.delete().where(
-        _drafts.c.collection == collection, _drafts.c.chunk_id == sa.bindparam("gone")
-    )
+    return _drafts.delete().where(_drafts.c.collection == collection, _drafts.c.chunk_id == sa.bindparam("gone"))

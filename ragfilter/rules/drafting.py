@@ -1,9 +1,8 @@
 """Asks a chat model to draft `query_must` rules for chunks. Nothing here saves a rule.
 
-Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. If an answer has several
-JSON objects, the last rule counts, since models think before they conclude. It is also a fault if a
-part of a rule is not about the chunk: a model may repeat the example from its prompt, which is a
-perfect rule for another chunk.
+Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. If an answer has several JSON objects, the
+last rule counts, since models think before they conclude. It is also a fault if a part of a rule is not about the
+chunk: a model may repeat the example from its prompt, which is a perfect rule for another chunk.
 """
 
 from __future__ import annotations
@@ -113,10 +112,7 @@ SYSTEM = (
 SCHEMA: dict[str, object] = {
     "type": "object",
     "properties": {
-        "contain_one_of": {
-            "type": "array",
-            "items": {"type": "array", "items": {"type": "string"}},
-        },
+        "contain_one_of": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
         "contain_all_of": {"type": "array", "items": {"type": "string"}},
         "contain_none_of": {"type": "array", "items": {"type": "string"}},
     },
@@ -130,11 +126,10 @@ SCHEMA: dict[str, object] = {
 class Draft:
     """One drafted rule, or why there is none: `rule` is None exactly if `error` is not empty.
 
-    `remarks` are doubts about it that a person should settle.
-    `repaired`: the rule comes from the model's second answer. `failed` names the failure in one
-    word: how the endpoint failed (see ChatError), ``chunk`` (nothing to send), ``rule`` (no usable
-    rule in the answer) or ``model`` (the chat model raised an unexpected error).
-    `usage` counts both calls; `prompt_version` names prompt and template.
+    `remarks` are doubts about it that a person should settle. `repaired`: the rule comes from the model's second
+    answer. `failed` names the failure in one word: how the endpoint failed (see ChatError), ``chunk`` (nothing to
+    send), ``rule`` (no usable rule in the answer) or ``model`` (the chat model raised an unexpected error). `usage`
+    counts both calls; `prompt_version` names prompt and template.
     """
 
     chunk_id: str
@@ -155,17 +150,10 @@ class Draft:
         return "" if self.rule is None else self.rule.text
 
 
-def suggest(
-    chunk: Chunk,
-    chat: ChatModel,
-    *,
-    timeout_s: float,
-    templates: Sequence[Template] | None = None,
-) -> Draft:
+def suggest(chunk: Chunk, chat: ChatModel, *, timeout_s: float, templates: Sequence[Template] | None = None) -> Draft:
     """Ask `chat` for a rule for `chunk`, at most twice and within `timeout_s` seconds in all.
 
-    Never raises and never saves; errors are in `Draft.error`. By default, `templates` are the
-    packaged ones.
+    Never raises and never saves; errors are in `Draft.error`. By default, `templates` are the packaged ones.
     """
     started = perf_counter()
     draft = _suggest(chunk, chat, started + timeout_s, templates)
@@ -197,8 +185,7 @@ def messages(chunk: Chunk, template: Template) -> tuple[Message, ...]:
 
 
 def fields(draft: Draft) -> Mapping[str, Any]:
-    """The draft as plain JSON values: `query_must` is the rule as an object, None if there is
-    none."""
+    """The draft as plain JSON values: `query_must` is the rule as an object, None if there is none."""
     return {
         "id": draft.chunk_id,
         "query_must": json.loads(draft.text) if draft.text else None,
@@ -216,9 +203,7 @@ def fields(draft: Draft) -> Mapping[str, Any]:
     }
 
 
-def _suggest(
-    chunk: Chunk, chat: ChatModel, deadline: float, templates: Sequence[Template] | None
-) -> Draft:
+def _suggest(chunk: Chunk, chat: ChatModel, deadline: float, templates: Sequence[Template] | None) -> Draft:
     draft = Draft(chunk.id)
     try:
         template = recognise(chunk, packaged() if templates is None else templates)
@@ -252,17 +237,10 @@ def _suggest(
     return replace(draft, rule=first.rule, remarks=first.faults)
 
 
-def _ask(
-    draft: Draft, chat: ChatModel, asked: Sequence[Message], deadline: float
-) -> tuple[Draft, str]:
+def _ask(draft: Draft, chat: ChatModel, asked: Sequence[Message], deadline: float) -> tuple[Draft, str]:
     """Make one more call. Returns the draft with its tokens and any failure, and the answer."""
     reply = ask(chat, asked, timeout_s=max(0.001, deadline - perf_counter()), schema=SCHEMA)
-    draft = replace(
-        draft,
-        error=reply.error,
-        failed=reply.failed,
-        usage=total_usage((draft.usage, reply.usage)),
-    )
+    draft = replace(draft, error=reply.error, failed=reply.failed, usage=total_usage((draft.usage, reply.usage)))
     return draft, without_thought(reply.text)
 
 
@@ -270,16 +248,14 @@ def _complaint(answer: str, faults: Sequence[str]) -> Iterator[Message]:
     yield Message("assistant", head(answer, MAX_QUOTED_TOKENS) or "{}")
     yield Message(
         "user",
-        f"That rule has a fault: {'; '.join(faults)}\n"
-        "Answer again with the corrected JSON object and nothing else.",
+        f"That rule has a fault: {'; '.join(faults)}\nAnswer again with the corrected JSON object and nothing else.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The outcome of a run: drafts with a rule, how many of them needed a second answer or have
-    remarks, chunks without a draft, the tokens used and, if prices are set, their cost in
-    `currency`."""
+    """The outcome of a run: drafts with a rule, how many of them needed a second answer or have remarks, chunks without
+    a draft, the tokens used and, if prices are set, their cost in `currency`."""
 
     drafted: int = 0
     repaired: int = 0
@@ -308,11 +284,7 @@ def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) 
 
 
 def drafts(
-    chunks: Iterable[Chunk],
-    chat: ChatModel,
-    *,
-    timeout_s: float,
-    templates: Sequence[Template] | None,
+    chunks: Iterable[Chunk], chat: ChatModel, *, timeout_s: float, templates: Sequence[Template] | None
 ) -> Iterator[Draft]:
     """Yield a draft for each chunk, even if it failed.
 

@@ -36,13 +36,7 @@ UNDECIDED = "The whole change is finished or rolled back at the next start."
 
 
 def save(
-    store: RuleStore,
-    journal: Journal,
-    *,
-    chunk_id: str,
-    rule: str | None,
-    expected: str | None,
-    who: str,
+    store: RuleStore, journal: Journal, *, chunk_id: str, rule: str | None, expected: str | None, who: str
 ) -> Edit | None:
     """Store `rule` (JSON text; None or blank removes the rule) in its canonical form, as `save_all`
     does. Returns the finished edit, or None if the rule is already stored."""
@@ -51,12 +45,7 @@ def save(
 
 
 def save_all(
-    store: RuleStore,
-    journal: Journal,
-    *,
-    rules: Mapping[str, str | None],
-    expected: Mapping[str, str | None],
-    who: str,
+    store: RuleStore, journal: Journal, *, rules: Mapping[str, str | None], expected: Mapping[str, str | None], who: str
 ) -> tuple[Edit, ...]:
     """Store these rules (chunk id to JSON text, None for no rule) as one change.
 
@@ -82,9 +71,8 @@ def turn(
 ) -> tuple[Edit, ...]:
     """Undo or redo what `plan_turn` says, restoring the exact texts.
 
-    `expected`, if given, is the stored text of the one chunk that the user saw. Raises InputError
-    and ConflictError as `plan_turn` does, ConflictError if the rule is not what the user saw, and
-    StoreError.
+    `expected`, if given, is the stored text of the one chunk that the user saw. Raises InputError and ConflictError as
+    `plan_turn` does, ConflictError if the rule is not what the user saw, and StoreError.
     """
     entries = plan_turn(kind, store, journal, edit_id=edit_id, chunk_id=chunk_id, among=among)
     if expected is not ... and entries[0].before != (expected or None):
@@ -103,10 +91,9 @@ def plan_turn(
 ) -> tuple[Entry, ...]:
     """The changes that an undo or redo would make, rule by rule.
 
-    Undo reverts the last change of the collection, the last edit of one chunk, or any edit in the
-    history, together with the edits of its step. Redo restores what was undone last, unless another
-    edit was saved since. With `among`, only edits of these chunks count, as if the others did not
-    exist. Chunks that are gone are left out.
+    Undo reverts the last change of the collection, the last edit of one chunk, or any edit in the history, together
+    with the edits of its step. Redo restores what was undone last, unless another edit was saved since. With `among`,
+    only edits of these chunks count, as if the others did not exist. Chunks that are gone are left out.
 
     Raises InputError if there is nothing to undo or redo, or no such edit, and ConflictError naming
     the chunks that have changed since.
@@ -137,11 +124,10 @@ def recover(
 ) -> tuple[Edit, ...]:
     """Settle the collection's pending edits; call this at start-up. Returns the settled edits.
 
-    A change that reached the store is finished. Otherwise it is rolled back and not written again,
-    because nobody was told that it was saved. If the store has a third text, the edit is also
-    rolled back, with a warning. If the rule cannot be read, the edit stays pending. Processes that
-    share a store set `min_age_s` to leave each other's edits alone; edits that failed in this
-    process are settled at any age.
+    A change that reached the store is finished. Otherwise it is rolled back and not written again, because nobody was
+    told that it was saved. If the store has a third text, the edit is also rolled back, with a warning. If the rule
+    cannot be read, the edit stays pending. Processes that share a store set `min_age_s` to leave each other's edits
+    alone; edits that failed in this process are settled at any age.
     """
     settled: list[Edit] = []
     latest = datetime.now(UTC) - timedelta(seconds=min_age_s)
@@ -155,9 +141,8 @@ def recover(
 
 
 def _settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
-    """Settle an edit and the others of its step. If all of them reached the store, they are
-    finished; otherwise those that did are reverted, and all are rolled back. If the store fails,
-    they stay pending, and nothing is returned."""
+    """Settle an edit and the others of its step. If all of them reached the store, they are finished; otherwise those
+    that did are reverted, and all are rolled back. If the store fails, they stay pending, and nothing is returned."""
     edits = journal.step(edit.id)
     try:
         present = {i: rule or None for i, rule in store.rules([e.chunk_id for e in edits]).items()}
@@ -175,9 +160,7 @@ def _settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
         return ()
 
 
-def _write(
-    store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind
-) -> tuple[Edit, ...]:
+def _write(store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind) -> tuple[Edit, ...]:
     """Write those `entries` that change something, all or none; in one transaction if rules and
     journal are in one database."""
     transaction = getattr(store, "transaction", None)
@@ -214,9 +197,7 @@ def _write(
         if transaction is not None and isinstance(error, OutcomeUnknown):
             raise
         outcome = UNDECIDED if undecided else NOTHING_SAVED
-        raise type(error)(
-            f"{error.message} {outcome}", remedy=error.remedy, action=error.action
-        ) from error
+        raise type(error)(f"{error.message} {outcome}", remedy=error.remedy, action=error.action) from error
     if finished[0].state == "rolled_back":
         raise ConflictError(
             "This process was suspended while writing, so another one took the change back. Some "
@@ -236,15 +217,11 @@ def _edits_in(
         if edit.collection == store.name and (among is None or edit.chunk_id in among)
     ]
     if not edits:
-        raise InputError(
-            f"{store.name} has no edit {edit_id}.", remedy="Look it up in the history."
-        )
+        raise InputError(f"{store.name} has no edit {edit_id}.", remedy="Look it up in the history.")
     in_state = [edit for edit in edits if edit.kind == "edit" and edit.state == state]
     if not in_state:
         called = "in effect" if state == "done" else state
-        raise InputError(
-            f"No part of edit {edit_id} is {called}.", remedy=f"Choose an edit that is {called}."
-        )
+        raise InputError(f"No part of edit {edit_id} is {called}.", remedy=f"Choose an edit that is {called}.")
     return in_state
 
 
@@ -255,8 +232,7 @@ def _check(store: RuleStore, entries: Sequence[Entry]) -> None:
     gone = [i for i in expected if i not in present]
     if gone:
         raise ConflictError(
-            f"{_named(gone)} {'is' if len(gone) == 1 else 'are'} no longer in the collection. "
-            "Nothing was written.",
+            f"{_named(gone)} {'is' if len(gone) == 1 else 'are'} no longer in the collection. Nothing was written.",
             remedy="Leave it out." if len(gone) == 1 else "Leave them out.",
         )
     changed = [i for i in expected if present[i] != expected[i]]

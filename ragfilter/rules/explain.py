@@ -41,8 +41,7 @@ class TermMatch:
 
 @dataclass(frozen=True, slots=True)
 class NearMatch:
-    """The closest match for a missing term: the words, their position, and the number of differing
-    letters."""
+    """The closest match for a missing term: the words, their position, and the number of differing letters."""
 
     place: str
     term: str
@@ -87,9 +86,7 @@ def _parts(rule: Rule, text: _Text) -> Iterator[RulePart]:
     for place, group in rule.demands.items():
         terms = [*terms_at(place, group).items()]
         matches = tuple(filter(None, (text.found(*each) for each in terms)))
-        yield RulePart(
-            place, group, bool(matches), matches, None if matches else text.nearest(terms)
-        )
+        yield RulePart(place, group, bool(matches), matches, None if matches else text.nearest(terms))
     for place, term in terms_at("contain_none_of", rule.contain_none_of).items():
         present = text.found(place, term)
         yield RulePart(place, (term,), present is None, () if present is None else (present,))
@@ -173,9 +170,7 @@ def differing_quantity(text: str | None, question: str) -> str:
         if any(prepared(term, rule.match) in sought for term in terms):
             continue
         numbered = [each for term in terms if (each := _numbered(normalise(term)))]
-        if 2 * len(numbered) > len(terms) and any(
-            re.search(like, normalised) for _, like in numbered
-        ):
+        if 2 * len(numbered) > len(terms) and any(re.search(like, normalised) for _, like in numbered):
             return numbered[0][0]
     return ""
 

@@ -107,15 +107,12 @@ def _by_title(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
 def _by_text(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
     """Group titles by the two kinds of values in their texts that most others state too."""
     stated = {
-        title: {v.words for chunk in some for v in values(chunk.text) if v.words}
-        for title, some in entries.items()
+        title: {v.words for chunk in some for v in values(chunk.text) if v.words} for title, some in entries.items()
     }
     kind_counts = Counter(kind for kinds in stated.values() for kind in kinds)
     groups: dict[tuple[tuple[str, ...], ...], list[str]] = defaultdict(list)
     for title, own in stated.items():
-        usual = sorted(
-            (k for k in own if kind_counts[k] >= MIN_TITLES), key=lambda k: (-kind_counts[k], k)
-        )
+        usual = sorted((k for k in own if kind_counts[k] >= MIN_TITLES), key=lambda k: (-kind_counts[k], k))
         if len(usual) >= KINDS:
             groups[tuple(usual[:KINDS])].append(title)
     for kinds, titles in groups.items():
@@ -127,9 +124,7 @@ def _by_text(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
 
 
 def _members(
-    titles: Iterable[str],
-    marks: Mapping[str, tuple[Mark, ...]],
-    entries: Mapping[str, Sequence[Chunk]],
+    titles: Iterable[str], marks: Mapping[str, tuple[Mark, ...]], entries: Mapping[str, Sequence[Chunk]]
 ) -> Iterator[Member]:
     for title in titles:
         yield from (Member(chunk, marks[title]) for chunk in entries[title])
@@ -141,8 +136,7 @@ def _marks(titles: Sequence[str]) -> dict[str, tuple[Mark, ...]]:
     counts = Counter(mark for marks in every.values() for mark in set(marks))
     most = SHARED * len(titles)
     return {
-        title: tuple(dict.fromkeys(mark for mark in marks if counts[mark] < most))
-        for title, marks in every.items()
+        title: tuple(dict.fromkeys(mark for mark in marks if counts[mark] < most)) for title, marks in every.items()
     }
 
 
@@ -195,10 +189,7 @@ class Proposal:
     doubt: str = ""
 
 
-def propose(
-    families: Sequence[Family],
-    texts: Collection[str],
-) -> tuple[Proposal, ...]:
+def propose(families: Sequence[Family], texts: Collection[str]) -> tuple[Proposal, ...]:
     """Propose a rule for every member, unless a question that repeats its title would not meet it.
     `texts` are the collection's texts and users' questions, which show what values are called."""
     marks = {m for family in families for member in family.members for m in member.marks}
@@ -218,17 +209,12 @@ def propose(
             if _meets(member.chunk.title, groups):
                 rule = Rule(contain_one_of=groups).text
                 name_words = tuple(w for m in member.marks if isinstance(m, Name) for w in m.words)
-                proposals.append(
-                    Proposal(member.chunk, family.pattern, rule, name_words, member.named, doubt)
-                )
+                proposals.append(Proposal(member.chunk, family.pattern, rule, name_words, member.named, doubt))
     return tuple(proposals)
 
 
-def as_finding(
-    kind: str, chunk: Chunk, rule: str, words: str, doubts: Sequence[str] = ()
-) -> Finding:
-    """The finding that proposes `rule` for a chunk. It is sure if there are no doubts and the chunk
-    has no rule yet."""
+def as_finding(kind: str, chunk: Chunk, rule: str, words: str, doubts: Sequence[str] = ()) -> Finding:
+    """The finding that proposes `rule` for a chunk. It is sure if there are no doubts and the chunk has no rule yet."""
     more = (*doubts, *(("replaces the rule that it has",) if chunk.rule else ()))
     message = "; ".join((words, *more))
     fix = parse(rule)

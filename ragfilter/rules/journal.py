@@ -128,13 +128,7 @@ class Journal(database.Book):
         """Pending edits that were abandoned since this journal was opened."""
 
     def begin(
-        self,
-        entries: Sequence[Entry],
-        *,
-        who: str,
-        collection: str,
-        kind: Kind = "edit",
-        batch: str | None = None,
+        self, entries: Sequence[Entry], *, who: str, collection: str, kind: Kind = "edit", batch: str | None = None
     ) -> tuple[Edit, ...]:
         """Record pending edits, all or none; several need a `batch`. Raises ConflictError if one of
         the chunks already has a pending edit."""
@@ -154,9 +148,7 @@ class Journal(database.Book):
         """Mark the edits of this edit's step as done, and the edits they undo or redo as undone or
         done. Edits that are not pending stay as they are. Returns the step's edits."""
         inner = edits.alias("inner")
-        about = sa.select(inner.c.of).where(
-            _together(edit, inner), inner.c.state == "pending", inner.c.of.is_not(None)
-        )
+        about = sa.select(inner.c.of).where(_together(edit, inner), inner.c.state == "pending", inner.c.of.is_not(None))
         turned = edits.update().where(edits.c.id.in_(about))
         with self._writing() as connection:
             if edit.kind != "edit":
@@ -170,16 +162,12 @@ class Journal(database.Book):
             connection.execute(_pending(edit).values(state="rolled_back"))
         return self.step(edit.id)
 
-    def unfinished(
-        self, collection: str | None = None, chunk_id: str | None = None
-    ) -> tuple[Edit, ...]:
+    def unfinished(self, collection: str | None = None, chunk_id: str | None = None) -> tuple[Edit, ...]:
         """The pending edits, oldest first."""
         query = _scope(collection, chunk_id).where(PENDING).order_by(edits.c.id)
         return self._entries(query)
 
-    def history(
-        self, collection: str, chunk_id: str | None = None, *, limit: int | None = 100
-    ) -> tuple[Edit, ...]:
+    def history(self, collection: str, chunk_id: str | None = None, *, limit: int | None = 100) -> tuple[Edit, ...]:
         """The entries of a collection, or of one of its chunks, newest first."""
         query = _scope(collection, chunk_id).order_by(edits.c.id.desc()).limit(limit)
         return self._entries(query)
@@ -212,31 +200,20 @@ class Journal(database.Book):
         return frozenset(chunk_id for (chunk_id,) in self._read(query))
 
     def steps(
-        self,
-        collection: str,
-        *,
-        among: Container[str] | None = None,
-        limit: int = 100,
-        offset: int = 0,
+        self, collection: str, *, among: Container[str] | None = None, limit: int = 100, offset: int = 0
     ) -> tuple[Step, ...]:
         """The steps of a collection, newest first. With `among`, only edits of these chunks count,
         as if the others did not exist."""
         newest = self._batches(collection, among)[offset : offset + limit]
-        firsts = self._entries(
-            sa.select(edits).where(edits.c.id.in_([each[0][0] for each in newest]))
-        )
+        firsts = self._entries(sa.select(edits).where(edits.c.id.in_([each[0][0] for each in newest])))
         by_id = {edit.id: edit for edit in firsts}
-        return tuple(
-            Step(by_id[each[0][0]], len(each), sum(done for _, done in each)) for each in newest
-        )
+        return tuple(Step(by_id[each[0][0]], len(each), sum(done for _, done in each)) for each in newest)
 
     def count_steps(self, collection: str, *, among: Container[str] | None = None) -> int:
         """The number of steps; `among` as for `steps`."""
         return len(self._batches(collection, among))
 
-    def _batches(
-        self, collection: str, among: Container[str] | None
-    ) -> list[list[tuple[int, bool]]]:
+    def _batches(self, collection: str, among: Container[str] | None) -> list[list[tuple[int, bool]]]:
         """The ids of the edits of each step, and whether each is done, newest step first."""
         columns = (edits.c.id, edits.c.batch, edits.c.chunk_id, edits.c.state)
         query = sa.select(*columns).where(edits.c.collection == collection).order_by(edits.c.id)
@@ -260,9 +237,7 @@ class Journal(database.Book):
             row = {"collection": collection, "at": datetime.now(UTC), "edit": last_edit}
             connection.execute(exports.insert().values(row))
 
-    def edited_since_export(
-        self, collection: str, among: Collection[str] | None = None
-    ) -> dict[str, str | None]:
+    def edited_since_export(self, collection: str, among: Collection[str] | None = None) -> dict[str, str | None]:
         """The chunks edited since the last export, with their rules at that time or, before the
         first export, before the first edit. `among` limits the chunks; None means all."""
         query = (
@@ -292,9 +267,7 @@ class Journal(database.Book):
             sa.select(sa.func.count(edits.c.chunk_id)).where(pending),
             sa.select(exports.c.edit).where(exports.c.collection == collection),
         )
-        ((last, under_way, edit),) = self._read(
-            sa.select(*(count.scalar_subquery() for count in counts))
-        )
+        ((last, under_way, edit),) = self._read(sa.select(*(count.scalar_subquery() for count in counts)))
         return last or 0, under_way, edit or 0
 
     def turnable(self, kind: Turn, collection: str, chunk_id: str | None = None) -> Edit | None:
@@ -342,9 +315,7 @@ def _scope(collection: str | None, chunk_id: str | None) -> sa.Select[Any]:
     return query
 
 
-def _row(
-    entry: Entry, who: str, collection: str, kind: Kind, batch: str | None
-) -> dict[str, object]:
+def _row(entry: Entry, who: str, collection: str, kind: Kind, batch: str | None) -> dict[str, object]:
     return {
         "at": datetime.now(UTC),
         "who": who,

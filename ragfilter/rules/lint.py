@@ -84,8 +84,7 @@ class Finding(BaseModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def severity(self) -> Severity:
-        """``error``: the rule does not work; ``warning``: probably not what was meant; ``note``:
-        could be better."""
+        """``error``: the rule does not work; ``warning``: probably not what was meant; ``note``: could be better."""
         return KINDS[self.kind]
 
     @property
@@ -103,10 +102,7 @@ def by_severity(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def analyse(
-    catalogue: Mapping[str, Chunk],
-    rules: Rules | None = None,
-) -> list[Finding]:
+def analyse(catalogue: Mapping[str, Chunk], rules: Rules | None = None) -> list[Finding]:
     """Findings about `rules`, by default the catalogue's, in their order.
 
     The `catalogue` has titles, texts if they are loaded, and the rules of other chunks, which are
@@ -131,17 +127,11 @@ def rules_of(chunks: Iterable[Chunk]) -> dict[str, AnyRule]:
     return {chunk.id: rule for chunk in chunks if (rule := read_rule(chunk.rule)) is not None}
 
 
-def fix_rules(
-    catalogue: Mapping[str, Chunk],
-    rules: Rules,
-    kinds: Collection[str] = (),
-) -> dict[str, str | None]:
-    """Fix the `rules` that can be fixed. Returns the stored form of changed rules, None for a rule
-    to remove. Only findings of `kinds` are fixed; by default, only sure ones. The other arguments
-    are as for `analyse`.
+def fix_rules(catalogue: Mapping[str, Chunk], rules: Rules, kinds: Collection[str] = ()) -> dict[str, str | None]:
+    """Fix the `rules` that can be fixed. Returns the stored form of changed rules, None for a rule to remove. Only
+    findings of `kinds` are fixed; by default, only sure ones. The other arguments are as for `analyse`.
 
-    A rule is fixed one finding at a time, most severe first, since one fix may resolve another
-    finding.
+    A rule is fixed one finding at a time, most severe first, since one fix may resolve another finding.
     """
     fixed: dict[str, Rule] = {}
     waiting, current = dict(rules), dict(catalogue)
@@ -209,9 +199,7 @@ def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Findi
     return shared
 
 
-def _differ_in_numbers(
-    ids: Sequence[str], catalogue: Mapping[str, Chunk]
-) -> Iterator[Sequence[str]]:
+def _differ_in_numbers(ids: Sequence[str], catalogue: Mapping[str, Chunk]) -> Iterator[Sequence[str]]:
     """Yield groups of chunks whose titles differ only in numbers."""
     patterns: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for chunk_id in ids:
@@ -248,9 +236,7 @@ def _contexts(value: Value) -> tuple[str, ...]:
     return tuple(filter(None, (full, short)))
 
 
-def _finding(
-    kind: str, place: str, message: str, fix: Rule | None = None, *, sure: bool = True
-) -> Finding:
+def _finding(kind: str, place: str, message: str, fix: Rule | None = None, *, sure: bool = True) -> Finding:
     return Finding(kind=kind, place=place, message=message, fix=fix, sure=sure)
 
 
@@ -293,10 +279,7 @@ def _forbidden(rule: Rule) -> Iterator[Finding]:
             continue
         for at, term in terms_at(place, group).items():
             if forbidden[term]:
-                message = (
-                    f"“{shorten(term)}” never helps: “{shorten(forbidden[term])}” is forbidden. "
-                    "Remove it."
-                )
+                message = f"“{shorten(term)}” never helps: “{shorten(forbidden[term])}” is forbidden. Remove it."
                 yield _finding("dead", at, message, rule.without(at))
 
 
@@ -322,16 +305,13 @@ def _redundant_terms(rule: Rule) -> Iterator[Finding]:
                 deciding = (
                     other
                     for other, text in zip(written, compared, strict=True)
-                    if text != compared[i]
-                    and (compared[i] in text if part is required else text in compared[i])
+                    if text != compared[i] and (compared[i] in text if part is required else text in compared[i])
                 )
                 decider = next(deciding, None)
                 if decider is None:
                     continue
                 kind = "covered"
-                message = (
-                    f"“{shorten(term)}” changes nothing: “{shorten(decider)}” decides. Remove it."
-                )
+                message = f"“{shorten(term)}” changes nothing: “{shorten(decider)}” decides. Remove it."
             yield _finding(kind, place, message, rule.without(place))
 
 
@@ -348,9 +328,7 @@ def _redundant_groups(rule: Rule) -> Iterator[Finding]:
         for j, other in enumerate(places):
             if i != j and decides(other, place) and not (i < j and decides(place, other)):
                 term, decider = (shorten(rule.demands[p][0]) for p in (place, other))
-                message = (
-                    f"The group of “{term}” changes nothing: “{decider}” decides. Remove the group."
-                )
+                message = f"The group of “{term}” changes nothing: “{decider}” decides. Remove the group."
                 yield _finding("covered", place, message, rule.without(place))
                 break
 
@@ -395,10 +373,7 @@ def _bare_numbers(rule: Rule, title: str) -> Iterator[Finding]:
         together = place.startswith("contain_all_of") and any(w[0].isalpha() for w in others)
         if counted & others or together:
             continue
-        message = (
-            f"“{shorten(term)}” is a bare number, so any question with that number matches. "
-            "Add what it counts."
-        )
+        message = f"“{shorten(term)}” is a bare number, so any question with that number matches. Add what it counts."
         terms = _counting(rule.demands[own], term, title) if group else None
         yield _finding("bare", place, message, rule.replaced(own, terms) if terms else None)
 
@@ -536,18 +511,14 @@ def _same(one: tuple[Words, str], other: tuple[Words, str]) -> bool:
     (words, number), (others, another) = one, other
     if number != another:
         return False
-    return words == others or (
-        bool(number) and (words == (acronym(others),) or others == (acronym(words),))
-    )
+    return words == others or (bool(number) and (words == (acronym(others),) or others == (acronym(words),)))
 
 
 def _merge(groups: Sequence[tuple[str, ...]], places: Sequence[int]) -> tuple[tuple[str, ...], ...]:
     """`groups` with those at `places` merged into the first of them."""
     together = tuple(dict.fromkeys(term for i in places for term in groups[i]))
     return tuple(
-        together if i == places[0] else group
-        for i, group in enumerate(groups)
-        if i == places[0] or i not in places
+        together if i == places[0] else group for i, group in enumerate(groups) if i == places[0] or i not in places
     )
 
 

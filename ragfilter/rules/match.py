@@ -1,14 +1,12 @@
-"""Matches rules against a query. A collection's rules are compiled once, and a query is scanned
-once.
+"""Matches rules against a query. A collection's rules are compiled once, and a query is scanned once.
 
 Source: Filtering, "Layer 2: Post-Retrieval Filtering"; docs/design.md#matching.
 
-``word`` mode compares normalised text (`ragfilter.text.normalise`). A term must begin and end at a
-token edge: if its first (last) character is a letter or digit, the character before (after) it must
-not be one. So "armor class 1" is not in "armor class 10", "int" not in "point" and "7" not in
-"7th", but "10" and "13" are in "10-13", and "6" is in "-6"; write "armor class 6" to tell them
-apart. A change of script is also an edge: "aws" is in "AWSの料金". Scripts that are written without
-spaces have no edges inside, so use ``substring`` for them.
+``word`` mode compares normalised text (`ragfilter.text.normalise`). A term must begin and end at a token edge: if its
+first (last) character is a letter or digit, the character before (after) it must not be one. So "armor class 1" is not
+in "armor class 10", "int" not in "point" and "7" not in "7th", but "10" and "13" are in "10-13", and "6" is in "-6";
+write "armor class 6" to tell them apart. A change of script is also an edge: "aws" is in "AWSの料金". Scripts that are
+written without spaces have no edges inside, so use ``substring`` for them.
 
 ``substring`` mode does what the source does: it looks for one text in the other, both in lower
 case. As in ``word`` mode, all apostrophes are alike, and so are all quotation marks.
@@ -49,9 +47,8 @@ SHOWN_CHARS = 120
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """Whether a chunk with this rule passes, and why. `readable` is False for an invalid rule,
-    whose chunk passes, since relevance fails open. `holds`: the rule requires something,
-    and the query meets it."""
+    """Whether a chunk with this rule passes, and why. `readable` is False for an invalid rule, whose chunk passes,
+    since relevance fails open. `holds`: the rule requires something, and the query meets it."""
 
     passes: bool
     reason: str
@@ -132,13 +129,10 @@ class RuleBook:
         book are looked up in `more`."""
         term_numbers = self._find(query)
         further = more[0].scan(query, *more[1:]) if more else None
-        return Scan(
-            self, query, frozenset(term_numbers), self._evaluate(term_numbers).tolist(), further
-        )
+        return Scan(self, query, frozenset(term_numbers), self._evaluate(term_numbers).tolist(), further)
 
     def count_passes(self, queries: Iterable[str]) -> dict[str, int]:
-        """Count how many of `queries` meet each rule, by rule text. Every query meets an unreadable
-        rule."""
+        """Count how many of `queries` meet each rule, by rule text. Every query meets an unreadable rule."""
         total = 0
         counts = np.zeros(len(self._compiled), dtype=np.int64)
         for query in queries:
@@ -176,9 +170,7 @@ class RuleBook:
         met = np.zeros(self._n_clauses, dtype=np.bool_)
         met[self._clauses_of_term.pick(terms)] = True
         rules = self._rules_of_clause.pick(np.flatnonzero(met))
-        holds: npt.NDArray[np.bool_] = (
-            np.bincount(rules, minlength=len(self._compiled)) == self._wanted
-        )
+        holds: npt.NDArray[np.bool_] = np.bincount(rules, minlength=len(self._compiled)) == self._wanted
         holds[self._forbidden_by_term.pick(terms)] = False
         return holds
 
@@ -250,8 +242,7 @@ _prepared_term = lru_cache(maxsize=16384)(prepared)
 
 @lru_cache(maxsize=4)
 def rule_book(rules: tuple[str, ...]) -> RuleBook:
-    """The book of these rule texts. The last few books are cached, since every rerun needs the same
-    one."""
+    """The book of these rule texts. The last few books are cached, since every rerun needs the same one."""
     return RuleBook(rules)
 
 
@@ -305,8 +296,7 @@ def _named(terms: Sequence[str], most: int = SHOWN_TERMS) -> str:
 
 
 class Needles:
-    """Finds which of many numbered search terms occur in a text, in one pass (Aho-Corasick).
-    Immutable."""
+    """Finds which of many numbered search terms occur in a text, in one pass (Aho-Corasick). Immutable."""
 
     def __init__(self, needles: Mapping[str, int]) -> None:
         """`needles`: text → number. Texts must not be empty, and must be encodable as UTF-8."""

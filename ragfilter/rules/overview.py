@@ -34,8 +34,7 @@ MAX_PARTS = 4
 
 @dataclass(frozen=True, slots=True)
 class ListingRow:
-    """One chunk in the list. `draft`: it has an unsaved edit; `changed`: its rule differs from the
-    last export."""
+    """One chunk in the list. `draft`: it has an unsaved edit; `changed`: its rule differs from the last export."""
 
     chunk: Chunk
     state: State
@@ -115,13 +114,10 @@ class Listing:
             if all(word in text for word in words) and _admits(wanted, row)
         ]
         # Invalid rules and unfinished or doubtful ones come first.
-        return tuple(sorted(rows, key=lambda row: (
-            row.state != "invalid", not row.draft, STATES.index(row.state),
-        )))  # fmt: skip
+        return tuple(sorted(rows, key=lambda row: (row.state != "invalid", not row.draft, STATES.index(row.state))))
 
     def with_drafts(self, ids: Iterable[str]) -> Listing:
-        """The same listing with these chunks marked as having an unsaved edit; much cheaper than
-        building it again."""
+        """The same listing with these chunks marked as having an unsaved edit; much cheaper than building it again."""
         drafted = {i: replace(self.by_id[i], draft=True) for i in ids if i in self.by_id}
         return replace(self, rows=tuple({**self.by_id, **drafted}.values())) if drafted else self
 
@@ -139,10 +135,7 @@ class Listing:
 
 
 def make_listing(
-    chunks: Iterable[Chunk],
-    checks: Checks,
-    *,
-    exported: Mapping[str, str | None] = MappingProxyType({}),
+    chunks: Iterable[Chunk], checks: Checks, *, exported: Mapping[str, str | None] = MappingProxyType({})
 ) -> Listing:
     """List `chunks`. `exported` has the last exported rule of each chunk edited since."""
     chunks = tuple(chunks)
@@ -155,11 +148,7 @@ def make_listing(
         return "warning" if known in ("note", "valid") and chunk.id in same else known
 
     rows = tuple(
-        ListingRow(
-            chunk,
-            state(chunk),
-            changed=chunk.id in exported and exported[chunk.id] != (chunk.rule or None),
-        )
+        ListingRow(chunk, state(chunk), changed=chunk.id in exported and exported[chunk.id] != (chunk.rule or None))
         for chunk in chunks
     )
     return Listing(rows, same, tuple(_text(row.chunk) for row in rows))

@@ -10,10 +10,9 @@ contain_all_of   every term
 contain_none_of  none of the terms
 match            ``word`` (default) or ``substring``, see `ragfilter.rules.match`
 
-Terms are text. Numbers are refused, because ``6`` hardly ever means the bare digit. As in the
-source, only `contain` accepts a number and stores it as text. An empty list requires nothing, like
-an absent part. A rule without any parts always holds. ``{"query_must": {…}}``, as in a record, is
-read as its value.
+Terms are text. Numbers are refused, because ``6`` hardly ever means the bare digit. As in the source, only `contain`
+accepts a number and stores it as text. An empty list requires nothing, like an absent part. A rule without any parts
+always holds. ``{"query_must": {…}}``, as in a record, is read as its value.
 
 The store, the journal and the editor have rules as JSON text. `parse` and `read_rule` turn it into
 a value, and everything else works on values.
@@ -44,9 +43,12 @@ MAX_TERMS = 1000
 KEYS = ("contain_one_of", "contain", "contain_all_of", "contain_none_of", "match")
 MODES = ("word", "substring")
 FORM = {
-    "contain_one_of": "Groups", "contain": "All of", "contain_all_of": "All of",
-    "contain_none_of": "None of", "match": "Match",
-}  # fmt: skip
+    "contain_one_of": "Groups",
+    "contain": "All of",
+    "contain_all_of": "All of",
+    "contain_none_of": "None of",
+    "match": "Match",
+}
 """The name of each part in the editor's form."""
 
 _GROUPS = '[["term", "other spelling"]]'
@@ -86,8 +88,7 @@ class Rule(BaseModel):
 
     @property
     def value(self) -> dict[str, Any]:
-        """The rule as JSON values: keys in a fixed order, without absent parts and the default
-        `match`."""
+        """The rule as JSON values: keys in a fixed order, without absent parts and the default `match`."""
         parts = {key: getattr(self, key) for key in KEYS}
         if self.match == "word":
             del parts["match"]
@@ -122,14 +123,11 @@ class Rule(BaseModel):
 
     @property
     def demands(self) -> dict[str, tuple[str, ...]]:
-        """The terms of every part that a query must meet, by place: a group, or a required term as
-        a group of one."""
+        """The terms of every part that a query must meet, by place: a group, or a required term as a group of one."""
         demands = {f"contain_one_of[{i}]": group for i, group in enumerate(self.contain_one_of)}
         if self.contain is not None:
             demands["contain"] = (self.contain,)
-        return demands | {
-            f"contain_all_of[{i}]": (term,) for i, term in enumerate(self.contain_all_of)
-        }
+        return demands | {f"contain_all_of[{i}]": (term,) for i, term in enumerate(self.contain_all_of)}
 
     @property
     def terms(self) -> dict[str, str]:
@@ -196,9 +194,8 @@ AnyRule = Rule | InvalidRule
 
 
 def parse(text: str) -> Rule:
-    """Parse a rule from JSON text. Raises RuleError, whose `place` is a path such as
-    ``contain_one_of[1][0]``, ``rule`` if it is too large, or ``line 2, column 5`` if the text is
-    not JSON."""
+    """Parse a rule from JSON text. Raises RuleError, whose `place` is a path such as ``contain_one_of[1][0]``, ``rule``
+    if it is too large, or ``line 2, column 5`` if the text is not JSON."""
     text = joined(text)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
@@ -291,8 +288,7 @@ def _spliced(terms: Sequence[str], index: int, new: Sequence[str]) -> tuple[str,
 
 
 def load(text: str) -> Any:
-    """Parse JSON text. Raises RuleError for invalid JSON, a duplicate key, NaN, or nesting that is
-    too deep."""
+    """Parse JSON text. Raises RuleError for invalid JSON, a duplicate key, NaN, or nesting that is too deep."""
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -307,9 +303,7 @@ def load(text: str) -> Any:
             remedy="A rule holds lists of terms, and groups of terms in contain_one_of.",
         ) from None
     except ValueError:
-        raise RuleError(
-            "this JSON contains a number that is too long.", remedy="Write a term in quotes."
-        ) from None
+        raise RuleError("this JSON contains a number that is too long.", remedy="Write a term in quotes.") from None
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -336,10 +330,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_c
 _MESSAGES = {
     "literal_error": ("this is not a way of matching.", 'Write "word" or "substring".'),
     "blank": ("the term is empty.", "Write at least one visible character."),
-    "too_short": (
-        "the group is empty, so no query could meet it.",
-        "Add a term or remove the group.",
-    ),
+    "too_short": ("the group is empty, so no query could meet it.", "Add a term or remove the group."),
     "half": ("the term contains half a character (a lone surrogate).", "Type the term again."),
     "string_type": ("a term must be text.", 'Write it in quotes: "term".'),
 }

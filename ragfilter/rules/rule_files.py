@@ -107,9 +107,8 @@ def is_csv(path: Path | None) -> bool:
 
 
 def read(path: Path) -> tuple[dict[str, Chunk], tuple[RefusedLine, ...]]:
-    """Read the chunks of a file by id, with only titles and rules, and the lines that are not
-    chunks. Invalid rules are kept as they are. Raises InputError if the file cannot be read at
-    all."""
+    """Read the chunks of a file by id, with only titles and rules, and the lines that are not chunks. Invalid rules are
+    kept as they are. Raises InputError if the file cannot be read at all."""
     latest, refusals, _ = _latest(path)
     chunks = {}
     for chunk_id, (_, fields) in latest.items():
@@ -120,9 +119,8 @@ def read(path: Path) -> tuple[dict[str, Chunk], tuple[RefusedLine, ...]]:
 
 
 def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False) -> ImportPlan:
-    """The changes that importing a file would make to `stored` (chunk id → rule text). Without
-    `with_doubts`, drafts with doubts are held back. Writes nothing. Raises InputError if the file
-    cannot be read at all."""
+    """The changes that importing a file would make to `stored` (chunk id → rule text). Without `with_doubts`, drafts
+    with doubts are held back. Writes nothing. Raises InputError if the file cannot be read at all."""
     latest, refusals, skipped = _latest(path)
     changes: list[FileChange] = []
     for chunk_id, (number, fields) in latest.items():
@@ -183,9 +181,7 @@ def _change(
     remarks = record.get(REMARKS_KEY)
     # A cell of a CSV file is text.
     listed = [remarks] if isinstance(remarks, str) and remarks.strip() else remarks
-    doubts = (
-        tuple(whole(str(remark)) for remark in listed) if after and isinstance(listed, list) else ()
-    )
+    doubts = tuple(whole(str(remark)) for remark in listed) if after and isinstance(listed, list) else ()
     return FileChange(number, chunk_id, stored[chunk_id], after, doubts)
 
 
@@ -298,9 +294,7 @@ class Outcome:
 def read_expectations(path: Path) -> tuple[Expectation, ...]:
     """Read the expectations in a file, in order. Raises InputError naming the line."""
     expectations = tuple(
-        files.check_table(
-            record | {"line": int(where.rpartition(" ")[2])}, Expectation, where, remedy=EXPECTED
-        )
+        files.check_table(record | {"line": int(where.rpartition(" ")[2])}, Expectation, where, remedy=EXPECTED)
         for where, record in files.json_objects(path, EXPECTED)
     )
     if not expectations:

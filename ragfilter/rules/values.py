@@ -2,10 +2,9 @@
 
 A value is a number with the words that say what it counts.
 
-Titles such as "Attack matrix for clerics - Opponent Armor Class 6" differ only in a value, here in
-the 6, which counts "armor class". A value may be a range ("Levels 4-6"), an ordinal ("7th level")
-or a Roman numeral ("Part IV"), and the words may follow the number ("3 days"). Questions write
-values in many ways, and `spellings` lists them.
+Titles such as "Attack matrix for clerics - Opponent Armor Class 6" differ only in a value, here in the 6, which counts
+"armor class". A value may be a range ("Levels 4-6"), an ordinal ("7th level") or a Roman numeral ("Part IV"), and the
+words may follow the number ("3 days"). Questions write values in many ways, and `spellings` lists them.
 """
 
 from __future__ import annotations
@@ -37,15 +36,51 @@ def without_hyphens(*names: str) -> tuple[str, ...]:
 
 
 NUMBERS = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
-    "nineteen", "twenty",
-)  # fmt: skip
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+    "twenty",
+)
 ORDINALS = (
-    "zeroth", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
-    "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth",
-    "seventeenth", "eighteenth", "nineteenth", "twentieth",
-)  # fmt: skip
+    "zeroth",
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+    "thirteenth",
+    "fourteenth",
+    "fifteenth",
+    "sixteenth",
+    "seventeenth",
+    "eighteenth",
+    "nineteenth",
+    "twentieth",
+)
 MAX_WORDS = 2
 """Maximum number of words before a number that say what it counts; after it, only one."""
 TELLING = 1000
@@ -53,17 +88,58 @@ LONGEST_UNIT = 3
 """Words up to this length are also written directly after their number: 15kg."""
 WIDEST = 30
 """Rules ask for each number of a range up to this size, and for larger ranges as written."""
-COMMON = frozenset((
-    "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has",
-    "have", "how", "i", "if", "in", "is", "it", "my", "of", "on", "or", "so", "that", "the",
-    "their", "them", "there", "they", "this", "to", "was", "what", "when", "where", "which", "who",
-    "why", "will", "with", "you", "your",
-))  # fmt: skip
+COMMON = frozenset(
+    (
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "can",
+        "do",
+        "does",
+        "for",
+        "from",
+        "has",
+        "have",
+        "how",
+        "i",
+        "if",
+        "in",
+        "is",
+        "it",
+        "my",
+        "of",
+        "on",
+        "or",
+        "so",
+        "that",
+        "the",
+        "their",
+        "them",
+        "there",
+        "they",
+        "this",
+        "to",
+        "was",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "why",
+        "will",
+        "with",
+        "you",
+        "your",
+    )
+)
 """Words that occur in any question, so they distinguish none."""
 
-_TOKEN = re.compile(
-    r"(?<![\w.])-?\d+(?:\.\d+)+(?!\w)|(?<![\w.])-?\d+(?!\w)|[^\W_]+(?:['-][^\W_]+)*|\S"
-)
+_TOKEN = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)+(?!\w)|(?<![\w.])-?\d+(?!\w)|[^\W_]+(?:['-][^\W_]+)*|\S")
 # Longer runs of digits are not counts, and Python limits the digits that it parses.
 _NUMBER = re.compile(r"-?\d{1,15}$")
 _POINTED = re.compile(r"-?\d+(?:\.\d+)+$")
@@ -252,10 +328,7 @@ def numbers(number: int | str) -> tuple[str, ...]:
     word = (NUMBERS[size],) if size < len(NUMBERS) else ()
     if number >= 0:
         return (str(number), *word)
-    return (
-        str(number),
-        *(f"{sign} {n}" for sign in ("minus", "negative") for n in (str(size), *word)),
-    )
+    return (str(number), *(f"{sign} {n}" for sign in ("minus", "negative") for n in (str(size), *word)))
 
 
 def ordinals(number: int | str) -> tuple[str, ...]:
@@ -274,11 +347,10 @@ def acronym(words: Iterable[str]) -> str:
 
 
 def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -> tuple[str, ...]:
-    """The ways in which questions write a value. `contexts` are the names for what it counts
-    ("armor class", "ac"); an acronym is also written with dots and without a space. `ordered`: the
-    number is also used as an ordinal ("7th level"). Every number of a range matches. Years and
-    other numbers from a thousand, versions with three parts, and codes need no words next to them.
-    Decimals do: 4.0 may be a version, a price or a grade."""
+    """The ways in which questions write a value. `contexts` are the names for what it counts ("armor class", "ac"); an
+    acronym is also written with dots and without a space. `ordered`: the number is also used as an ordinal ("7th
+    level"). Every number of a range matches. Years and other numbers from a thousand, versions with three parts, and
+    codes need no words next to them. Decimals do: 4.0 may be a version, a price or a grade."""
     forms: list[str] = []
     for context in contexts:
         forms += _spelled(value, context, ordered=ordered or value.is_ordinal)
@@ -340,8 +412,7 @@ def _is_ordinal(written: str) -> bool:
 
 
 def _range_end(words: tuple[str, ...], at: int) -> int | None:
-    """The end of the range that begins at `at`, None if there is none. 2024-01-15 is not a
-    range."""
+    """The end of the range that begins at `at`, None if there is none. 2024-01-15 is not a range."""
     if at + 2 >= len(words) or not _is_whole(words[at]) or words[at + 1] not in _UNTIL:
         return None
     first, last = words[at], words[at + 2]
@@ -357,9 +428,7 @@ def _is_joined(every: tuple[str | Number, ...], at: int) -> bool:
         part = every[place] if 0 <= place < len(every) else ""
         return part.written if isinstance(part, Number) else ""
 
-    signs = [
-        step for step in (-1, 1) if at + step >= 0 and every[at + step : at + step + 1] in _JOINS
-    ]
+    signs = [step for step in (-1, 1) if at + step >= 0 and every[at + step : at + step + 1] in _JOINS]
     if any(number(at + 2 * step) for step in signs):
         return True
     beside = [other for step in (-1, 1) if (other := number(at + step))]
@@ -387,9 +456,7 @@ _BEFORE_NUMBER = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)(?: of| ?[:=|*]+)? -?\d"
 _PLACED = re.compile(rf"\b(?:\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS[1:])})[ -]([^\W\d_]+)")
 
 
-def find_contexts(
-    counted: Iterable[Words], texts: Iterable[str]
-) -> tuple[dict[Words, tuple[str, ...]], set[Words]]:
+def find_contexts(counted: Iterable[Words], texts: Iterable[str]) -> tuple[dict[Words, tuple[str, ...]], set[Words]]:
     """The names in the texts for each counted thing: the words of the titles, an acronym, or
     another spelling. Also returns which are used with an ordinal: ``("level",)`` in 7th level."""
     counted = tuple(counted)

@@ -3,11 +3,7 @@ Every error has the same JSON shape: its kind, what is wrong, what to do.
 
 A TOML file holds hashed tokens, one for each user:
 
-[[token]]
-name = "ada"
-sha256 = "…"
-level = 2
-departments = ["ops"]
+[[token]] name = "ada" sha256 = "…" level = 2 departments = ["ops"]
 """
 
 from __future__ import annotations
@@ -31,13 +27,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragfilter.basics.files import TomlTable, check_table, read_toml
-from ragfilter.errors import (
-    CollectionMissing,
-    ConflictError,
-    DependencyError,
-    InputError,
-    RagfilterError,
-)
+from ragfilter.errors import CollectionMissing, ConflictError, DependencyError, InputError, RagfilterError
 from ragfilter.model import MAX_LEVEL, PUBLIC, User
 from ragfilter.text.normalise import whole
 
@@ -57,13 +47,9 @@ class Caller:
     metrics: bool = False
 
     def as_user(self, level: int | None, departments: Sequence[str] | None) -> User:
-        """The user that a request names, who cannot see more than the token's own. Raises
-        Refused."""
+        """The user that a request names, who cannot see more than the token's own. Raises Refused."""
         own = self.user
-        user = User(
-            own.level if level is None else level,
-            own.departments if departments is None else departments,
-        )
+        user = User(own.level if level is None else level, own.departments if departments is None else departments)
         if user.level > own.level or not set(user.departments) <= set(own.departments):
             raise Refused(403, "This token cannot ask as that user.", remedy="Leave out the user.")
         return user
@@ -71,11 +57,7 @@ class Caller:
     def check(self, collection: str) -> None:
         """Raise Refused for a collection that it cannot search, whether or not that exists."""
         if self.collections is not None and collection not in self.collections:
-            raise Refused(
-                403,
-                "This token cannot search that collection.",
-                remedy="Name one of its collections.",
-            )
+            raise Refused(403, "This token cannot search that collection.", remedy="Name one of its collections.")
 
 
 class TokenEntry(TomlTable):
@@ -187,9 +169,7 @@ class TokenGate:
         caller = self.tokens.get(token_hash(token.strip())) if scheme.lower() == "bearer" else None
         if caller is None:
             raise Refused(
-                401,
-                "The token is missing or unknown.",
-                remedy="Send the header `Authorization: Bearer TOKEN`.",
+                401, "The token is missing or unknown.", remedy="Send the header `Authorization: Bearer TOKEN`."
             )
         return caller
 
@@ -258,8 +238,7 @@ class Refused(RagfilterError):
 
 
 def explain(error: Exception, path: str) -> JSONResponse:
-    """Make the answer to a failed request for `path`. Details that only the operator should know
-    are logged instead."""
+    """Make the answer to a failed request for `path`. Details that only the operator should know are logged instead."""
     if isinstance(error, HTTPException):
         error = Refused(error.status_code, str(error.detail), remedy="See /docs.")
     kind, remedy = type(error).__name__, UNREADY[1]

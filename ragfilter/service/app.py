@@ -110,13 +110,7 @@ def make_app(serving: Serving) -> FastAPI:
     app.router.routes.append(Route("/mcp", mcp_app, methods=["GET", "POST", "DELETE"]))
     names = serving.bench.deployment.allowed_hosts.split(",")
     hosts = LOOPBACK.union(name.strip().strip("[]").lower() for name in names if name.strip())
-    app.add_middleware(
-        TokenGate,
-        tokens=serving.tokens,
-        anyone=serving.anyone,
-        hosts=hosts,
-        count=metrics.count_answer,
-    )
+    app.add_middleware(TokenGate, tokens=serving.tokens, anyone=serving.anyone, hosts=hosts, count=metrics.count_answer)
     return app
 
 
@@ -146,8 +140,7 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
     bearer = Security(HTTPBearer(auto_error=False, description="A token of the service."))
 
     def ask(path: str, summary: str) -> Callable[[Handler], Handler]:
-        """Answer requests for `path` with a function of the caller's workspace and the body, which
-        runs in a thread."""
+        """Answer requests for `path` with a function of the caller's workspace and the body, which runs in a thread."""
 
         def add(function: Handler) -> Handler:
             async def endpoint(request: Request, body: Any) -> Response:
@@ -163,9 +156,8 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
             body_type = types["body"]
             endpoint.__annotations__["body"] = Annotated[body_type, Body()]
             app.post(
-                path, name=function.__name__, summary=summary, response_model=types["return"],
-                dependencies=[bearer],
-            )(endpoint)  # fmt: skip
+                path, name=function.__name__, summary=summary, response_model=types["return"], dependencies=[bearer]
+            )(endpoint)
             return function
 
         return add
@@ -179,9 +171,7 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
     @ask("/v1/filter", "Filter hits of your own, from any store.")
     def filter_hits(workspace: CallerWorkspace, body: bodies.FilterBody) -> bodies.FilterAnswer:
         user, settings = body.viewer(workspace.caller), body.merged_with(serving.settings)
-        return bodies.filter_answer(
-            *workspace.filter(body.question, body.hits, settings, user, metric=body.metric)
-        )
+        return bodies.filter_answer(*workspace.filter(body.question, body.hits, settings, user, metric=body.metric))
 
     @ask("/v1/rerank", "Rank documents, as Cohere's and Jina's API does.")
     @ask("/v2/rerank", "The same at the address of Cohere's newer API.")
@@ -191,9 +181,7 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
         hits = list(starmap(_document, enumerate(body.documents)))
         result, _ = workspace.rank(body.query, hits, settings, workspace.caller.user)
         texts = [hit["text"] for hit in hits]
-        return bodies.rerank_answer(
-            result, texts, body.model, most=body.top_n, with_documents=body.return_documents
-        )
+        return bodies.rerank_answer(result, texts, body.model, most=body.top_n, with_documents=body.return_documents)
 
     @ask("/retrieval", "An external knowledge base for Dify.")
     def retrieval(workspace: CallerWorkspace, body: bodies.DifyBody) -> bodies.DifyRecords:
@@ -209,9 +197,7 @@ def _document(place: int, given: Any) -> dict[str, Any]:
     fields = {"text": given} if isinstance(given, str) else given
     text, title = fields.get("text"), fields.get("title") or ""
     if not isinstance(text, str) or not isinstance(title, str):
-        raise Refused(
-            422, f"Document {place + 1} has no text.", remedy="Pass texts, or objects with `text`."
-        )
+        raise Refused(422, f"Document {place + 1} has no text.", remedy="Pass texts, or objects with `text`.")
     return {**fields, "id": str(place), "title": title}
 
 

@@ -100,8 +100,7 @@ class DifySetting(BaseModel):
 
 
 class DifyBody(BaseModel):
-    """Dify's request to an external knowledge base, which is a collection. Other fields are
-    ignored."""
+    """Dify's request to an external knowledge base, which is a collection. Other fields are ignored."""
 
     knowledge_id: str
     query: Question
@@ -111,16 +110,11 @@ class DifyBody(BaseModel):
     def check(self) -> None:
         """Raise Refused for a condition, since ignoring it would return chunks that it excludes."""
         if self.metadata_condition and self.metadata_condition.get("conditions"):
-            raise Refused(
-                422, "Conditions on metadata are not supported.", remedy="Leave them out."
-            )
+            raise Refused(422, "Conditions on metadata are not supported.", remedy="Leave them out.")
 
 
-def settings_for(
-    default: Settings, profile_name: str | None, values: Mapping[str, Any]
-) -> Settings:
-    """The settings of a request: its profile or the service's settings, plus its values. Raises
-    SettingsError."""
+def settings_for(default: Settings, profile_name: str | None, values: Mapping[str, Any]) -> Settings:
+    """The settings of a request: its profile or the service's settings, plus its values. Raises SettingsError."""
     refused = next((path for path in OPERATORS if path in values), None)
     if refused is not None:
         raise SettingsError(f"A request cannot set {refused}.", remedy="Ask the operator.")
@@ -242,11 +236,10 @@ def rerank_answer(
     ranked = zip(result.kept[:most], _relevances(result), strict=False)
     documents = [
         RankedDocument(
-            index=int(hit.id), relevance_score=score,
-            document={"text": texts[int(hit.id)]} if with_documents else None,
+            index=int(hit.id), relevance_score=score, document={"text": texts[int(hit.id)]} if with_documents else None
         )
         for hit, score in ranked
-    ]  # fmt: skip
+    ]
     meta: dict[str, JsonValue]
     meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
     usage = {"total_tokens": tokens}
@@ -261,12 +254,8 @@ def dify_records(result: Result, *, most: int, least: float) -> DifyRecords:
 
 def _record(hit: Hit, score: float) -> DifyRecord:
     chunk = hit.chunk
-    own: dict[str, Any] = {
-        "id": chunk.id, "type": chunk.type, "source": chunk.source, "page": chunk.page,
-    }  # fmt: skip
-    return DifyRecord(
-        content=chunk.text, score=score, title=chunk.name, metadata={**chunk.metadata, **own}
-    )
+    own: dict[str, Any] = {"id": chunk.id, "type": chunk.type, "source": chunk.source, "page": chunk.page}
+    return DifyRecord(content=chunk.text, score=score, title=chunk.name, metadata={**chunk.metadata, **own})
 
 
 def _relevances(result: Result) -> list[float]:

@@ -32,8 +32,7 @@ class Executor:
         self._open: set[Future[Any]] = set()
 
     async def answer(self, request: Request, work: Callable[[], T]) -> T:
-        """Run `work()` while the client of `request` waits. Raises the errors of `work`, and
-        Refused."""
+        """Run `work()` while the client of `request` waits. Raises the errors of `work`, and Refused."""
         answer = asyncio.ensure_future(self.call(work))
         disconnect = asyncio.ensure_future(_disconnect(request))
         try:

@@ -1,5 +1,4 @@
-"""The service's counters for Prometheus: answers, and the decisions about each question as its user
-sees them."""
+"""The service's counters for Prometheus: answers, and the decisions about each question as its user sees them."""
 
 from __future__ import annotations
 
@@ -36,18 +35,15 @@ class Metrics:
             for name, (about, labels) in COUNTERS.items()
         }
         self._seconds = Histogram(
-            "ragfilter_seconds", "Seconds that an answer took.", ["path"],
-            buckets=SECONDS, registry=registry,
-        )  # fmt: skip
+            "ragfilter_seconds", "Seconds that an answer took.", ["path"], buckets=SECONDS, registry=registry
+        )
 
     def count_answer(self, path: str, status: int) -> None:
         """Count an answer. Addresses that do not exist share one counter."""
         known = path if path in self._paths else "other"
         self._counters["answers"].labels(known, str(status)).inc()
 
-    def count_question(
-        self, path: str, result: Result, rows: Sequence[ChunkRow], seconds: float
-    ) -> None:
+    def count_question(self, path: str, result: Result, rows: Sequence[ChunkRow], seconds: float) -> None:
         """Count a question by the rows of its result."""
         self._counters["questions"].labels(path).inc()
         self._seconds.labels(path).observe(seconds)

@@ -1,5 +1,4 @@
-"""The open workspace for one caller, who can search it, filter hits and rank documents. Every
-question is counted."""
+"""The open workspace for one caller, who can search it, filter hits and rank documents. Every question is counted."""
 
 from __future__ import annotations
 
@@ -42,9 +41,7 @@ class CallerWorkspace:
         self.caller.check(name)
         return self.bench.collection(name)
 
-    def search(
-        self, question: str, collection: str, settings: Settings, user: User
-    ) -> ResultWithRows:
+    def search(self, question: str, collection: str, settings: Settings, user: User) -> ResultWithRows:
         """Search a collection. Raises Refused, and the errors of `OpenCollection.search`."""
         self.caller.check(collection)
         search = self.bench[collection].search
@@ -65,9 +62,7 @@ class CallerWorkspace:
         flt = Filter(settings, reranker=self._reranker(settings), judge=judge)
         return self._counted(lambda: flt(question, hits, scores, metric=metric, user=user))
 
-    def rank(
-        self, question: str, hits: Sequence[dict[str, Any]], settings: Settings, user: User
-    ) -> ResultWithRows:
+    def rank(self, question: str, hits: Sequence[dict[str, Any]], settings: Settings, user: User) -> ResultWithRows:
         """Filter these hits by their distances with the workspace's embedding model."""
         # The passages are the same as in indexing.
         passages = [Chunk("", hit["text"], hit["title"]).passage for hit in hits]

@@ -78,8 +78,7 @@ def load(
     environ: Mapping[str, str] | None = None,
     flags: Sequence[Given] = (),
 ) -> Config:
-    """Load the settings from all these sources. `environ` defaults to the process's environment;
-    later `flags` win.
+    """Load the settings from all these sources. `environ` defaults to the process's environment; later `flags` win.
 
     Raises SettingsError.
     """
@@ -166,9 +165,7 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
             continue
         if name not in known:
             raise SettingsError(
-                f"The environment variable {name} names no setting.",
-                remedy="Correct or unset it.",
-                action="settings",
+                f"The environment variable {name} names no setting.", remedy="Correct or unset it.", action="settings"
             )
         sources.append(given(name, known[name], value))
     return sources
@@ -219,9 +216,7 @@ def _checked(path: str, value: Any, origin: str) -> Any:
         raise _unknown(path, origin) from None
     if info.value_type is bool and isinstance(value, str):
         return _boolean(path, value, origin)
-    if info.value_type in (bool, int, float) and isinstance(value, bool) != (
-        info.value_type is bool
-    ):
+    if info.value_type in (bool, int, float) and isinstance(value, bool) != (info.value_type is bool):
         raise _bad(path, value, origin)
     # Bytes that are not text arrive as surrogates.
     return whole(value) if isinstance(value, str) else value
@@ -231,14 +226,10 @@ def _boolean(name: str, value: str, origin: str) -> bool:
     word = value.strip().lower()
     if word in TRUE or word in FALSE:
         return word in TRUE
-    raise SettingsError(
-        f"{name} = {value!r} (from {origin}) is not allowed.", remedy="Use true or false."
-    )
+    raise SettingsError(f"{name} = {value!r} (from {origin}) is not allowed.", remedy="Use true or false.")
 
 
-def _refusal(
-    error: ValidationError, values: Mapping[str, Any], origins: Mapping[str, str]
-) -> SettingsError:
+def _refusal(error: ValidationError, values: Mapping[str, Any], origins: Mapping[str, str]) -> SettingsError:
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"]]
     path = ".".join(parts[:2])
@@ -251,25 +242,19 @@ def _refusal(
         )
     reason = complaint(first["msg"])
     if path in values and field(path).allowed() == "text" and first["type"] == "value_error":
-        return SettingsError(
-            f"{path} = {values[path]!r} (from {origins[path]}): {reason}.", remedy="Correct it."
-        )
+        return SettingsError(f"{path} = {values[path]!r} (from {origins[path]}): {reason}.", remedy="Correct it.")
     if path in values:
         return _bad(path, values[path], origins[path])
     words = set(_WORD.findall(reason))
     section = f"{path}."
     involved = sorted({origins[p] for p in values if p.removeprefix(section) in words})
     return SettingsError(
-        f"{path}: {reason} (from {'; '.join(involved) or 'defaults'}).",
-        remedy="Change one of the two.",
+        f"{path}: {reason} (from {'; '.join(involved) or 'defaults'}).", remedy="Change one of the two."
     )
 
 
 def _bad(path: str, value: Any, origin: str) -> SettingsError:
-    return SettingsError(
-        f"{path} = {value!r} (from {origin}) is not allowed.",
-        remedy=f"Use {field(path).allowed()}.",
-    )
+    return SettingsError(f"{path} = {value!r} (from {origin}) is not allowed.", remedy=f"Use {field(path).allowed()}.")
 
 
 def _unknown(path: str, origin: str) -> SettingsError:

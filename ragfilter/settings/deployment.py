@@ -19,9 +19,8 @@ class Deployment(BaseModel):
     Values that are passed take precedence."""
 
     model_config = ConfigDict(
-        frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True,
-        use_attribute_docstrings=True,
-    )  # fmt: skip
+        frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
     data_dir: Path = Path("workspace")
     """Folder that holds the store, its copies, the journal and labels."""
@@ -42,12 +41,10 @@ class Deployment(BaseModel):
     """sentence-transformers name or path, or openai:NAME for embeddings from the LLM's endpoint.
     Empty uses the bundled MiniLM."""
     catalogue_limit: int = Field(1_000_000, ge=0)
-    """Largest collection, in chunks, whose rules and clearances are all kept in memory for
-    searches, about 0.5 KB each. In larger ones, the store checks clearance in every search, and
-    rules are read with the hits."""
+    """Largest collection, in chunks, whose rules and clearances are all kept in memory for searches, about 0.5 KB each.
+    In larger ones, the store checks clearance in every search, and rules are read with the hits."""
     fetch_models: bool = False
-    """Whether to download a named model from the Hugging Face Hub if it is not on this machine when
-    first used."""
+    """Whether to download a named model from the Hugging Face Hub if it is not on this machine when first used."""
     max_upload_mb: int = Field(200, gt=0)
     """Maximum size of one upload on the Collections page, after unpacking, in MB."""
     user: str = "curator"
@@ -59,8 +56,7 @@ class Deployment(BaseModel):
     openai_model: str = Field("gpt-4o-mini", validation_alias="OPENAI_MODEL")
     """Model name at the endpoint."""
     rerank_url: str = Field("", repr=False)
-    """Address of a reranker that answers /rerank (Cohere, Jina, vLLM, TEI), such as
-    http://127.0.0.1:8080/v1."""
+    """Address of a reranker that answers /rerank (Cohere, Jina, vLLM, TEI), such as http://127.0.0.1:8080/v1."""
     rerank_key: SecretStr = SecretStr("")
     """API key of that reranker."""
     price_rerank: float = Field(0.0, ge=0)
@@ -69,8 +65,7 @@ class Deployment(BaseModel):
     """Host names under which the app is served in addition to 127.0.0.1, localhost and [::1],
     separated by commas; any port. A reverse proxy must pass on the Host header."""
     rule_templates: str = ""
-    """Folder with your own prompt templates for drafting rules (.toml). Default: `templates` in the
-    workspace."""
+    """Folder with your own prompt templates for drafting rules (.toml). Default: `templates` in the workspace."""
     judge_prompts: str = ""
     """Folder with your own prompt variants for the judge (.toml); the library reads it without a
     workspace too. Default: `prompts` in the workspace."""
@@ -84,16 +79,14 @@ class Deployment(BaseModel):
     price_completion: float = Field(0.0, ge=0)
     """Price per million answer tokens."""
     currency: str = Field("", max_length=8)
-    """Currency of the prices, shown with every amount: a sign ($) goes before it, a name (EUR)
-    after it."""
+    """Currency of the prices, shown with every amount: a sign ($) goes before it, a name (EUR) after it."""
 
     @model_validator(mode="before")
     @classmethod
     def _from_environment(cls, values: dict[str, Any]) -> dict[str, Any]:
         environ = {name.upper(): value for name, value in os.environ.items()}
         variables = {
-            name: str(info.validation_alias or f"{PREFIX}{name.upper()}")
-            for name, info in cls.model_fields.items()
+            name: str(info.validation_alias or f"{PREFIX}{name.upper()}") for name, info in cls.model_fields.items()
         }
         given: dict[str, Any] = {n: environ[v] for n, v in variables.items() if v in environ}
         if "data_dir" in values:

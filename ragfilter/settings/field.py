@@ -11,14 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self, cast, get_args, get_origin
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 MAX_CHUNKS = 1_000_000
@@ -38,8 +31,7 @@ def setting(
     """Declare one setting: a widget offers values up to `ceiling`, validation allows up to `le`.
     The docstring below the setting says what it does.
 
-    Fixed choices are a Literal; choices from a mapping or a folder are ``Annotated[str,
-    OneOf(...)]``.
+    Fixed choices are a Literal; choices from a mapping or a folder are ``Annotated[str, OneOf(...)]``.
     """
     extra: dict[str, Any] = {"unit": unit, "step": step, "label": label, "ceiling": ceiling}
     return Field(default, ge=ge, le=le, json_schema_extra=extra)
@@ -48,9 +40,7 @@ def setting(
 class Section(BaseModel):
     """Base of the sections: frozen, forbids unknown keys, does not convert booleans silently."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class SettingTable(Section):
@@ -110,17 +100,14 @@ class OneOf:
             raise ValueError(f"must be one of {', '.join(self.known())}")
         return value
 
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
 
 @dataclass(frozen=True, slots=True)
 class FieldInfo:
-    """One setting as widgets, flags and docs need it. `low`/`high` are None if unbounded;
-    `ceiling` is the highest value a slider offers; `table` is the class of a setting with parts
-    of its own."""
+    """One setting as widgets, flags and docs need it. `low`/`high` are None if unbounded; `ceiling` is the highest
+    value a slider offers; `table` is the class of a setting with parts of its own."""
 
     path: str
     value_type: type[Any]
@@ -145,9 +132,7 @@ class FieldInfo:
         """What the setting does, and what each of its choices means."""
         if not isinstance(self.options, OneOf):
             return self.about
-        return " ".join(
-            [self.about, *(f"{k}: {about}" for k, about in self.options.known().items())]
-        )
+        return " ".join([self.about, *(f"{k}: {about}" for k, about in self.options.known().items())])
 
     @property
     def section(self) -> str:
@@ -178,12 +163,7 @@ def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
     for section, info in tree.model_fields.items():
         for name, leaf in cast(type[Section], info.annotation).model_fields.items():
             extra = cast(dict[str, Any], leaf.json_schema_extra)
-            bounds = {
-                key: getattr(m, key)
-                for m in leaf.metadata
-                for key in ("ge", "le")
-                if hasattr(m, key)
-            }
+            bounds = {key: getattr(m, key) for m in leaf.metadata for key in ("ge", "le") if hasattr(m, key)}
             literal = get_origin(leaf.annotation) is Literal
             arguments = get_args(leaf.annotation)
             table = None if literal or not arguments else cast(type[SettingTable], arguments[0])

@@ -85,9 +85,7 @@ PROFILES: Mapping[str, Profile] = {
             **_FULL | {"cutoff__relative_offset": 0.2},
         ),
         _profile(
-            "unfiltered",
-            "No filter: the first 15 hits of a plain search, for comparison.",
-            cutoff__enabled=False,
+            "unfiltered", "No filter: the first 15 hits of a plain search, for comparison.", cutoff__enabled=False
         ),
         _profile(
             "query-must",
@@ -96,9 +94,7 @@ PROFILES: Mapping[str, Profile] = {
             cutoff__enabled=False,
         ),
         _profile(
-            "adaptive-gap",
-            "Only the cliff in the distances, k 5 (Adaptive Filtering Algorithm).",
-            retrieval__k=5,
+            "adaptive-gap", "Only the cliff in the distances, k 5 (Adaptive Filtering Algorithm).", retrieval__k=5
         ),
         _profile(
             "adaptive-gap+entities",

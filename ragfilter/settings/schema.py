@@ -15,16 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.settings.field import (
-    MAX_CHUNKS,
-    OR_NOTHING,
-    FieldInfo,
-    OneOf,
-    Section,
-    SettingTable,
-    setting,
-    walk,
-)
+from ragfilter.settings.field import MAX_CHUNKS, OR_NOTHING, FieldInfo, OneOf, Section, SettingTable, setting, walk
 from ragfilter.text.numbers import counted
 
 STRATEGIES: Mapping[str, str] = {
@@ -48,8 +39,7 @@ TUNED_SHARE = 0.8
 # -- results of tuning, stored in the settings of the cutoff ---------------------------------------
 
 Space = Literal["l2", "cosine", "ip", "rank"]
-"""How distances are measured. ``rank``: the store gives only an order, and a hit's distance is its
-1-based place."""
+"""How distances are measured. ``rank``: the store gives only an order, and a hit's distance is its 1-based place."""
 
 FEATURES: Mapping[str, str] = {
     "way": "distance, as a share of the way from the best hit to the background",
@@ -104,8 +94,7 @@ class TunedOn(Origin):
     values: Mapping[str, int | float] = {}
     quantiles: Mapping[str, float] = {}
     values_only: bool = False
-    """Whether labels chose only the values, as by a click on the map, of a strategy that was set
-    by hand."""
+    """Whether labels chose only the values, as by a click on the map, of a strategy that was set by hand."""
 
     @property
     def summary(self) -> str:
@@ -127,11 +116,10 @@ class Split(Section):
 class Calibration(Origin):
     """The log-odds of relevance: linear in the features, or a sum of small trees.
 
-    `relevant` counts the labels of relevant hits that were found. `depth` is the number of hits
-    used per query; `beyond` is the mean number of relevant chunks per query outside these. `keeps`
-    has the thresholds for the recall setting: the lowest probability kept, by the share of relevant
-    hits to keep. `held_out` has the share actually kept on held-out queries in `folds` folds, by
-    the same share.
+    `relevant` counts the labels of relevant hits that were found. `depth` is the number of hits used per query;
+    `beyond` is the mean number of relevant chunks per query outside these. `keeps` has the thresholds for the recall
+    setting: the lowest probability kept, by the share of relevant hits to keep. `held_out` has the share actually kept
+    on held-out queries in `folds` folds, by the same share.
     """
 
     relevant: int
@@ -179,8 +167,7 @@ class Retrieval(Section):
     filtered result. Also the number of chunks that query_must looks for, and the maximum number of
     results if cutoff and judge are both off, unless quality checks more at first."""
     pool_size: int = setting(200, unit="chunks", ge=10, le=5000, ceiling=1000, step=10)
-    """Number of hits gathered at first. The pool is doubled until enough chunks pass clearance and
-    rules."""
+    """Number of hits gathered at first. The pool is doubled until enough chunks pass clearance and rules."""
     lexical: bool = setting(False, label="Search by words")
     """Also search by words (BM25, or the text search of PostgreSQL), and add what it finds. Hits
     then have the scores lexical and fused (by reciprocal ranks), by which cutoff.score can cut."""
@@ -208,11 +195,8 @@ class QueryMust(Section):
     references: int = setting(0, unit="chunks", ge=0, le=50, ceiling=10, label="References pinned")
     """If two or more chunks whose rule is met refer to the best other chunk, also pin up to this
     many chunks that it refers to, the nearest first. 0 pins none."""
-    max_rounds: int = setting(
-        3, unit="rounds", ge=1, le=20, ceiling=10, label="Max re-query rounds"
-    )
-    """Maximum number of rounds of the replayed re-query loop. For display only: it does not affect
-    the result."""
+    max_rounds: int = setting(3, unit="rounds", ge=1, le=20, ceiling=10, label="Max re-query rounds")
+    """Maximum number of rounds of the replayed re-query loop. For display only: it does not affect the result."""
 
 
 class Entities(Section):
@@ -224,11 +208,8 @@ class Entities(Section):
 
 class Words(Section):
     enabled: bool = setting(False)
-    """Move up chunks that share distinctive words with the query, and pin those that state a value
-    given in it."""
-    weight: float = setting(
-        1.5, unit="times", ge=0, le=10, step=0.1, ceiling=4, label="Weight of words"
-    )
+    """Move up chunks that share distinctive words with the query, and pin those that state a value given in it."""
+    weight: float = setting(1.5, unit="times", ge=0, le=10, step=0.1, ceiling=4, label="Weight of words")
     """Weight of shared words. A chunk with all of them moves up by this many times the difference
     between the background and the best distance."""
     depth: int = setting(50, unit="chunks", ge=1, le=500, ceiling=100, label="Candidates compared")
@@ -243,13 +224,9 @@ class Quality(Section):
     """Keep only good matches. If there are none, rerank or look further."""
     mode: Literal["when_poor", "always"] = setting("when_poor", label="Rerank")
     """Rerank only if the first candidates are poor, or always."""
-    min_top_k: int = setting(
-        3, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=20, label="Candidates checked first"
-    )
+    min_top_k: int = setting(3, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=20, label="Candidates checked first")
     """Number of candidates checked first."""
-    max_top_k: int = setting(
-        10, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Candidates checked at most"
-    )
+    max_top_k: int = setting(10, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50, label="Candidates checked at most")
     """Maximum number of candidates checked or reranked."""
     good_by: Literal["similarity", "background"] = setting("similarity")
     """What makes a candidate good: its similarity, or how much nearer it is than the background,
@@ -258,50 +235,34 @@ class Quality(Section):
     fewer than 50 hits there is no background, and similarity decides."""
     background_share: float = setting(TUNED_SHARE, unit="share", ge=0, le=1, step=0.01)
     """Maximum distance of a good candidate, as a share of the background distance."""
-    score_threshold: float = setting(
-        0.5, unit="similarity", ge=0, le=1, step=0.01, label="Similarity threshold"
-    )
+    score_threshold: float = setting(0.5, unit="similarity", ge=0, le=1, step=0.01, label="Similarity threshold")
     """Minimum similarity of a good candidate."""
-    reranker: Literal["late_interaction", "cross_encoder", "http", "none"] = setting(
-        "late_interaction"
-    )
+    reranker: Literal["late_interaction", "cross_encoder", "http", "none"] = setting("late_interaction")
     """Model that rescores the candidates: late interaction (bundled), a cross-encoder, one at the
     address of RAGFILTER_RERANK_URL (Cohere, Jina, vLLM, TEI), or none."""
     reranker_model: str = setting("cross-encoder/ms-marco-MiniLM-L-6-v2", label="Rerank model")
     """Name or path of the cross-encoder, or the endpoint's name for the model."""
-    reranker_batch: int = setting(
-        32, unit="chunks", ge=1, le=1000, ceiling=100, label="Chunks per call"
-    )
+    reranker_batch: int = setting(32, unit="chunks", ge=1, le=1000, ceiling=100, label="Chunks per call")
     """http: number of chunks sent in one call."""
-    reranker_slope: float = setting(
-        0.0, unit="slope", ge=0, le=10_000, step=0.1, ceiling=100, label="Slope of the fit"
-    )
+    reranker_slope: float = setting(0.0, unit="slope", ge=0, le=10_000, step=0.1, ceiling=100, label="Slope of the fit")
     """A rerank score s counts as 1 / (1 + exp(−(slope × s + offset))), from 0 to 1, as fitted to
     labels by `ragfilter fit-reranker`. At 0, nothing is fitted: scores outside 0 to 1 and an
     endpoint's scores only order the chunks, and no threshold applies to them."""
-    reranker_offset: float = setting(
-        0.0, unit="offset", ge=-100_000, le=100_000, step=0.1, label="Offset of the fit"
-    )
+    reranker_offset: float = setting(0.0, unit="offset", ge=-100_000, le=100_000, step=0.1, label="Offset of the fit")
     """The offset of that fit."""
     reranker_timeout_ms: int = setting(
         10_000, unit="ms", ge=100, le=600_000, step=100, ceiling=60_000, label="Rerank timeout"
     )
     """Time to wait for the reranker before falling back."""
-    reranker_top_k: int = setting(
-        3, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=30, label="Max kept after reranking"
-    )
+    reranker_top_k: int = setting(3, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=30, label="Max kept after reranking")
     """Maximum number of candidates kept after reranking."""
-    reranker_threshold: float = setting(
-        0.3, unit="rerank score", ge=0, le=1, step=0.01, label="Rerank threshold"
-    )
+    reranker_threshold: float = setting(0.3, unit="rerank score", ge=0, le=1, step=0.01, label="Rerank threshold")
     """Minimum rerank score of a good candidate."""
 
     @model_validator(mode="after")
     def _order(self) -> Quality:
         if self.max_top_k < self.min_top_k:
-            raise ValueError(
-                f"max_top_k ({self.max_top_k}) must be at least min_top_k ({self.min_top_k})"
-            )
+            raise ValueError(f"max_top_k ({self.max_top_k}) must be at least min_top_k ({self.min_top_k})")
         return self
 
 
@@ -332,9 +293,8 @@ class Cutoff(Section):
     lexical, fused, or one of your own. Thresholds are on its scale. Empty: the rerank scores where
     there are any, otherwise the distance."""
     limits: Annotated[str, AfterValidator(_check_limits)] = setting("", label="Limits by score")
-    """Farthest distance by each of several scores, such as `dense=0.5 lexical=10`; of a score that
-    only gives an order, the last place. Before the cut, hits are dropped that are beyond the limit
-    of every search that found them."""
+    """Farthest distance by each of several scores, such as `dense=0.5 lexical=10`; of a score that only gives an order,
+    the last place. Before the cut, hits are dropped that are beyond the limit of every search that found them."""
     max_results: int = setting(5, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50)
     """Maximum number of chunks kept (k)."""
     min_results: int = setting(2, unit="chunks", ge=0, le=MAX_CHUNKS, ceiling=20)
@@ -344,8 +304,7 @@ class Cutoff(Section):
     distance_offset: float = setting(0.4, unit="distance", ge=0, le=4, step=0.01, ceiling=1.5)
     """If there is no cliff, keep chunks within this distance of the best one."""
     skip_first: bool = setting(True, label="Skip the first step")
-    """gap: never treat the first step as a cliff. If off, the best chunk may be the only one kept.
-    """
+    """gap: never treat the first step as a cliff. If off, the best chunk may be the only one kept."""
     jumps: int = setting(1, unit="jumps", ge=1, le=50, ceiling=10)
     """autocut: number of the jump to cut at, counting from 1."""
     b_extra: int = setting(0, unit="chunks", ge=0, le=100, ceiling=20, label="Extra after the drop")
@@ -354,8 +313,7 @@ class Cutoff(Section):
     """adaptive_k, and spike without a bend: the share of chunks at the far end. A drop before one
     of them does not count. At least one of four or more chunks; 0 for none."""
     relative_offset: float = setting(0.3, unit="share", ge=0, le=1, step=0.01)
-    """relative: keep chunks up to this share of the way from the best distance to the background.
-    """
+    """relative: keep chunks up to this share of the way from the best distance to the background."""
     target: Literal["f1", "f2", "recall", "budget"] = setting("f1")
     """calibrated: what decides how many chunks are kept: the highest expected F1, or F2 (recall
     counts twice); a target recall; or the context budget."""
@@ -374,11 +332,8 @@ class Cutoff(Section):
 
 class Diversity(Section):
     enabled: bool = setting(False)
-    """Drop near-duplicates, and chunks about parts of the question that other chunks already cover.
-    """
-    max_similarity: float = setting(
-        0.7, unit="text similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from"
-    )
+    """Drop near-duplicates, and chunks about parts of the question that other chunks already cover."""
+    max_similarity: float = setting(0.7, unit="text similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from")
     """Drop a chunk if its text is at least this similar to a better one's, measured as the share of
     three-word sequences they have in common."""
     per_part: int = setting(3, unit="chunks", ge=1, le=100, ceiling=20, label="Chunks per part")
@@ -394,22 +349,16 @@ class Judge(Section):
     """Maximum number of chunks kept before the LLM has been asked, or if it fails."""
     oversample: float = setting(1.6, unit="times", ge=1, le=10, step=0.1, ceiling=4)
     """Candidates shown to the LLM, as a multiple of *Max chunks*."""
-    min_relevance: float = setting(
-        0.3, unit="similarity", ge=0, le=1, step=0.01, label="Min similarity"
-    )
+    min_relevance: float = setting(0.3, unit="similarity", ge=0, le=1, step=0.01, label="Min similarity")
     """Chunks below this similarity are dropped without asking the LLM."""
-    timeout_ms: int = setting(
-        5000, unit="ms", ge=100, le=600_000, step=100, ceiling=30_000, label="Timeout"
-    )
+    timeout_ms: int = setting(5000, unit="ms", ge=100, le=600_000, step=100, ceiling=30_000, label="Timeout")
     """Time to wait for the LLM before falling back."""
     max_prompt_tokens: int = setting(
         2000, unit="tokens", ge=200, le=200_000, step=100, ceiling=16_000, label="Prompt budget"
     )
     """Token budget of the judge's prompt. Texts are shortened evenly, keeping the sentences closest
     to the question; chunks that still do not fit are dropped, last first."""
-    max_expansion: int = setting(
-        50, unit="chunks", ge=1, le=500, ceiling=100, label="Expansion limit"
-    )
+    max_expansion: int = setting(50, unit="chunks", ge=1, le=500, ceiling=100, label="Expansion limit")
     """Maximum number of chunks that one expansion can add."""
 
 
@@ -431,9 +380,7 @@ class ContextSettings(Section):
 class Confidence(Section):
     high_below: float = setting(0.2, unit="distance", ge=0, le=4, step=0.01, ceiling=2)
     """A hit with a distance below this has high confidence, unless it follows a large gap."""
-    medium_below: float = setting(
-        0.4, unit="distance", ge=0, le=4, step=0.01, ceiling=2, label="Medium up to"
-    )
+    medium_below: float = setting(0.4, unit="distance", ge=0, le=4, step=0.01, ceiling=2, label="Medium up to")
     """A hit with a distance up to this has medium confidence, unless it follows a large gap. All
     others have low confidence."""
     large_gap: float = setting(0.1, unit="distance", ge=0, le=4, step=0.01, ceiling=1)
@@ -485,8 +432,7 @@ class Settings(Section):
         return getattr(getattr(self, section), name)
 
     def changed_from(self, base: Self) -> dict[str, Any]:
-        """The values that differ from `base`, by dotted path, in the form of flags and links: a
-        table as its JSON."""
+        """The values that differ from `base`, by dotted path, in the form of flags and links: a table as its JSON."""
         values = ((f.path, self.get(f.path), base.get(f.path)) for f in fields())
         return {path: _flat(own) for path, own, other in values if own != other}
 

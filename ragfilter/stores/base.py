@@ -1,6 +1,5 @@
-"""The common part of all stores: names, lists and reading of collections, and reports of indexing;
-and of stores that keep attributes with a collection: its embedding model, its content, its version,
-and whether its chunks are withheld.
+"""The common part of all stores: names, lists and reading of collections, and reports of indexing; and of stores that
+keep attributes with a collection: its embedding model, its content, its version, and whether its chunks are withheld.
 """
 
 from __future__ import annotations
@@ -26,10 +25,7 @@ from ragfilter.stores.copies import StoredRow, read_catalogue, write_catalogue
 
 T = TypeVar("T")
 
-NAME_RULE = (
-    "Use 3 to 512 letters, digits, dots, hyphens or underscores, "
-    "with a letter or digit at both ends."
-)
+NAME_RULE = "Use 3 to 512 letters, digits, dots, hyphens or underscores, with a letter or digit at both ends."
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +70,8 @@ class IndexReport:
 
 
 class ChunkedCollection(Collection):
-    """A named collection with rules and vectors by chunk id. `nearest` takes a vector of shape
-    (dimension,) or (1, dimension), and raises StoreError if it is not finite or has the wrong
-    dimension."""
+    """A named collection with rules and vectors by chunk id. `nearest` takes a vector of shape (dimension,) or (1,
+    dimension), and raises StoreError if it is not finite or has the wrong dimension."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -178,8 +173,7 @@ class VersionedCollection(ChunkedCollection):
 
     @abstractmethod
     def write(self, batch: Sequence[StoredRow]) -> None:
-        """Store chunks with their vectors. Replaces chunks with the same id, with all their
-        metadata."""
+        """Store chunks with their vectors. Replaces chunks with the same id, with all their metadata."""
 
     @abstractmethod
     def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, rows.Metadata | None]]:
@@ -253,27 +247,21 @@ class VersionedCollection(ChunkedCollection):
         if now.content:
             raise StoreError(self._emptied(), remedy=FOUND_AGAIN, action="rebuild")
         raise CollectionMissing(
-            f"The collection {self._name!r} is empty.",
-            remedy="Index chunks into it.",
-            action="index",
+            f"The collection {self._name!r} is empty.", remedy="Index chunks into it.", action="index"
         )
 
     def info(self) -> CollectionInfo:
         now = self.snapshot()
-        return CollectionInfo(
-            self._name, now.count(), now.space, now.embedder, now.ours, now.incomplete
-        )
+        return CollectionInfo(self._name, now.count(), now.space, now.embedder, now.ours, now.incomplete)
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
-        # Foreign collections always get one, because conditions on arbitrary metadata cannot be
-        # checked by the store.
+        # Foreign collections always get one, because conditions on arbitrary metadata cannot be checked by the store.
         large = self.ours and self._count_of_version() > self._store.catalogue_limit
         return None if large else self.entries()
 
     def entries(self) -> Catalogue:
-        """Every chunk by id without text, whatever their number; cached until the version
-        changes."""
+        """Every chunk by id without text, whatever their number; cached until the version changes."""
         version = self.version
         known_version, known = self._store.catalogues.get(self._name, ("", None))
         if known is not None and known_version == version:
@@ -342,10 +330,7 @@ class VersionedCollection(ChunkedCollection):
         return str(self.attributes.get(key, ""))
 
     def _withheld(self) -> str:
-        return (
-            f"Collection {self._name!r} is closed to queries: a change of its clearances has not "
-            "finished."
-        )
+        return f"Collection {self._name!r} is closed to queries: a change of its clearances has not finished."
 
     def _emptied(self) -> str:
         return f"Collection {self._name!r} is damaged: its chunks are lost."
@@ -452,13 +437,11 @@ class VersionedStore(ABC, Generic[C]):
         return collection
 
     def outdated(self, version: str) -> bool:
-        """Whether this process has changed a collection since this version. Does not query the
-        store."""
+        """Whether this process has changed a collection since this version. Does not query the store."""
         return not self.replaced.isdisjoint(filter(None, version.split(":")))
 
     def create(self, name: str, *, embedder: str, withheld: bool = False) -> C:
-        """Create an empty collection, marked as ours and incomplete. Raises InputError for an
-        invalid name."""
+        """Create an empty collection, marked as ours and incomplete. Raises InputError for an invalid name."""
         check_name(name)
         attributes: dict[str, Any] = {FORMAT: 1, EMBEDDER: embedder, VERSION: new_version()}
         with self.changing(name):

@@ -1,10 +1,9 @@
 """Chroma as a store of collections, each behind two protocols: `Collection` and `RuleStore`.
 
-Source: docs/design.md#distances, docs/design.md#clearance and docs/design.md#chroma, which also
-lists the undocumented parts that are used, in tested releases only. Our own collections have unit
-vectors in the `l2` space (squared distance, 0..4) and `ragfilter:` keys in the collection's
-metadata. Other collections can be read too. Nothing is assumed about their metadata, so conditions
-on them are checked in memory.
+Source: docs/design.md#distances, docs/design.md#clearance and docs/design.md#chroma, which also lists the undocumented
+parts that are used, in tested releases only. Our own collections have unit vectors in the `l2` space (squared distance,
+0..4) and `ragfilter:` keys in the collection's metadata. Other collections can be read too. Nothing is assumed about
+their metadata, so conditions on them are checked in memory.
 
 Chroma's HTTP client waits forever and raises `httpx` errors for a dead server. Here, every wait has
 a deadline. Telemetry is off, and Chroma's own embedding functions are never built.
@@ -39,14 +38,7 @@ from ragfilter.errors import (
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata as rows
-from ragfilter.stores.base import (
-    VERSION,
-    VersionedCollection,
-    VersionedStore,
-    new_version,
-    pages,
-    query_vector,
-)
+from ragfilter.stores.base import VERSION, VersionedCollection, VersionedStore, new_version, pages, query_vector
 from ragfilter.stores.copies import StoredRow, write_catalogue
 from ragfilter.text.urls import basic_auth, shown, web_address
 
@@ -58,12 +50,7 @@ with extra("chroma"):
     from chromadb.api.models.Collection import Collection as RawCollection
     from chromadb.api.shared_system_client import SharedSystemClient
     from chromadb.config import Settings as ChromaSettings
-    from chromadb.errors import (
-        InternalError,
-        InvalidArgumentError,
-        InvalidDimensionException,
-        NotFoundError,
-    )
+    from chromadb.errors import InternalError, InvalidArgumentError, InvalidDimensionException, NotFoundError
 
 check_version("chromadb", ">=1.5.2,<1.6", extra="chroma")
 
@@ -78,9 +65,7 @@ CLOSED = "Open the workspace again."
 ROOM = 1 << 20
 """Number of bytes to write as a test of the disk."""
 
-_UNWRITABLE = re.compile(
-    "disk is full|no space|quota|too large|read-?only|permission denied|not permitted"
-)
+_UNWRITABLE = re.compile("disk is full|no space|quota|too large|read-?only|permission denied|not permitted")
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
@@ -111,15 +96,12 @@ def open_server(address: str, timeout_s: float) -> ClientAPI:
     headers = dict(basic_auth(parts))
     settings = ChromaSettings(anonymized_telemetry=False)
     with guard(url):
-        # This fails fast and frees its socket, unlike the client below, which is built in a
-        # thread.
+        # This fails fast and frees its socket, unlike the client below, which is built in a thread.
         httpx.get(f"{url}/api/v2/heartbeat", timeout=timeout_s, headers=headers).raise_for_status()
         # Pass the whole URL as the host, so that Chroma keeps its path, which a proxy may need.
         client = within(
             timeout_s,
-            lambda: chromadb.HttpClient(
-                host=url, ssl=url.startswith("https://"), headers=headers, settings=settings
-            ),
+            lambda: chromadb.HttpClient(host=url, ssl=url.startswith("https://"), headers=headers, settings=settings),
         )
     # Without this, it would wait forever.
     client._server._session.timeout = httpx.Timeout(timeout_s)  # type: ignore[attr-defined]
@@ -134,9 +116,7 @@ def guard(where: str) -> Iterator[None]:
     except RagfilterError:
         raise
     except (httpx.TimeoutException, TimeoutError) as error:
-        raise StoreUnavailable(
-            f"The Chroma server at {where} did not answer in time.", remedy=NO_SERVER
-        ) from error
+        raise StoreUnavailable(f"The Chroma server at {where} did not answer in time.", remedy=NO_SERVER) from error
     except httpx.HTTPError as error:
         raise StoreUnavailable(
             f"The Chroma server at {where} cannot be reached: {_words(error)}.", remedy=NO_SERVER
@@ -241,14 +221,12 @@ class ChromaCollection(VersionedCollection):
     def version(self) -> str:
         raw = self.raw()
         token = f"{raw.id}:{(raw.metadata or {}).get(VERSION, '')}"
-        # Others can write to a foreign collection at any time; this detects at least additions and
-        # removals.
+        # Others can write to a foreign collection at any time; this detects at least additions and removals.
         return token if self.ours else f"{token}:{self.count()}"
 
     @property
     def space(self) -> Space:
-        # `raw.configuration` would build the stored embedding function, which may be foreign
-        # code.
+        # `raw.configuration` would build the stored embedding function, which may be foreign code.
         configuration = self.raw().configuration_json
         index = configuration.get("hnsw") or configuration.get("spann") or {}
         return cast(Space, index.get("space", "l2"))
@@ -258,12 +236,7 @@ class ChromaCollection(VersionedCollection):
             return int(self.raw().count())
 
     def nearest(
-        self,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
     ) -> list[tuple[str, float]]:
         query = query_vector(vector)
         raw = self._readable()
@@ -333,9 +306,7 @@ class ChromaCollection(VersionedCollection):
                 present = set(raw.get(ids=ids, include=[])["ids"])
                 # Chroma silently ignores `add` of an existing id and `update` of a missing one.
                 self._put(raw.add, [row for row in page if row.chunk.id not in present], {})
-                self._put(
-                    raw.update, [row for row in page if row.chunk.id in present], rows.NO_METADATA
-                )
+                self._put(raw.update, [row for row in page if row.chunk.id in present], rows.NO_METADATA)
                 self.renew()
 
     def _lost(self) -> frozenset[str]:
@@ -351,10 +322,7 @@ class ChromaCollection(VersionedCollection):
             # Lost chunks are older than found ones, so a sample of a large collection is enough.
             count = raw.count()
             size, step = (SAMPLE, count // SAMPLES) if count > ALL_CHECKED else (None, ALL_CHECKED)
-            pages = (
-                raw.get(include=[], limit=size, offset=start)["ids"]
-                for start in range(0, count, step)
-            )
+            pages = (raw.get(include=[], limit=size, offset=start)["ids"] for start in range(0, count, step))
             try:
                 if ids := list(chain.from_iterable(pages)):
                     raw.query(query_embeddings=probe, n_results=1, ids=ids, include=[])
@@ -364,14 +332,11 @@ class ChromaCollection(VersionedCollection):
                 return set(ids).difference(found_ids[0])
         return set()
 
-    def _put(
-        self, put: Callable[..., None], page: Sequence[StoredRow], cleared: Mapping[str, None]
-    ) -> None:
+    def _put(self, put: Callable[..., None], page: Sequence[StoredRow], cleared: Mapping[str, None]) -> None:
         if not page:
             return
         metadatas = [
-            {**cleared, **rows.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)}
-            for row in page
+            {**cleared, **rows.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)} for row in page
         ]
         put(
             ids=[row.chunk.id for row in page],
@@ -510,10 +475,7 @@ class ChromaStore(VersionedStore[ChromaCollection]):
 
     def _make(self, name: str, attributes: dict[str, Any]) -> None:
         self.client.create_collection(
-            name,
-            configuration={"hnsw": cast(Any, dict(HNSW))},
-            metadata=attributes,
-            embedding_function=None,
+            name, configuration={"hnsw": cast(Any, dict(HNSW))}, metadata=attributes, embedding_function=None
         )
 
     def _remove(self, name: str) -> str:

@@ -1,11 +1,9 @@
-"""Copies of a collection in Parquet files next to the store: of the indexed content, and of its
-catalogue.
+"""Copies of a collection in Parquet files next to the store: of the indexed content, and of its catalogue.
 
-Source: docs/design.md#chroma (a damaged index cannot be rebuilt from the log). Our own copy holds
-the records from the sources and their vectors. Edits of rules are in the journal. The catalogue's
-copy lets a large collection open quickly: reading 100,000 entries takes seconds from Chroma, but
-tenths of a second from this file. It is valid for one version of the collection, and every write
-gives the collection a new version.
+Source: docs/design.md#chroma (a damaged index cannot be rebuilt from the log). Our own copy holds the records from the
+sources and their vectors. Edits of rules are in the journal. The catalogue's copy lets a large collection open quickly:
+reading 100,000 entries takes seconds from Chroma, but tenths of a second from this file. It is valid for one version of
+the collection, and every write gives the collection a new version.
 """
 
 from __future__ import annotations
@@ -37,9 +35,20 @@ log = logging.getLogger(__name__)
 
 _TYPES = {"page": pa.int64(), "clearance": pa.int64(), "refs": pa.list_(pa.string())}
 _NAMES = (
-    "id", "text", "title", "type", "source", "page", "refs", "clearance", "clearance_as_given",
-    "department", "rule", "fingerprint", "metadata",
-)  # fmt: skip
+    "id",
+    "text",
+    "title",
+    "type",
+    "source",
+    "page",
+    "refs",
+    "clearance",
+    "clearance_as_given",
+    "department",
+    "rule",
+    "fingerprint",
+    "metadata",
+)
 FIELDS = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NAMES])
 COLUMNS = (*FIELDS.names, "vector")
 REPLACE = "Move it away, then index the source again and replace the collection."
@@ -99,10 +108,13 @@ def write_copy(path: Path, rows: Sequence[StoredRow], *, embedder: str) -> None:
     names = [field.name for field in fields(Chunk) if field.name in FIELDS.names]
     records = (
         {name: getattr(row.chunk, name) for name in names}
-        | {"metadata": json.dumps(dict(row.chunk.metadata)), "fingerprint": row.fingerprint,
-           "clearance_as_given": row.clearance_as_given}
+        | {
+            "metadata": json.dumps(dict(row.chunk.metadata)),
+            "fingerprint": row.fingerprint,
+            "clearance_as_given": row.clearance_as_given,
+        }
         for row in rows
-    )  # fmt: skip
+    )
     table = pa.Table.from_pylist(list(records), schema=FIELDS)
     vectors = _vector_array([row.vector for row in rows])
     _replace(path, table.append_column("vector", vectors), embedder)
@@ -141,15 +153,12 @@ def read_summary(path: Path) -> CopySummary | None:
 
 
 def read_copy(path: Path) -> list[StoredRow]:
-    """Every row of the copy at `path`; empty if there is none. Raises StoreError if it is
-    damaged."""
+    """Every row of the copy at `path`; empty if there is none. Raises StoreError if it is damaged."""
     table = _read(path)
     if table is None:
         return []
     rows = []
-    for row, vector in zip(
-        table.drop_columns(["vector"]).to_pylist(), _vectors(table), strict=True
-    ):
+    for row, vector in zip(table.drop_columns(["vector"]).to_pylist(), _vectors(table), strict=True):
         fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
         own = json.loads(row["metadata"])
         chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
@@ -221,14 +230,10 @@ def _read(path: Path, columns: list[str] | None = None, names: Sequence[str] = C
         with path.open("rb") as file:
             parquet = pq.ParquetFile(file)
             if parquet.schema_arrow.names != list(names):
-                raise StoreError(
-                    f"The copy {path} has another schema.", remedy=REPLACE, action="replace"
-                )
+                raise StoreError(f"The copy {path} has another schema.", remedy=REPLACE, action="replace")
             return parquet.read(columns)
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise StoreError(
-            f"The copy {path} cannot be read: {error}.", remedy=REPLACE, action="replace"
-        ) from error
+        raise StoreError(f"The copy {path} cannot be read: {error}.", remedy=REPLACE, action="replace") from error
 
 
 def _replace(path: Path, table: Any, embedder: str | None = None) -> None:
@@ -290,10 +295,7 @@ def write_catalogue(path: Path, version: str, chunks: Mapping[str, Chunk]) -> No
             "title": pa.array([c.title for c in every], pa.string()),
             "refs": pa.array([list(c.refs) for c in every], pa.list_(pa.string())),
             "clearance": pa.array([c.clearance for c in every], pa.int64()),
-            **{
-                name: pa.array([getattr(c, name) for c in every], pa.string()).dictionary_encode()
-                for name in REPEATED
-            },
+            **{name: pa.array([getattr(c, name) for c in every], pa.string()).dictionary_encode() for name in REPEATED},
         }
     ).replace_schema_metadata({VERSION: version.encode()})
     try:

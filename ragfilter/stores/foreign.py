@@ -1,5 +1,4 @@
-"""The stores of a workspace: its own, and those with foreign collections, which ragfilter did not
-make.
+"""The stores of a workspace: its own, and those with foreign collections, which ragfilter did not make.
 
 A foreign collection can be in the workspace's own store, in another Chroma folder, on a Chroma
 server, or a table with vectors in PostgreSQL. A file says how to open each, and whether changes are
@@ -60,10 +59,9 @@ HERE = ("huggingface", "sentence_transformer")
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How to open a collection. `folder` is a path, the URL of a server, the address of a database,
-    or empty for the workspace's own store. An empty `embedder` means the model that the collection
-    itself names. Nothing in the collection is changed unless `writable` is set. `columns` (by
-    field) and `metric` apply to a table."""
+    """How to open a collection. `folder` is a path, the URL of a server, the address of a database, or empty for the
+    workspace's own store. An empty `embedder` means the model that the collection itself names. Nothing in the
+    collection is changed unless `writable` is set. `columns` (by field) and `metric` apply to a table."""
 
     folder: str = ""
     embedder: str = ""
@@ -87,14 +85,12 @@ def openings(files: TextFiles) -> dict[str, Opening]:
         return {name: Opening(**values) for name, values in saved.items()}
     except (InputError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(
-            f"{files.folder / FILE} cannot be read: {error}.",
-            remedy="Move it away, then open the collections again.",
+            f"{files.folder / FILE} cannot be read: {error}.", remedy="Move it away, then open the collections again."
         ) from None
 
 
 def resolve_location(folder: str) -> str:
-    """`folder` as an absolute path, or the URL of a server or database unchanged. Raises
-    InputError."""
+    """`folder` as an absolute path, or the URL of a server or database unchanged. Raises InputError."""
     if is_address(folder) or folder.startswith(SERVERS):
         parts = web_address(folder)
         secret = parts is not None and bool(parts.username or parts.password)
@@ -104,8 +100,7 @@ def resolve_location(folder: str) -> str:
         if secret or "password=" in folder:
             raise InputError(
                 f"{shown(folder)} contains a user or password, which would be stored in a file.",
-                remedy="Put it into ~/.pgpass or PGPASSWORD, or start ragfilter with "
-                "RAGFILTER_CHROMA_URL.",
+                remedy="Put it into ~/.pgpass or PGPASSWORD, or start ragfilter with RAGFILTER_CHROMA_URL.",
             )
         return folder.rstrip("/") if folder.startswith(SERVERS) else folder
     try:
@@ -136,8 +131,7 @@ def open_store(folder: str, own: str) -> ChromaStore | TableStore:
 
 
 def hint(collection: StoredCollection) -> str:
-    """The embedding model named in the collection's own configuration; empty if ragfilter can use
-    none.
+    """The embedding model named in the collection's own configuration; empty if ragfilter can use none.
 
     Reads it as text, because building the embedding function could run foreign code.
     """
@@ -176,16 +170,27 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
     unit = bool((np.abs(np.linalg.norm(sample, axis=1) - 1) < NEAR_ONE).all())
     hidden = sum(1 for c in known.values() if c.clearance != 0 or c.department)
     tests = (
-        (unit or collection.space == "cosine",
-         "distances compare, since the vectors have unit length or the space is cosine",
-         "the vectors are not of unit length, so the ranking may differ from the collection's own"),
-        (all(chunk.text for chunk in first.values()), "texts are stored with the vectors",
-         "some chunks have no document: they are found, but there is nothing to read"),
-        (any(chunk.title for chunk in first.values()), "titles are in the metadata",
-         "no metadata field is called title: chunks are shown by id"),
-        (hidden > 0, f"{chunks(hidden)} not for everybody (fields clearance and department)",
-         "no chunk has a clearance or department: everybody sees all"),
-    )  # fmt: skip
+        (
+            unit or collection.space == "cosine",
+            "distances compare, since the vectors have unit length or the space is cosine",
+            "the vectors are not of unit length, so the ranking may differ from the collection's own",
+        ),
+        (
+            all(chunk.text for chunk in first.values()),
+            "texts are stored with the vectors",
+            "some chunks have no document: they are found, but there is nothing to read",
+        ),
+        (
+            any(chunk.title for chunk in first.values()),
+            "titles are in the metadata",
+            "no metadata field is called title: chunks are shown by id",
+        ),
+        (
+            hidden > 0,
+            f"{chunks(hidden)} not for everybody (fields clearance and department)",
+            "no chunk has a clearance or department: everybody sees all",
+        ),
+    )
     size = f"{chunks(len(known))}, {there} dimensions, space {collection.space}"
     checks = (ForeignCheck(good, works if good else lacks) for good, works, lacks in tests)
     return (ForeignCheck(True, size), *checks)
@@ -209,9 +214,8 @@ class Stores:
         return hint(self.of(name).collection(name))
 
     def embedder(self, name: str) -> str:
-        """The embedding model with which the collection `name` was opened or made; empty if it is
-        unknown or if there is no such collection. If the store has lost the collection, our own
-        copy says so."""
+        """The embedding model with which the collection `name` was opened or made; empty if it is unknown or if there
+        is no such collection. If the store has lost the collection, our own copy says so."""
         opening = self.opening(name)
         try:
             return opening.embedder or self.at(opening.folder).collection(name).embedder
@@ -223,8 +227,7 @@ class Stores:
         return self.at(self.opening(name).folder)
 
     def at(self, folder: str) -> AnyStore:
-        """The store in a Chroma folder, on a server or in a database; the workspace's own if
-        `folder` is empty."""
+        """The store in a Chroma folder, on a server or in a database; the workspace's own if `folder` is empty."""
         store: AnyStore = self._in(folder) if folder else self._workspace.store()
         # Checked each time, since another session may allow or forbid changes.
         store.writable = lambda name: self.opening(name).writable
@@ -243,9 +246,7 @@ class Stores:
                     log.warning("the collection %s is left out: %s", name, error)
         return tuple(sorted(infos, key=lambda info: info.name))
 
-    def open(
-        self, name: str, opening: Opening, load_embedder: Callable[[str], Embedder]
-    ) -> tuple[ForeignCheck, ...]:
+    def open(self, name: str, opening: Opening, load_embedder: Callable[[str], Embedder]) -> tuple[ForeignCheck, ...]:
         """Register a foreign collection. Returns what works with it, and what needs more.
 
         Also raises ModelError. After an error, nothing is registered.
@@ -260,8 +261,7 @@ class Stores:
         other = self._openings().get(name)
         if (folder and name in own) or (other is not None and other.folder != folder):
             raise InputError(
-                f"There is another collection {name!r} in this workspace.",
-                remedy="Rename or close that one first.",
+                f"There is another collection {name!r} in this workspace.", remedy="Rename or close that one first."
             )
         collection = (
             cast("TableStore", store).opened(name, opening.columns, opening.metric)
@@ -269,16 +269,12 @@ class Stores:
             else store.collection(name)
         )
         if collection.ours and not folder:
-            raise InputError(
-                f"Collection {name!r} was made by ragfilter in this workspace.",
-                remedy="Use it directly.",
-            )
+            raise InputError(f"Collection {name!r} was made by ragfilter in this workspace.", remedy="Use it directly.")
         model = opening.embedder or hint(collection)
         if not model:
             raise InputError(
                 f"Nothing says which embedding model made the vectors of {name!r}.",
-                remedy="Specify it. Another model returns meaningless results, even if the "
-                "dimensions match.",
+                remedy="Specify it. Another model returns meaningless results, even if the dimensions match.",
             )
         checks = check(collection, load_embedder(model))
         self._keep(name, replace(opening, folder=folder, embedder=model))

@@ -56,13 +56,11 @@ def index(
     rules: Callable[[], Rules] = dict,
     progress: Progress | None = None,
 ) -> IndexReport:
-    """Index `records` into the collection `name`. Unchanged chunks are not touched. `rules` returns
-    the edited rules.
+    """Index `records` into the collection `name`. Unchanged chunks are not touched. `rules` returns the edited rules.
 
-    `progress` counts embedded texts and written chunks together. If the embedder says how many
-    characters of a chunk it `reads`, the report warns of longer chunks. Raises InputError for a bad
-    name or bad records, before any change; StoreError; ModelError; and WorkspaceLocked if the same
-    collection is being indexed.
+    `progress` counts embedded texts and written chunks together. If the embedder says how many characters of a chunk it
+    `reads`, the report warns of longer chunks. Raises InputError for a bad name or bad records, before any change;
+    StoreError; ModelError; and WorkspaceLocked if the same collection is being indexed.
     """
     started = perf_counter()
     check_name(name)
@@ -154,8 +152,7 @@ class _Indexing:
                 )
 
     def _changes(self, before: Mapping[str, str]) -> tuple[list[Record], IndexReport]:
-        """The new and changed records, judged by the fingerprints `before`, and a report of their
-        indexing."""
+        """The new and changed records, judged by the fingerprints `before`, and a report of their indexing."""
         records = self.records
         fresh = [each for i, each in records.items() if before.get(i) != each.fingerprint]
         changed = sum(record.chunk.id in before for record in fresh)
@@ -185,11 +182,7 @@ class _Indexing:
                 collection.withhold()
 
     def _embed(
-        self,
-        fresh: Iterable[Record],
-        vectors: dict[str, Vectors],
-        save: Callable[..., None],
-        written: int,
+        self, fresh: Iterable[Record], vectors: dict[str, Vectors], save: Callable[..., None], written: int
     ) -> tuple[int, Step]:
         """Add missing vectors to `vectors`, by the keys of their passages. Saves each part before
         embedding the next; an embedder can say how many texts it embeds `at_once`. Returns the
@@ -222,8 +215,7 @@ def rebuild(
         summary = copies.read_summary(path)
         if summary is None:
             raise StoreError(
-                f"There is no copy of collection {name!r} in {workspace.copies_dir}.",
-                remedy="Index its source again.",
+                f"There is no copy of collection {name!r} in {workspace.copies_dir}.", remedy="Index its source again."
             )
         rows = {row.chunk.id: row for row in copies.read_copy(path)}
         step = counter(progress, len(rows))
@@ -298,9 +290,7 @@ def locked(workspace: Workspace, name: str) -> Iterator[None]:
         return
     lock = lock_file(workspace.copies_dir / f".{name}.lock")
     if not take_lock(lock):
-        raise WorkspaceLocked(
-            f"Collection {name!r} is already being indexed.", remedy="Wait until that is done."
-        )
+        raise WorkspaceLocked(f"Collection {name!r} is already being indexed.", remedy="Wait until that is done.")
     try:
         yield
     finally:
@@ -325,11 +315,7 @@ def _bar(chunk: Chunk) -> tuple[int | None, str | None]:
 
 
 def _fill(
-    collection: VersionedCollection,
-    rows: Mapping[str, StoredRow],
-    changed: Collection[str],
-    rules: Rules,
-    step: Step,
+    collection: VersionedCollection, rows: Mapping[str, StoredRow], changed: Collection[str], rules: Rules, step: Step
 ) -> None:
     """Write the changed rows, after which the collection holds all rows."""
     collection.set_content("")

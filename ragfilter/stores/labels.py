@@ -33,19 +33,15 @@ MAX_ASKED = 1000
 LONGEST_NAME = 200
 
 _labels = database.table(
-    "labels", at=TIME, who=TEXT, collection=TEXT, query=TEXT, chunk_id=TEXT, grade=WHOLE,
-    made_by=TEXT,
-)  # fmt: skip
+    "labels", at=TIME, who=TEXT, collection=TEXT, query=TEXT, chunk_id=TEXT, grade=WHOLE, made_by=TEXT
+)
 _sets = database.table("query_sets", collection=TEXT, name=TEXT, query_id=TEXT, text=TEXT)
 _quotations = database.table(
-    "label_places", label=WHOLE, quote=TEXT, source=TEXT, page=WHOLE, start=WHOLE, end=WHOLE,
-    found=TEXT, score=WHOLE,
-)  # fmt: skip
+    "label_places", label=WHOLE, quote=TEXT, source=TEXT, page=WHOLE, start=WHOLE, end=WHOLE, found=TEXT, score=WHOLE
+)
 _asked = database.table("asked_questions", at=TIME, collection=TEXT, text=TEXT)
 _recorded = database.table("recorded_hits", collection=TEXT, query=TEXT, chunk_ids=TEXT)
-_unrecorded = sa.Table(
-    "collections_without_history", sa.MetaData(), sa.Column("collection", TEXT, primary_key=True)
-)
+_unrecorded = sa.Table("collections_without_history", sa.MetaData(), sa.Column("collection", TEXT, primary_key=True))
 _INDEXES = (
     sa.Index("labels_of_query", _labels.c.collection, _labels.c.query, _labels.c.id),
     sa.Index("label_places_of_label", _quotations.c.label),
@@ -84,9 +80,8 @@ UNCOUNTED = "gone:"
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """The text that a label judges, independent of chunking: the quoted text, its source and page,
-    and its characters `start` to `end` in the source. -1 means unknown. `score` rates a fuzzy
-    match, in percent."""
+    """The text that a label judges, independent of chunking: the quoted text, its source and page, and its characters
+    `start` to `end` in the source. -1 means unknown. `score` rates a fuzzy match, in percent."""
 
     quote: str
     source: str = ""
@@ -127,12 +122,7 @@ class LabelBook(database.Book):
             return labels
 
     def add(
-        self,
-        collection: str,
-        labels: Iterable[tuple[str, str, int]],
-        *,
-        who: str,
-        made_by: Maker = "human",
+        self, collection: str, labels: Iterable[tuple[str, str, int]], *, who: str, made_by: Maker = "human"
     ) -> int:
         """Add many labels as (question, chunk id, grade), all or none. Returns how many."""
         rows = [_row(collection, *each, who, made_by) for each in labels]
@@ -158,8 +148,7 @@ class LabelBook(database.Book):
         return {row.label: Quotation(*(row._mapping[each] for each in columns)) for row in rows}
 
     def move(self, moved: Mapping[int, tuple[Quotation, Sequence[str]]]) -> None:
-        """Give labels new quotations and chunks, all or none. A label with several chunks becomes
-        several labels."""
+        """Give labels new quotations and chunks, all or none. A label with several chunks becomes several labels."""
         with self._writing() as connection:
             for label_id, (quotation, chunk_ids) in moved.items():
                 removed = _labels.delete().where(_labels.c.id == label_id).returning(_labels)
@@ -197,21 +186,14 @@ class LabelBook(database.Book):
         """A version that changes with every label added or removed and, with `questions`, also with
         every question that is asked or put into a set."""
         counted = (
-            sa.select(sa.literal(i), sa.func.count(), sa.func.max(table.c.id)).where(
-                table.c.collection == collection
-            )
+            sa.select(sa.literal(i), sa.func.count(), sa.func.max(table.c.id)).where(table.c.collection == collection)
             for i, table in enumerate((_labels, _sets, _asked) if questions else (_labels,))
         )
         rows = self._read(sa.union_all(*counted))
         return " ".join(f"{count}-{last or 0}" for _, count, last in sorted(rows))
 
     def put_set(
-        self,
-        collection: str,
-        name: str,
-        queries: Mapping[str, str],
-        *,
-        before: Mapping[str, str] | None = None,
+        self, collection: str, name: str, queries: Mapping[str, str], *, before: Mapping[str, str] | None = None
     ) -> None:
         """Store a query set (id → text) under a name, replacing an existing one.
 
@@ -222,8 +204,7 @@ class LabelBook(database.Book):
         if not name or name in (LABELLED, ASKED) or len(name) > LONGEST_NAME:
             raise InputError(
                 f"A query set cannot be called {name[:80]!r}.",
-                remedy=f"Choose a name other than {LABELLED} and {ASKED}, of at most "
-                f"{LONGEST_NAME} characters.",
+                remedy=f"Choose a name other than {LABELLED} and {ASKED}, of at most {LONGEST_NAME} characters.",
             )
         if not queries:
             raise InputError(f"The query set {name!r} would be empty.", remedy="Add questions.")
@@ -266,8 +247,7 @@ class LabelBook(database.Book):
         return {row.query_id: row.text for row in self._read(rows.order_by(_sets.c.id))}
 
     def record(self, collection: str, hits: Mapping[str, Sequence[str]]) -> None:
-        """Store the chunks retrieved for questions according to a trace, replacing earlier
-        ones."""
+        """Store the chunks retrieved for questions according to a trace, replacing earlier ones."""
         with self._writing() as connection:
             for query, ids in hits.items():
                 row = {"collection": collection, "query": _plain(query)}
@@ -320,9 +300,7 @@ def selected_quotation(chunk: Chunk, selected: str) -> Quotation | None:
     return replace(quotation_of(chunk), quote=match.group()) if match else None
 
 
-def visible_labels(
-    labels: Iterable[Label], catalogue: Mapping[str, Chunk], user: User
-) -> tuple[Label, ...]:
+def visible_labels(labels: Iterable[Label], catalogue: Mapping[str, Chunk], user: User) -> tuple[Label, ...]:
     """The labels of chunks that `user` can see. Only users who see everything get labels of deleted
     chunks, since it is unknown who could see these."""
     return tuple(
@@ -356,9 +334,7 @@ def _plain(text: str) -> str:
     return whole(text).strip()
 
 
-def _row(
-    collection: str, query: str, chunk_id: str, grade: int, who: str, made_by: Maker
-) -> dict[str, Any]:
+def _row(collection: str, query: str, chunk_id: str, grade: int, who: str, made_by: Maker) -> dict[str, Any]:
     return {
         "at": datetime.now(UTC),
         "who": whole(who),

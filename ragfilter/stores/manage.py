@@ -40,18 +40,14 @@ with extra("chroma"):
 if TYPE_CHECKING:
     from ragfilter.stores.workspace import Store, StoredCollection
 
-BOOKS = (
-    journal.Journal, draft_store.DraftStore, labels.LabelBook, preferences.Preferences, runs.Runs
-)  # fmt: skip
+BOOKS = (journal.Journal, draft_store.DraftStore, labels.LabelBook, preferences.Preferences, runs.Runs)
 TABLES = tuple(table for book in BOOKS for table in book.tables)
 PAGE = 1000
 COLUMN = "collection"
 """The column, in every table of the workspace's database, with the collection of a row."""
 
 
-def export(
-    workspace: Workspace, collection: StoredCollection, user: User = UNRESTRICTED
-) -> Iterator[str]:
+def export(workspace: Workspace, collection: StoredCollection, user: User = UNRESTRICTED) -> Iterator[str]:
     """Yield one line per chunk that `user` can see. Raises StoreError, also if the collection is
     incomplete, because the export could not say that chunks are missing."""
     if collection.incomplete:
@@ -102,8 +98,7 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
         except OSError as error:
             raise StoreError(
                 f"The copy {before} cannot be renamed: {error.strerror}.",
-                remedy="Check the permissions of its folder, and that its file system supports "
-                "hard links.",
+                remedy="Check the permissions of its folder, and that its file system supports hard links.",
             ) from None
         with ExitStack() as undo:
             undo.callback(after.unlink, missing_ok=True)
@@ -219,9 +214,7 @@ def copy_workspace(
     return (*done, *tables, _copy_files(source.files, target.files))
 
 
-def _copy_collection(
-    name: str, source: Workspace, target: Workspace, progress: Progress | None
-) -> Copied:
+def _copy_collection(name: str, source: Workspace, target: Workspace, progress: Progress | None) -> Copied:
     with locked(source, name), locked(target, name):
         sent = _checksum(name, source)
         count = source.store().collection(name).count()
@@ -238,9 +231,12 @@ def _copy_collection(
         if (database := target.pg()) is not None:
             prints = {row.chunk.id: row.fingerprint for row in rows}
             database.put(
-                name, rows, embedder=model, content=content_fingerprint(model, prints),
+                name,
+                rows,
+                embedder=model,
+                content=content_fingerprint(model, prints),
                 progress=counter(progress, len(rows)),
-            )  # fmt: skip
+            )
     if database is None:
         copies.write_copy(target.copy_path(name), rows, embedder=model)
         rebuild(name, workspace=target, progress=progress)
@@ -249,9 +245,7 @@ def _copy_collection(
     return Copied(name, count, count, sent)
 
 
-def _rows(
-    name: str, workspace: Workspace, ordered: Callable[[Iterable[str]], list[str]] = list
-) -> Iterator[StoredRow]:
+def _rows(name: str, workspace: Workspace, ordered: Callable[[Iterable[str]], list[str]] = list) -> Iterator[StoredRow]:
     """The stored rows of a collection, with the current rules. Raises CollectionMissing."""
     collection = workspace.store().collection(name)
     summary, clearances = workspace.summary(name), as_given(workspace, name)

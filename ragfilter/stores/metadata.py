@@ -1,8 +1,7 @@
 """A chunk as flat metadata of Chroma or Qdrant and back, and conditions over that metadata.
 
-Source: docs/design.md#clearance (it fails closed), docs/design.md#contradictions (`query_must` as
-JSON text) and docs/design.md#chroma (which refuses None, nested values and empty lists, and where
-`$in` never matches a missing key).
+Source: docs/design.md#clearance (it fails closed), docs/design.md#contradictions (`query_must` as JSON text) and
+docs/design.md#chroma (which refuses None, nested values and empty lists, and where `$in` never matches a missing key).
 """
 
 from __future__ import annotations
@@ -23,9 +22,7 @@ RULE_KEY = "query_must"
 OWN_KEY = "metadata"
 """The source's own fields, as JSON text."""
 # An update based on these removes fields that the new chunk no longer has.
-NO_METADATA: Mapping[str, None] = dict.fromkeys(
-    ("title", "type", "source", "page", "refs", RULE_KEY, OWN_KEY)
-)
+NO_METADATA: Mapping[str, None] = dict.fromkeys(("title", "type", "source", "page", "refs", RULE_KEY, OWN_KEY))
 
 FEW_SOURCES = 20
 """Maximum number of files in the store's own condition; more are resolved to ids."""
@@ -60,9 +57,7 @@ def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetad
     return metadata
 
 
-def to_chunk(
-    chunk_id: str, metadata: Metadata | None, text: str | None, *, ours: bool = False
-) -> Chunk:
+def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None, *, ours: bool = False) -> Chunk:
     """The complete chunk of a stored row, with defaults for missing metadata."""
     row = metadata or {}
     return replace(

@@ -1,8 +1,7 @@
 """Votes on which of two answers is better, stored in the workspace's database with the labels.
 
-A vote concerns a question and a pair of sides, in either order. A side is its settings and the
-chunks in its prompt. Each person has one vote per pair, and their last one counts. Source:
-docs/design.md#preferences.
+A vote concerns a question and a pair of sides, in either order. A side is its settings and the chunks in its prompt.
+Each person has one vote per pair, and their last one counts. Source: docs/design.md#preferences.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ CHOICES: Mapping[Choice, str] = {
 _TURNED: Mapping[Choice, Choice] = {"first": "second", "second": "first"}
 
 _votes = database.table(
-    "preferences", at=TIME, who=TEXT, collection=TEXT, query=TEXT, first=TEXT, second=TEXT,
-    choice=TEXT,
-)  # fmt: skip
+    "preferences", at=TIME, who=TEXT, collection=TEXT, query=TEXT, first=TEXT, second=TEXT, choice=TEXT
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +77,7 @@ class Preferences(database.Book):
     tables = (_votes,)
     indexes = (sa.Index("preferences_of_query", _votes.c.collection, _votes.c.query),)
 
-    def vote(
-        self,
-        collection: str,
-        query: str,
-        left: Answered,
-        right: Answered,
-        choice: Choice,
-        *,
-        who: str,
-    ) -> None:
+    def vote(self, collection: str, query: str, left: Answered, right: Answered, choice: Choice, *, who: str) -> None:
         """Record a vote, replacing this person's earlier one on the pair."""
         first, second = sorted((left, right), key=lambda side: side.text)
         row = {
@@ -116,8 +105,7 @@ def on_pair(votes: Iterable[Vote], left: Answered, right: Answered) -> tuple[Vot
 
 
 def on_settings(votes: Iterable[Vote], left: Answered, right: Answered) -> Counter[Choice]:
-    """The number of votes for each choice between answers with these two settings, over all
-    questions."""
+    """The number of votes for each choice between answers with these two settings, over all questions."""
     tally: Counter[Choice] = Counter()
     mine, theirs = _settings(left), _settings(right)
     for each in votes:

@@ -19,13 +19,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_OID, uuid5
 
-from ragfilter.errors import (
-    CollectionMissing,
-    RagfilterError,
-    StoreError,
-    StoreUnavailable,
-    extra,
-)
+from ragfilter.errors import CollectionMissing, RagfilterError, StoreError, StoreUnavailable, extra
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores import metadata as rows
@@ -62,8 +56,7 @@ INDEXED = {
 
 @dataclass(frozen=True, slots=True)
 class QdrantPlace:
-    """The URL of a server with its API key, or a folder. No single wait exceeds `timeout_s`
-    seconds."""
+    """The URL of a server with its API key, or a folder. No single wait exceeds `timeout_s` seconds."""
 
     place: str = field(repr=False)
     key: str = field(default="", repr=False)
@@ -101,12 +94,7 @@ class QdrantCollection(VersionedCollection):
             return client.count(self._name).count
 
     def nearest(
-        self,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
     ) -> list[tuple[str, float]]:
         self._readable()
         query = query_vector(vector, self.dimension)
@@ -117,23 +105,21 @@ class QdrantCollection(VersionedCollection):
         while True:
             with self._store.asking() as client:
                 points = client.query_points(
-                    self._name, query=query, limit=size, query_filter=_condition(ids, where),
+                    self._name,
+                    query=query,
+                    limit=size,
+                    query_filter=_condition(ids, where),
                     with_payload=["id", "clearance", "department", "source"],
                     search_params=SEARCHED if self._store.shared else None,
-                ).points  # fmt: skip
+                ).points
             payloads = [(point.payload or {}, point.score**2) for point in points]
-            hits = [
-                (p["id"], d) for p, d in payloads if admits(rows.to_entry(p["id"], p, ours=True))
-            ]
+            hits = [(p["id"], d) for p, d in payloads if admits(rows.to_entry(p["id"], p, ours=True))]
             if len(hits) >= n or len(points) < size:
                 return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
             size *= 2
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        by_id = {
-            i: rows.to_chunk(i, p, p.pop("text"), ours=True)
-            for i, p in self._payloads(ids, text=True)
-        }
+        by_id = {i: rows.to_chunk(i, p, p.pop("text"), ours=True) for i, p in self._payloads(ids, text=True)}
         return {i: by_id[i] for i in ids if i in by_id}
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
@@ -179,10 +165,7 @@ class QdrantCollection(VersionedCollection):
             pages_of_points: Iterable[list[Any]] = self._store.scroll(self._name, selector)
         else:
             with self._store.asking() as client:
-                pages_of_points = [
-                    client.retrieve(self._name, _points(page), selector)
-                    for page in pages(ids, PAGE)
-                ]
+                pages_of_points = [client.retrieve(self._name, _points(page), selector) for page in pages(ids, PAGE)]
         payloads = [point.payload for point in chain.from_iterable(pages_of_points)]
         for payload in sorted(payloads, key=lambda payload: payload.pop("place")):
             yield payload.pop("id"), payload
@@ -191,9 +174,7 @@ class QdrantCollection(VersionedCollection):
         by_rule = sorted(rules, key=lambda i: rules[i] or "")
         changes = [
             models.SetPayloadOperation(
-                set_payload=models.SetPayload(
-                    payload={rows.RULE_KEY: rule or None}, points=_points(list(ids))
-                )
+                set_payload=models.SetPayload(payload={rows.RULE_KEY: rule or None}, points=_points(list(ids)))
             )
             for rule, ids in groupby(by_rule, key=lambda i: rules[i] or "")
         ]
@@ -216,9 +197,11 @@ class QdrantStore(VersionedStore[QdrantCollection]):
         with _guard(where):
             if place.shared:
                 self._client = QdrantClient(
-                    url=place.place, api_key=place.key or None, timeout=round(place.timeout_s),
+                    url=place.place,
+                    api_key=place.key or None,
+                    timeout=round(place.timeout_s),
                     check_compatibility=False,
-                )  # fmt: skip
+                )
             else:
                 self._client = QdrantClient(path=where, force_disable_check_same_thread=True)
 
@@ -341,11 +324,9 @@ def _guard(where: str) -> Iterator[None]:
         # Other servers at the address do not send this message.
         if MISSING.search(str(error)):
             raise CollectionMissing(
-                f"The collection is not in {where} (any more).",
-                remedy="List the collections, or index it again.",
+                f"The collection is not in {where} (any more).", remedy="List the collections, or index it again."
             ) from error
         message = " ".join(str(error).split())[:300].rstrip(".")
         raise StoreError(
-            f"Qdrant failed: {message}.",
-            remedy=f"Check the address, permissions and disk of {where}, and its API key.",
+            f"Qdrant failed: {message}.", remedy=f"Check the address, permissions and disk of {where}, and its API key."
         ) from error

@@ -33,9 +33,8 @@ Runs = list[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """The chunks that hold a quote, and how they were found. `score` is the share of the quote's
-    words in them, from 0 to 1. If `found` is ambiguous, each of them has the quote, but it is
-    unknown which one was meant."""
+    """The chunks that hold a quote, and how they were found. `score` is the share of the quote's words in them, from 0
+    to 1. If `found` is ambiguous, each of them has the quote, but it is unknown which one was meant."""
 
     chunk_ids: tuple[str, ...]
     found: Found
@@ -56,8 +55,7 @@ class Relabelled:
         every = self.mapped + len(self.lost)
         if not every:
             return ""
-        counts = ((kind, sum(outcome == kind for *_, outcome in self.lost))
-                  for kind in UNFOUND)  # fmt: skip
+        counts = ((kind, sum(outcome == kind for *_, outcome in self.lost)) for kind in UNFOUND)
         rest = "".join(f"; {count} {kind}" for kind, count in counts if count)
         return f"labels mapped: {self.mapped / every:.0%} ({self.mapped} of {every}{rest})"
 
@@ -134,18 +132,11 @@ class QuoteFinder:
         if any(i not in order for i in ids):
             return False
         at = sorted(order.index(i) for i in ids)
-        return at == list(range(at[0], at[0] + len(at))) and all(
-            len(self._words[i]) > len(words) for i in ids
-        )
+        return at == list(range(at[0], at[0] + len(at))) and all(len(self._words[i]) > len(words) for i in ids)
 
 
 def remap(
-    book: LabelBook,
-    collection: str,
-    chunks: Iterable[Chunk],
-    *,
-    same: Container[str] = (),
-    dry: bool = False,
+    book: LabelBook, collection: str, chunks: Iterable[Chunk], *, same: Container[str] = (), dry: bool = False
 ) -> Relabelled:
     """Map labels whose chunk's text has changed to the chunks that hold their quote; with `dry`,
     only report. Labels of the `same` chunks, with unchanged text, stay. An ambiguous or gone label
@@ -184,10 +175,7 @@ def remap(
 
 
 def choices(
-    quotations: Mapping[int, Quotation],
-    labels: Iterable[Label],
-    chunks: Iterable[Chunk],
-    user: User,
+    quotations: Mapping[int, Quotation], labels: Iterable[Label], chunks: Iterable[Chunk], user: User
 ) -> list[tuple[Label, Quotation, str]]:
     """The labels that do not count because their chunk is unknown, each with its quotation and
     every chunk that may be meant, or an empty id if there is none. A user who does not see
@@ -210,12 +198,7 @@ def settle(book: LabelBook, label: Label, chunk: Chunk) -> None:
 
 
 def add_spans(
-    book: LabelBook,
-    collection: str,
-    chunks: Iterable[Chunk],
-    spans: Iterable[tuple[str, int, Quotation]],
-    *,
-    who: str,
+    book: LabelBook, collection: str, chunks: Iterable[Chunk], spans: Iterable[tuple[str, int, Quotation]], *, who: str
 ) -> Relabelled:
     """Label the chunks that hold each quote, given as (question, grade, quotation). Ambiguous and
     gone quotes are left out and reported. Raises StoreError."""

@@ -21,13 +21,22 @@ with extra("chroma"):
     import sqlalchemy as sa
 
 _runs = database.table(
-    "runs", at=TIME, who=TEXT, name=TEXT, collection=TEXT, query_set=TEXT, profile=TEXT,
-    changes=TEXT, viewer=TEXT, collection_version=TEXT, labels_version=TEXT, model=TEXT, space=TEXT,
+    "runs",
+    at=TIME,
+    who=TEXT,
+    name=TEXT,
+    collection=TEXT,
+    query_set=TEXT,
+    profile=TEXT,
+    changes=TEXT,
+    viewer=TEXT,
+    collection_version=TEXT,
+    labels_version=TEXT,
+    model=TEXT,
+    space=TEXT,
     queries=WHOLE,
-)  # fmt: skip
-_records = database.table(
-    "run_records", sa.UniqueConstraint("run", "query_id"), run=WHOLE, query_id=TEXT, body=TEXT
 )
+_records = database.table("run_records", sa.UniqueConstraint("run", "query_id"), run=WHOLE, query_id=TEXT, body=TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +137,7 @@ class Runs(database.Book):
 
 
 def _list() -> sa.Select[Any]:
-    done = (
-        sa.select(sa.func.count()).where(_records.c.run == _runs.c.id)
-        .scalar_subquery().label("done")
-    )  # fmt: skip
+    done = sa.select(sa.func.count()).where(_records.c.run == _runs.c.id).scalar_subquery().label("done")
     return sa.select(_runs, done)
 
 

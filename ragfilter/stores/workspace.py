@@ -66,12 +66,7 @@ class Workspace:
     """An open workspace. Create it with `Workspace.open`, and use it in a `with` or close it."""
 
     def __init__(
-        self,
-        path: Path,
-        server: Server | QdrantPlace | None,
-        database_url: str,
-        catalogue_limit: float,
-        address: str,
+        self, path: Path, server: Server | QdrantPlace | None, database_url: str, catalogue_limit: float, address: str
     ) -> None:
         self.path = path
         self.server = server
@@ -168,8 +163,7 @@ class Workspace:
         return content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})
 
     def version_seen(self, collection: StoredCollection, user: User) -> str:
-        """The version of the collection for `user`, which changes only with chunks and rules that
-        they can see."""
+        """The version of the collection for `user`, which changes only with chunks and rules that they can see."""
         if user.unrestricted:
             return collection.version
         chunks = collection.entries().items()
@@ -281,9 +275,7 @@ def _folder(path: str | os.PathLike[str]) -> Path:
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            f"The workspace folder {folder} cannot be used: {reason}.",
-            remedy="Use a writable folder.",
-            action="folder",
+            f"The workspace folder {folder} cannot be used: {reason}.", remedy="Use a writable folder.", action="folder"
         ) from error
     return folder
 
@@ -301,8 +293,7 @@ def _holder(folder: Path) -> str:
 
 
 class SharedTextFiles(TextFiles, database.OptionalBook):
-    """Text files in the database at `url`, copied to `folder` for reading. Also raises
-    StoreError."""
+    """Text files in the database at `url`, copied to `folder` for reading. Also raises StoreError."""
 
     what = "workspace"
     called = "The workspace's database"
@@ -350,9 +341,7 @@ class SharedTextFiles(TextFiles, database.OptionalBook):
 CACHE = "cache.db"
 MB = 1_000_000
 
-_texts = database.table(
-    "cached_texts", sa.UniqueConstraint("key"), key=TEXT, text=TEXT, size=WHOLE, used=TIME
-)
+_texts = database.table("cached_texts", sa.UniqueConstraint("key"), key=TEXT, text=TEXT, size=WHOLE, used=TIME)
 PUT = sa.text(
     "INSERT INTO cached_texts (key, text, size, used) VALUES (:key, :text, :size, :used) "
     "ON CONFLICT (key) DO UPDATE SET text = :text, size = :size, used = :used"

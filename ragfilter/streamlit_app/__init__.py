@@ -29,13 +29,8 @@ PAGES = ("Inspect", "Rules", "Evaluate", "Tune", "Compare", "Collections")
 
 def draw() -> None:
     """Draw the page that the visitor is on: every run, in every session."""
-    st.set_page_config(
-        page_title="ragfilter", page_icon=theme.ICON, layout="wide", initial_sidebar_state=WIDTH
-    )
-    pages = [
-        st.Page(f"pages/{title.lower()}.py", title=title, default=title == PAGES[0])
-        for title in PAGES
-    ]
+    st.set_page_config(page_title="ragfilter", page_icon=theme.ICON, layout="wide", initial_sidebar_state=WIDTH)
+    pages = [st.Page(f"pages/{title.lower()}.py", title=title, default=title == PAGES[0]) for title in PAGES]
     with jobs.turn():
         st.navigation(pages, position="top").run()
 

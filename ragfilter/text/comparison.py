@@ -105,9 +105,7 @@ _ASKED = _regex(
     r"(?P<who>(?:<I> (?:(?:rather|ever) )?\w+|<who> <choose>)(?: |$)",
     r"(?:(?:with|for|to|in|on|of|about|use) )*)?",
 )
-_COMPARE = _regex(
-    r"\b(?:compare|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)"
-)
+_COMPARE = _regex(r"\b(?:compare|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)")
 _COMPARED_FIRST = _regex(rf"^(?:relative to |{_COMPARED})([^,:]+), (.+)")
 # "Kafka/RabbitMQ differences", but not "CI/CD".
 _SIGN = re.compile(r"\s+[&/]\s+|(?<=[^\s/]{3})/(?=[^\s/]{3})")
@@ -209,8 +207,7 @@ _FIRST = _regex(
     r"(?:which|what|who|how|is)\b(?=.*\b(?:<more>|should|prefer|differ|differences?)\b)",
 )
 _WHICH = _regex(
-    r"(?:(?:in|of|for|to|at|by|on) )?which\b",
-    r"|(?:what|whom?|whose)\b.*\b(?:<more>|\w+est|should|would|prefer)\b",
+    r"(?:(?:in|of|for|to|at|by|on) )?which\b", r"|(?:what|whom?|whose)\b.*\b(?:<more>|\w+est|should|would|prefer)\b"
 )
 _NEEDED = _regex(r"\s(?:are|were) \w+ed$")
 
@@ -294,10 +291,9 @@ _ONE = _regex(r"^((?:an? |the )?[^\W\d_]+) ones?$")
 def detect(query: str) -> tuple[str, ...]:
     """The names that `query` compares, in order and as typed; () if it is not a comparison.
 
-    docs/design.md#entities lists the phrasings; those that allow it also take three or more sides.
-    Articles, remarks in brackets, trailing clauses and the aspect of the comparison ("for
-    analytics") are not part of a name. At most 8 names of at most 6 words. The first sentence that
-    compares decides.
+    docs/design.md#entities lists the phrasings; those that allow it also take three or more sides. Articles, remarks in
+    brackets, trailing clauses and the aspect of the comparison ("for analytics") are not part of a name. At most 8
+    names of at most 6 words. The first sentence that compares decides.
     """
     sides = tuple(_sides(query))
     # For two fighters of different levels, there is no separate search for each side.
@@ -344,10 +340,7 @@ def parts(query: str) -> dict[str, str]:
             joints = [joint.end() for joint in _JOINT.finditer(text, end, side_match.start())]
             starts.append(joints[-1] if joints else side_match.start())
         end = side_match.end()
-    return {
-        side: text[start:stop]
-        for side, start, stop in zip(sides, starts, [*starts[1:], None], strict=False)
-    }
+    return {side: text[start:stop] for side, start, stop in zip(sides, starts, [*starts[1:], None], strict=False)}
 
 
 @lru_cache(maxsize=1024)
@@ -467,11 +460,7 @@ def _versus(sentence: str) -> list[str]:
             sides.append(part)
     if question_word and len(sides) > 1 and not any(" of " in side for side in sides[1:]):
         sides[0] = _ASPECT_OF.sub("", f"{sides[0]}\n{sides[1]}").split("\n")[0]
-    if (
-        question_word
-        and not question_word["who"]
-        and (question_word["verb"] or not question_word["how"])
-    ):
+    if question_word and not question_word["who"] and (question_word["verb"] or not question_word["how"]):
         asked_of = -1 if marks[-1]["vs"] else 0
         sides[asked_of] = (_VERB if question_word["verb"] else _PREDICATE).sub("", sides[asked_of])
     return sides
@@ -606,9 +595,7 @@ def _pattern(entity: str) -> re.Pattern[str]:
     if parts:
         return re.compile(r"\W+".join(parts))
     # Only signs: "==", not "===".
-    return re.compile(
-        rf"(?<![^\s\w`'\"(]){re.escape(name)}(?![^\s\w`'\"),.:;?])" if name else "(?!)"
-    )
+    return re.compile(rf"(?<![^\s\w`'\"(]){re.escape(name)}(?![^\s\w`'\"),.:;?])" if name else "(?!)")
 
 
 def _word(match: re.Match[str]) -> str:

@@ -1,14 +1,12 @@
 """Makes text comparable and storable.
 
-`normalise` returns the form that word mode compares: it unifies case, width, dashes, quotes and
-white space, drops invisible characters, and separates adjacent scripts. Case and width follow
-Unicode's caseless compatibility matching (Unicode Standard, section 3.13, D146). Source:
-docs/design.md#contradictions ("plain substring match").
+`normalise` returns the form that word mode compares: it unifies case, width, dashes, quotes and white space, drops
+invisible characters, and separates adjacent scripts. Case and width follow Unicode's caseless compatibility matching
+(Unicode Standard, section 3.13, D146). Source: docs/design.md#contradictions ("plain substring match").
 
-`whole` turns text from outside into whole characters, so that it can be stored and sent as UTF-8.
-JSON, command lines and streams can contain halves of characters (surrogates). It joins two halves
-that belong together and replaces a lone one with U+FFFD. All incoming text passes through `whole`,
-so that no other code needs to care.
+`whole` turns text from outside into whole characters, so that it can be stored and sent as UTF-8. JSON, command lines
+and streams can contain halves of characters (surrogates). It joins two halves that belong together and replaces a lone
+one with U+FFFD. All incoming text passes through `whole`, so that no other code needs to care.
 """
 
 from __future__ import annotations
@@ -29,9 +27,8 @@ class _Table(dict[int, int | None]):
         # Every dash in Unicode, and the signs that people type for a minus.
         if category == "Pd" or code in (0x2212, 0x2043, 0x02D7):
             self[code] = 0x2D
-        # Format characters are invisible but would split a word: soft hyphen, zero-width spaces
-        # and joiners, direction marks, byte-order mark. So would the selectors that turn a heart
-        # into an emoji.
+        # Format characters are invisible but would split a word: soft hyphen, zero-width spaces and joiners, direction
+        # marks, byte-order mark. So would the selectors that turn a heart into an emoji.
         elif category == "Cf" or 0xFE00 <= code <= 0xFE0F:
             self[code] = None
         else:
@@ -122,9 +119,8 @@ def _shorten(run: re.Match[str]) -> str:
 
 
 def mark_words(text: str) -> str:
-    """Put a mark on both sides of every run of letters, digits and combining marks in normalised
-    `text`. A term occurs in a text between token edges exactly where the marked term occurs in the
-    marked text."""
+    """Put a mark on both sides of every run of letters, digits and combining marks in normalised `text`. A term occurs
+    in a text between token edges exactly where the marked term occurs in the marked text."""
     if text.isascii():
         return _EDGE.join(_ASCII_WORDS.split(text))
     runs = ((word, "".join(run)) for word, run in groupby(text, in_word))

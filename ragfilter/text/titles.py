@@ -50,9 +50,7 @@ def _telling(titles: tuple[str, ...], width: int) -> tuple[str, ...]:
     shown: dict[str, str] = {}
     used: set[str] = set()
     for title in different:
-        short = (
-            title if len(title) <= width else _rarest(title, title_counts, len(different), width)
-        )
+        short = title if len(title) <= width else _rarest(title, title_counts, len(different), width)
         name, n = short, 1
         while name in used and len(f" ({n + 1})") < width:
             n += 1

@@ -1,5 +1,4 @@
-"""Words that a question and a passage share: their weight, the values that both state, singulars
-and plurals.
+"""Words that a question and a passage share: their weight, the values that both state, singulars and plurals.
 
 Source of the overlap: BM25, Robertson and Zaragoza, "The probabilistic relevance framework", 2009,
 with the usual constants, divided by the maximum that the question's words can reach.
@@ -23,18 +22,128 @@ MAX_TEXT = 10_000
 _TOKEN = re.compile(r"(?:(?<!\S)-|(?<=\()-)?\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
 _JOINS = ("of", "is", "=")
-FUNCTION_WORDS = frozenset((
-    "a", "an", "the", "this", "that", "these", "those", "some", "any", "no", "and", "or", "but",
-    "nor", "if", "than", "then", "so", "not", "as", "at", "by", "for", "from", "in", "into", "of",
-    "off", "on", "onto", "out", "over", "per", "to", "up", "upon", "with", "without", "within",
-    "against", "between", "about", "under", "after", "before", "during", "is", "are", "was", "were",
-    "be", "been", "being", "am", "do", "does", "doe", "did", "done", "has", "have", "had", "having",
-    "can", "could", "may", "might", "must", "shall", "should", "will", "would", "i", "me", "my",
-    "we", "us", "our", "you", "your", "he", "him", "his", "she", "her", "it", "its", "they", "them",
-    "their", "who", "whom", "whose", "which", "what", "when", "where", "why", "how", "there",
-    "here", "all", "also", "both", "each", "either", "neither", "every", "more", "most", "much",
-    "many", "such", "only", "very", "too", "s", "t",
-))  # fmt: skip
+FUNCTION_WORDS = frozenset(
+    (
+        "a",
+        "an",
+        "the",
+        "this",
+        "that",
+        "these",
+        "those",
+        "some",
+        "any",
+        "no",
+        "and",
+        "or",
+        "but",
+        "nor",
+        "if",
+        "than",
+        "then",
+        "so",
+        "not",
+        "as",
+        "at",
+        "by",
+        "for",
+        "from",
+        "in",
+        "into",
+        "of",
+        "off",
+        "on",
+        "onto",
+        "out",
+        "over",
+        "per",
+        "to",
+        "up",
+        "upon",
+        "with",
+        "without",
+        "within",
+        "against",
+        "between",
+        "about",
+        "under",
+        "after",
+        "before",
+        "during",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "being",
+        "am",
+        "do",
+        "does",
+        "doe",
+        "did",
+        "done",
+        "has",
+        "have",
+        "had",
+        "having",
+        "can",
+        "could",
+        "may",
+        "might",
+        "must",
+        "shall",
+        "should",
+        "will",
+        "would",
+        "i",
+        "me",
+        "my",
+        "we",
+        "us",
+        "our",
+        "you",
+        "your",
+        "he",
+        "him",
+        "his",
+        "she",
+        "her",
+        "it",
+        "its",
+        "they",
+        "them",
+        "their",
+        "who",
+        "whom",
+        "whose",
+        "which",
+        "what",
+        "when",
+        "where",
+        "why",
+        "how",
+        "there",
+        "here",
+        "all",
+        "also",
+        "both",
+        "each",
+        "either",
+        "neither",
+        "every",
+        "more",
+        "most",
+        "much",
+        "many",
+        "such",
+        "only",
+        "very",
+        "too",
+        "s",
+        "t",
+    )
+)
 """Function words, as spelled by `tokens`. They do not show what a text is about."""
 
 Value = tuple[str, str]
@@ -64,9 +173,7 @@ class WordCounts:
 def word_counts(query: str, passage: str) -> WordCounts:
     """Count the query's words in `passage`."""
     count = _counts(passage)
-    return WordCounts(
-        {word: count[word] for word in _counts(query) if word in count}, count.total()
-    )
+    return WordCounts({word: count[word] for word in _counts(query) if word in count}, count.total())
 
 
 def overlaps(query: str, passages: Sequence[str]) -> tuple[Overlap, ...]:
@@ -170,14 +277,23 @@ def _singular(word: str) -> str:
 
 
 _F = (
-    "calf", "dwarf", "elf", "half", "knife", "leaf", "loaf",
-    "scarf", "self", "shelf", "thief", "wharf", "wife", "wolf",
-)  # fmt: skip
+    "calf",
+    "dwarf",
+    "elf",
+    "half",
+    "knife",
+    "leaf",
+    "loaf",
+    "scarf",
+    "self",
+    "shelf",
+    "thief",
+    "wharf",
+    "wife",
+    "wolf",
+)
 _VES = {name.removesuffix("e").removesuffix("f") + "ves": name for name in _F}
-_PLURALS = {
-    **_VES, "taxes": "tax", "axes": "axe", "men": "man",
-    "sses": "ss", "xes": "x", "ches": "ch", "shes": "sh",
-}  # fmt: skip
+_PLURALS = {**_VES, "taxes": "tax", "axes": "axe", "men": "man", "sses": "ss", "xes": "x", "ches": "ch", "shes": "sh"}
 _REGULAR = ("human", "german", "roman", "shaman", "talisman")
 _NO_PLURAL = ("ss", "us", "is", "specimen", "regimen", "abdomen")
 

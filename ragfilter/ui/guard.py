@@ -1,8 +1,7 @@
 """The guard between the network and the app: which requests it answers, and what pages can do.
 
-Another site can make its own name resolve to this machine, and then read the app as if it were its
-own (DNS rebinding). So a request must name a host that the app is served under and, if a page sent
-it, come from a page of that host.
+Another site can make its own name resolve to this machine, and then read the app as if it were its own (DNS rebinding).
+So a request must name a host that the app is served under and, if a page sent it, come from a page of that host.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ POLICY = {
     "default-src": "'self'",
     # Streamlit's page contains one inline script, which has this hash; its numbers are WebAssembly.
     # It loads a component's script from a blob, which only a running script can create.
-    "script-src": "'self' blob: 'wasm-unsafe-eval' "
-    "'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='",
+    "script-src": "'self' blob: 'wasm-unsafe-eval' 'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='",
     "style-src": "'self' 'unsafe-inline'",
     "img-src": "'self' data: blob:",
     "font-src": "'self' data:",
@@ -64,9 +62,7 @@ class Guard:
     def _refusal(self, headers: Headers) -> ASGIApp | None:
         host, origin = headers.get("host", ""), headers.get("origin")
         if _name(host) not in self.hosts:
-            return PlainTextResponse(
-                "Host name not allowed. Add it to RAGFILTER_ALLOWED_HOSTS.\n", status_code=400
-            )
+            return PlainTextResponse("Host name not allowed. Add it to RAGFILTER_ALLOWED_HOSTS.\n", status_code=400)
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             return PlainTextResponse("Cross-site requests are not allowed.\n", 403)
         return None

@@ -16,10 +16,19 @@ from hostile import CANARY
 from streamlit_markdown import acts, fetches
 
 PLAIN = {
-    "BidiComponent.json", "Code.code_text", "Text.body", "TextInput.default", "TextInput.value",
-    "TextArea.default", "TextArea.value", "MultiSelect.options", "MultiSelect.raw_values",
-    "Selectbox.options", "Selectbox.raw_value", "DownloadButton.url",
-}  # fmt: skip
+    "BidiComponent.json",
+    "Code.code_text",
+    "Text.body",
+    "TextInput.default",
+    "TextInput.value",
+    "TextArea.default",
+    "TextArea.value",
+    "MultiSelect.options",
+    "MultiSelect.raw_values",
+    "Selectbox.options",
+    "Selectbox.raw_value",
+    "DownloadButton.url",
+}
 """Strings that Streamlit shows as they are."""
 
 
@@ -34,15 +43,12 @@ def strings(message: Message) -> Iterator[tuple[str, str]]:
 
 
 def hover_texts(spec: str) -> Iterator[str]:
-    """The hover texts of a plotly plot. The first entry of a point's data is its id, which is not
-    shown."""
+    """The hover texts of a plotly plot. The first entry of a point's data is its id, which is not shown."""
 
     def walk(value: Any) -> Iterator[str]:
         if isinstance(value, dict):
             for name, each in value.items():
-                rows = (
-                    [r[1:] for r in each if isinstance(r, list)] if name == "customdata" else each
-                )
+                rows = [r[1:] for r in each if isinstance(r, list)] if name == "customdata" else each
                 yield from walk(rows)
         elif isinstance(value, list):
             for each in value:
@@ -65,9 +71,15 @@ def markup(html: str) -> list[str]:
 
 
 OWN_MARKDOWN = {
-    "code_inline", "strong_open", "strong_close", "hardbreak",
-    "bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close",
-}  # fmt: skip
+    "code_inline",
+    "strong_open",
+    "strong_close",
+    "hardbreak",
+    "bullet_list_open",
+    "bullet_list_close",
+    "list_item_open",
+    "list_item_close",
+}
 """Markdown in our own messages and labels, which only changes how text looks."""
 
 

@@ -60,8 +60,7 @@ BOXES = {f"open-{name}" for name in ("idle", "settings", *(each.name for each in
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The Inspect page in one session, read as a user reads it. No run may end with an
-    exception."""
+    """The Inspect page in one session, read as a user reads it. No run may end with an exception."""
 
     at: AppTest
     downloads: dict[str, Callable[[], str]]
@@ -231,8 +230,7 @@ def demo_page_workspace(copy_demo: Callable[[], Path]) -> Path:
 
 @pytest.fixture(scope="module")
 def opened() -> Iterator[dict[str, Deployment]]:
-    """The workspaces that the app has opened for a test file. They are closed at its end, as when a
-    server stops."""
+    """The workspaces that the app has opened for a test file. They are closed at its end, as when a server stops."""
     made: dict[str, Deployment] = {}
     yield made
     for text, deployment in made.items():
@@ -273,9 +271,7 @@ def library(open_page: OpenPage) -> Callable[..., PoolResult]:
     """The library's result for a guest's question on the open workspace, for comparison. If `flags`
     switch clearance off, no user is named."""
 
-    def ask(
-        question: str, profile: str = "full", flags: dict[str, Any] | None = None
-    ) -> PoolResult:
+    def ask(question: str, profile: str = "full", flags: dict[str, Any] | None = None) -> PoolResult:
         given = [config.Given("--set", flags or {})]
         settings = config.load(profile=profile, environ={}, flags=given).settings
         backends = resources.open_resources().bench.backends("demo")
@@ -325,8 +321,7 @@ def patiently(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.fixture
 def dead_url() -> Iterator[str]:
-    """The base URL of an endpoint where nobody listens: the port is bound but refuses
-    connections."""
+    """The base URL of an endpoint where nobody listens: the port is bound but refuses connections."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"

@@ -1,5 +1,4 @@
-"""A question on the page: panels, table, filters and downloads, and answers that reflect every
-change."""
+"""A question on the page: panels, table, filters and downloads, and answers that reflect every change."""
 
 from __future__ import annotations
 
@@ -93,9 +92,7 @@ def test_a_second_session_asks_the_store_for_no_pool_that_is_there(
     assert second.kept == first.kept
 
 
-def test_the_downloads_hold_the_shown_rows_and_the_settings(
-    open_page: Callable[..., Any],
-) -> None:
+def test_the_downloads_hold_the_shown_rows_and_the_settings(open_page: Callable[..., Any]) -> None:
     page = open_page({"q": OWLBEARS, "profile": "adaptive-gap", "cutoff.max_results": "3"})
     assert len(page.rows) == len(page.titles) == 200
     assert list(page.rows[0])[:4] == ["rank", "place", "id", "title"]
@@ -133,9 +130,7 @@ def rules_workspace(copy_demo: Callable[[], Path]) -> Path:
     return copy_demo()
 
 
-def test_the_table_finds_rules_by_their_state(
-    open_page: Callable[..., Any], rules_workspace: Path
-) -> None:
+def test_the_table_finds_rules_by_their_state(open_page: Callable[..., Any], rules_workspace: Path) -> None:
     page = open_page(RULED, workspace=rules_workspace)
     store = resources.open_resources().bench.collection("demo")
     store.set_rules({BROKEN: "{broken", DOUBTED: '{"contain_one_of": [["a"], ["b"], ["c"]]}'})

@@ -89,11 +89,7 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
     indexed(named(page, "handbook").press("index"))
     assert "holds 2 chunks: 2 added" in page.at.success[0].value
     found = table(page)
-    assert (found["collection"], found["chunks"], found["state"]) == (
-        ["handbook"],
-        [2],
-        ["complete"],
-    )
+    assert (found["collection"], found["chunks"], found["state"]) == (["handbook"], [2], ["complete"])
     assert (found["rules"], found["own labels"]) == ([0], [0])
     assert datetime.strptime(found["last change"][0], "%Y-%m-%d %H:%M") <= datetime.now()
     assert bench().collection("handbook").chunks(["guide.md#owls"])["guide.md#owls"].title == "Owls"
@@ -136,9 +132,7 @@ def test_a_new_collection_has_the_embedding_model_that_is_chosen(
     assert bench().collection("guide").count() == 3
 
 
-def test_a_table_s_columns_are_chosen_and_bad_records_listed(
-    page: Any, snapshot: SnapshotAssertion
-) -> None:
+def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any, snapshot: SnapshotAssertion) -> None:
     csv = b"Nr,Body,clearance\n1,Trolls fear fire.,0\n2,,0\n3,Hush.,4\n4,Lost.,secret\n"
     drop(page, ("a.csv", csv), ("b.jsonl", b"nonsense\n"))
     picked = {f: page.at.selectbox(key=f"column-{f}").value for f in ("text", "id", "clearance")}
@@ -258,9 +252,7 @@ def test_a_full_disk_is_told_when_indexing_is_to_begin(page: Any) -> None:
     assert table(page)["collection"] == ["mine"]
 
 
-def test_a_table_of_others_is_opened_with_its_columns(
-    page: Any, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_of_others_is_opened_with_its_columns(page: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = sa.create_engine(address)
     vector = rows.written(bench().embedder.embed(["Trolls."])[0])
     with engine.begin() as connection:

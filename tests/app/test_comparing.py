@@ -73,9 +73,7 @@ def test_sides_are_swapped_and_copied_and_the_link_holds_them(page: Callable[...
     assert any("Cutoff: Max results 1 → 15" in text for text in shown.html)
 
 
-def test_a_side_of_its_own_comes_by_link(
-    page: Callable[..., Any], snapshot: SnapshotAssertion
-) -> None:
+def test_a_side_of_its_own_comes_by_link(page: Callable[..., Any], snapshot: SnapshotAssertion) -> None:
     shown = page(q=CLERIC, **{"a": "full", "a.cutoff.max_results": "1", "b": "by-otsu"})
     box = shown.at.selectbox(key="side-a-box")
     assert box.options[1] == snapshot

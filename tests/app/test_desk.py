@@ -73,9 +73,7 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     assert "No settings are saved under" in page.warnings[0]
 
 
-def test_a_widget_starts_with_the_value_that_was_set_elsewhere(
-    open_page: Callable[..., Any],
-) -> None:
+def test_a_widget_starts_with_the_value_that_was_set_elsewhere(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "full", "q": CLERIC}).run()
     name, twin = key("cutoff.max_results"), key("cutoff.max_results", VIEW)
     assert page.at.toggle(key=key("query_must.enabled")).proto.default is True
@@ -93,12 +91,7 @@ def test_a_widget_starts_with_the_value_that_was_set_elsewhere(
 
 
 def test_what_is_pruned_is_struck_with_value_and_limit(open_page: Callable[..., Any]) -> None:
-    link = {
-        "profile": "full",
-        "prune.enabled": "true",
-        "prune.share": "0.9",
-        "q": "Tell me of owlbears",
-    }
+    link = {"profile": "full", "prune.enabled": "true", "prune.share": "0.9", "q": "Tell me of owlbears"}
     page = open_page({**link, "present": "true"})
     page.at.button(key="scene-flip").click()
     page.run()
@@ -109,9 +102,7 @@ def test_what_is_pruned_is_struck_with_value_and_limit(open_page: Callable[..., 
 
 
 def test_the_curve_is_drawn_beside_that_of_another_score(open_page: Callable[..., Any]) -> None:
-    page = open_page(
-        {"profile": "full", "retrieval.lexical": "true", "q": CLERIC, "panel": "Curve"}
-    )
+    page = open_page({"profile": "full", "retrieval.lexical": "true", "q": CLERIC, "panel": "Curve"})
     box = page.at.selectbox(key=SECOND)
     assert {"fused", "lexical"} <= {*box.options}
     box.set_value("fused")

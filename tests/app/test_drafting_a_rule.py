@@ -25,8 +25,7 @@ pytestmark = pytest.mark.model
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 LINK = {"profile": "query-must", "q": CLERIC}
 MATRIX, PLAIN = "attack-matrix-clerics-ac-7", "the-cleric"
-SECRET = {"profile": "adaptive-gap",
-          "q": "Which treasure maps are false?"}  # fmt: skip
+SECRET = {"profile": "adaptive-gap", "q": "Which treasure maps are false?"}
 NEAREST = "secret-treasure-maps"
 GOOD = '{"contain_one_of": [["cleric", "clerics"], ["armor class 7", "ac 7"]]}'
 OTHER = '{"contain_one_of": [["druid", "druids"], ["armor class 7", "ac 7"]]}'
@@ -46,10 +45,7 @@ def endpoint() -> Iterator[Server]:
 
 @pytest.fixture
 def page(
-    open_page: Callable[..., Any],
-    workspace: Path,
-    endpoint: Server,
-    monkeypatch: pytest.MonkeyPatch,
+    open_page: Callable[..., Any], workspace: Path, endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Any]:
     """The page with an LLM, on the matrix for armor class 7; stored edits are reverted."""
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
@@ -65,9 +61,8 @@ def page(
     if stored(MATRIX) != before:
         bench = resources.open_resources().bench
         edits.save(
-            bench.collection("demo"), bench.journal,
-            chunk_id=MATRIX, rule=before, expected=stored(MATRIX), who="test",
-        )  # fmt: skip
+            bench.collection("demo"), bench.journal, chunk_id=MATRIX, rule=before, expected=stored(MATRIX), who="test"
+        )
 
 
 def editor(page: Any) -> str:
@@ -137,11 +132,7 @@ def test_a_fault_leaves_the_text_and_says_why(page: Any, endpoint: Server) -> No
 
 
 def test_a_category_of_ones_own_is_a_file(
-    open_page: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
-    endpoint: Server,
-    workspace: Path,
-    tmp_path: Path,
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, endpoint: Server, workspace: Path, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     monkeypatch.setenv("RAGFILTER_RULE_TEMPLATES", str(tmp_path))

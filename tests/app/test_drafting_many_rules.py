@@ -105,17 +105,13 @@ def only_drafts(page: Any) -> Any:
     return page.run()
 
 
-def test_without_an_llm_the_page_says_what_is_missing(
-    open_page: Callable[..., Any], workspace: Path
-) -> None:
+def test_without_an_llm_the_page_says_what_is_missing(open_page: Callable[..., Any], workspace: Path) -> None:
     page = drafts_of(open_page(workspace=workspace), "dragon")
     assert "Drafting needs an LLM: set OPENAI_API_KEY" in told(page)
     assert "drafts-begin" not in page.buttons
 
 
-def test_the_cost_is_told_first_and_drafts_are_accepted_as_one_step(
-    page: Any, endpoint: Server
-) -> None:
+def test_the_cost_is_told_first_and_drafts_are_accepted_as_one_step(page: Any, endpoint: Server) -> None:
     n = int(page.at.button(key="drafts-begin").label.split()[1])
     assert 2 < n < 60
     assert f"{n} chunks: about " in told(page)
@@ -135,8 +131,7 @@ def test_the_cost_is_told_first_and_drafts_are_accepted_as_one_step(
     assert 0 < len(sure) < n
     only_drafts(page)
     assert page.at.button(key="findings-save").label.startswith(f"Apply {len(sure)} rule")
-    # The same rule on every chunk loses chunks that labelled questions need, so a confirmation is
-    # required.
+    # The same rule on every chunk loses chunks that labelled questions need, so a confirmation is required.
     assert page.at.button(key="findings-save").disabled
     page.at.checkbox(key="findings-sure").check()
     page.run().press("findings-save")
@@ -148,9 +143,7 @@ def test_the_cost_is_told_first_and_drafts_are_accepted_as_one_step(
     assert len(frame(page)) == n - len(sure)
 
 
-def test_a_stopped_run_keeps_its_drafts_and_the_next_one_skips_them(
-    page: Any, endpoint: Server
-) -> None:
+def test_a_stopped_run_keeps_its_drafts_and_the_next_one_skips_them(page: Any, endpoint: Server) -> None:
     stopped = threading.Event()
 
     def held(handler: Handler, body: dict[str, Any]) -> None:
@@ -204,9 +197,7 @@ def test_a_collection_has_one_run_which_other_users_do_not_see(
     assert len(bench().drafts.drafts("demo")) == n
 
 
-def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(
-    page: Any, endpoint: Server
-) -> None:
+def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(page: Any, endpoint: Server) -> None:
     endpoint.behave = lambda handler, _: handler.reply(401, "{}")
     drafted(page.press("drafts-begin"))
     assert "Drafting stopped." in told(page)

@@ -36,10 +36,7 @@ def page(open_page: Callable[..., Any], workspace: Path) -> Iterator[Any]:
     yield page
     journal = bench().journal
     if stored(OTHER) != before:
-        edits.save(
-            bench().collection("demo"), journal,
-            chunk_id=OTHER, rule=before, expected=stored(OTHER), who="test",
-        )  # fmt: skip
+        edits.save(bench().collection("demo"), journal, chunk_id=OTHER, rule=before, expected=stored(OTHER), who="test")
 
 
 def bench() -> Any:
@@ -140,15 +137,9 @@ def test_what_was_typed_survives_panels_chunks_and_questions(page: Any) -> None:
     assert "rule-discard" not in page.buttons
 
 
-@pytest.mark.parametrize(
-    ("button", "after"), [("rule-overwrite", {"contain": "wizard"}), ("rule-take", None)]
-)
+@pytest.mark.parametrize(("button", "after"), [("rule-overwrite", {"contain": "wizard"}), ("rule-take", None)])
 def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(
-    page: Any,
-    open_page: Callable[..., Any],
-    workspace: Path,
-    button: str,
-    after: dict[str, str] | None,
+    page: Any, open_page: Callable[..., Any], workspace: Path, button: str, after: dict[str, str] | None
 ) -> None:
     second = open_page(LINK, workspace=workspace).edit_rule(OTHER)
     through(write(page, PASSES), "rule-save")

@@ -36,12 +36,7 @@ def holder(tmp_path: Path, bare_environ: dict[str, str]) -> Iterator[subprocess.
     """Another process that holds the workspace in `tmp_path`."""
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=bare_environ,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        command, cwd=ROOT, env=bare_environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
@@ -79,9 +74,7 @@ def test_an_empty_collection(open_page: Callable[..., Any], tmp_path: Path) -> N
 
 
 @pytest.mark.model
-def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(
-    open_page: Callable[..., Any],
-) -> None:
+def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "adaptive-retrieval", "q": "What is a lightsaber?"})
     assert page.kept == []
     assert page.strip.startswith("0 kept of 200 retrieved")
@@ -144,10 +137,7 @@ def test_one_click_switches_off_the_layer_that_dropped_all(
     ],
 )
 def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_off(
-    open_page: Callable[..., Any],
-    tmp_path: Path,
-    secrets: list[tuple[int | None, str | None]],
-    said: str,
+    open_page: Callable[..., Any], tmp_path: Path, secrets: list[tuple[int | None, str | None]], said: str
 ) -> None:
     chunks = [
         Chunk(f"c{i}", text=f"The vault number {i} is empty.", clearance=level, department=of)
@@ -162,9 +152,7 @@ def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_o
     assert any(text.endswith(said) for text in page.html)
     assert "relax" not in page.buttons
     # A hidden chunk looks exactly like one that does not exist.
-    told = [
-        [t for t in page.open_chunk(i).html if "No chunk is open" in t] for i in ("c0", "absent")
-    ]
+    told = [[t for t in page.open_chunk(i).html if "No chunk is open" in t] for i in ("c0", "absent")]
     assert told[0] == told[1] != []
     page.choose("panel-box", "Answer").choose("view-as", "Operator")
     assert page.at.button(key="relax").label == "Switch clearance off"

@@ -112,9 +112,7 @@ def test_a_question_opens_with_the_settings_of_the_run(page: Any) -> None:
     assert page.at.text_input(key="question").value == question
 
 
-def test_a_run_has_a_report_and_leads_to_compare(
-    measured: Any, downloads: dict[str, Callable[[], str]]
-) -> None:
+def test_a_run_has_a_report_and_leads_to_compare(measured: Any, downloads: dict[str, Callable[[], str]]) -> None:
     measured.run()
     made = downloads[f"ragfilter-run-{measured.session.run}.html"]()
     table = measured.at.dataframe[0].value
@@ -126,9 +124,7 @@ def test_a_run_has_a_report_and_leads_to_compare(
     assert measured.session.compared == sides
 
 
-def test_a_stopped_run_says_how_far_it_came_and_goes_on(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_run_says_how_far_it_came_and_goes_on(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     first = threading.Event()
 
     def one(*args: Any, **named: Any) -> Iterator[Any]:

@@ -18,9 +18,7 @@ LINK = {"profile": "adaptive-gap", "q": "Tell me about owlbears"}
 KEPT = ["monster-owlbear", "monster-owlbear-lair", "monster-owl", "monster-giant-owl"]
 WORDS_S = 2.0
 """Seconds to wait for the first words of a silent endpoint."""
-JUDGED = LINK | {
-    "cutoff.enabled": "false", "judge.enabled": "true", "judge.max_chunks": "4",
-}  # fmt: skip
+JUDGED = LINK | {"cutoff.enabled": "false", "judge.enabled": "true", "judge.max_chunks": "4"}
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +29,7 @@ def endpoint() -> Iterator[Server]:
 
 @pytest.fixture
 def open_failing(
-    open_page: Callable[..., Any],
-    endpoint: Server,
-    monkeypatch: pytest.MonkeyPatch,
-    dead_url: str,
+    open_page: Callable[..., Any], endpoint: Server, monkeypatch: pytest.MonkeyPatch, dead_url: str
 ) -> Callable[..., Any]:
     """Opens the page with an endpoint that fails in this way. Each has its own model name, so that
     nothing is cached from another."""
@@ -67,10 +62,7 @@ def stands(page: Any) -> bool:
 
 @pytest.mark.parametrize("fault", ["hangs", "half a JSON", "refuses"])
 def test_an_answer_that_fails(
-    open_failing: Callable[..., Any],
-    endpoint: Server,
-    patiently: Callable[[], None],
-    fault: str,
+    open_failing: Callable[..., Any], endpoint: Server, patiently: Callable[[], None], fault: str
 ) -> None:
     page = open_failing(fault, LINK)
     assert page.kept == KEPT
@@ -107,10 +99,7 @@ def test_an_answer_that_fails(
 
 @pytest.mark.parametrize("fault", ["hangs midway", "garbage"])
 def test_a_judge_that_fails(
-    open_failing: Callable[..., Any],
-    endpoint: Server,
-    patiently: Callable[[], None],
-    fault: str,
+    open_failing: Callable[..., Any], endpoint: Server, patiently: Callable[[], None], fault: str
 ) -> None:
     limit = {"judge.timeout_ms": str(int(deadline(fault, 1.0) * 1000))}
     page = open_failing(fault, JUDGED | limit)
@@ -136,8 +125,12 @@ def test_a_judge_that_fails(
 
 
 def test_no_chunks_need_no_llm(open_failing: Callable[..., Any], endpoint: Server) -> None:
-    link = {"profile": "adaptive-retrieval", "q": "What is a lightsaber?",
-            "quality.score_threshold": "1", "quality.reranker_threshold": "1"}  # fmt: skip
+    link = {
+        "profile": "adaptive-retrieval",
+        "q": "What is a lightsaber?",
+        "quality.score_threshold": "1",
+        "quality.reranker_threshold": "1",
+    }
     page = open_failing("500", link)
     assert page.kept == []
     assert EMPTY in told(page)
@@ -157,9 +150,7 @@ def split(*pieces: str) -> Behave:
 
 
 @pytest.fixture
-def open_with(
-    open_page: Callable[..., Any], endpoint: Server, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Any]:
+def open_with(open_page: Callable[..., Any], endpoint: Server, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Opens the page with an endpoint that answers like this; each `name` has its own answers."""
 
     def open_(behave: Behave, name: str, link: dict[str, str]) -> Any:

@@ -15,18 +15,33 @@ ROOT = Path(__file__).resolve().parents[2]
 
 OTHERS = (
     # Other pages, and panels that need a result.
-    "ragfilter.cli", "ragfilter.library", "ragfilter.publish",
-    "ragfilter.ui.collections", "ragfilter.ui.compare",
-    "ragfilter.ui.evaluate", "ragfilter.ui.present",
-    "ragfilter.ui.kit.rule_editor.editor", "ragfilter.ui.rules", "ragfilter.ui.tune",
+    "ragfilter.cli",
+    "ragfilter.library",
+    "ragfilter.publish",
+    "ragfilter.ui.collections",
+    "ragfilter.ui.compare",
+    "ragfilter.ui.evaluate",
+    "ragfilter.ui.present",
+    "ragfilter.ui.kit.rule_editor.editor",
+    "ragfilter.ui.rules",
+    "ragfilter.ui.tune",
     "ragfilter.models.openai",
     # Modules for indexing and editing rules. The path needs labels and runs.
-    "ragfilter.ingest.load", "ragfilter.rules.drafting",
-    "ragfilter.rules.edits", "ragfilter.rules.families", "ragfilter.rules.lint",
-    "ragfilter.rules.templates", "ragfilter.stores.index",
-    "openai", "scipy", "scripts", "sentence_transformers", "sklearn", "torch",
+    "ragfilter.ingest.load",
+    "ragfilter.rules.drafting",
+    "ragfilter.rules.edits",
+    "ragfilter.rules.families",
+    "ragfilter.rules.lint",
+    "ragfilter.rules.templates",
+    "ragfilter.stores.index",
+    "openai",
+    "scipy",
+    "scripts",
+    "sentence_transformers",
+    "sklearn",
+    "torch",
     "transformers",
-)  # fmt: skip
+)
 
 PAINT = f"""
 import json, sys
@@ -44,9 +59,11 @@ def test_the_first_paint_loads_nothing_of_what_it_does_not_draw(
 ) -> None:
     made = subprocess.run(
         [sys.executable, "-c", PAINT, str(ROOT / "app.py")],
-        cwd=ROOT, env={**bare_environ, "RAGFILTER_DATA_DIR": str(copy_demo())},
-        capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**bare_environ, "RAGFILTER_DATA_DIR": str(copy_demo())},
+        capture_output=True,
+        text=True,
+    )
     assert made.returncode == 0, made.stderr
     buttons, loaded = json.loads(made.stdout)
     assert "Evidence: 200 chunks" in buttons

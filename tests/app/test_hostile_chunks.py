@@ -39,9 +39,7 @@ def opened_in_all_parts(page: Any) -> Iterator[Any]:
     yield page.choose("view-as", "Operator")
 
 
-def test_text_from_a_collection_or_a_link_does_nothing(
-    open_page: Callable[..., Any], workspace: Path
-) -> None:
+def test_text_from_a_collection_or_a_link_does_nothing(open_page: Callable[..., Any], workspace: Path) -> None:
     nasty = {"profile": HOSTILE[0], "collection": HOSTILE[1], HOSTILE[2]: "1"}
     assert active(open_page({"q": HOSTILE[0]} | nasty, workspace=workspace)) == []
     assert active(open_page(workspace=workspace)) == []
@@ -54,16 +52,10 @@ def test_text_from_a_collection_or_a_link_does_nothing(
 
 
 @pytest.mark.parametrize(
-    "behave",
-    [says(SAID), http_page(500, error_body(SAID), "application/json")],
-    ids=["says", "500"],
+    "behave", [says(SAID), http_page(500, error_body(SAID), "application/json")], ids=["says", "500"]
 )
 def test_text_from_an_llm_fetches_nothing_and_hides_no_link(
-    open_page: Callable[..., Any],
-    workspace: Path,
-    serve: Serve,
-    monkeypatch: pytest.MonkeyPatch,
-    behave: Behave,
+    open_page: Callable[..., Any], workspace: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch, behave: Behave
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", serve(behave).url)
     monkeypatch.setenv("OPENAI_MODEL", "[zqx](http://zqx.example) :material/zqx: _x_")

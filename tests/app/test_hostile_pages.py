@@ -46,9 +46,7 @@ def page(open_page: Callable[..., Any], workspace: Path) -> Any:
         for chunk_id, text in zip(IDS, HOSTILE, strict=True):
             rule = json.dumps({"contain_one_of": [[text, "the vault"]]})
             store = bench.collection(NAME)
-            edits.save(
-                store, bench.journal, chunk_id=chunk_id, rule=rule, expected=None, who=HOSTILE[1]
-            )
+            edits.save(store, bench.journal, chunk_id=chunk_id, rule=rule, expected=None, who=HOSTILE[1])
     return page
 
 
@@ -65,10 +63,7 @@ def rules(page: Any) -> Iterator[Any]:
             page.at.text_area(key="tester-text").set_value("\n".join(QUESTIONS.values()))
             yield page.run()
         if part == "Files":
-            lines = [
-                f'{{"id": "{HOSTILE[0]} zqx", "query_must": {{"{HOSTILE[1]}": 1}}}}',
-                HOSTILE[2],
-            ]
+            lines = [f'{{"id": "{HOSTILE[0]} zqx", "query_must": {{"{HOSTILE[1]}": 1}}}}', HOSTILE[2]]
             file = (f"{HOSTILE[0]}.jsonl", "\n".join(lines).encode(), "text/plain")
             page.at.file_uploader(key="files-file").set_value(file)
             yield page.run()

@@ -48,9 +48,7 @@ def interrupted(killed_rebuild: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(killed_rebuild, tmp_path / "ws"))
 
 
-def test_an_interrupted_rebuild_is_told_above_the_result(
-    open_page: Callable[..., Any], interrupted: Path
-) -> None:
+def test_an_interrupted_rebuild_is_told_above_the_result(open_page: Callable[..., Any], interrupted: Path) -> None:
     page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=interrupted)
     (warning,) = page.warnings
     assert warning.startswith("Collection 'demo' is incomplete: ")
@@ -59,9 +57,7 @@ def test_an_interrupted_rebuild_is_told_above_the_result(
 
 
 @pytest.mark.parametrize("name", ["evaluate", "tune", "rules", "compare"])
-def test_every_page_tells_it_as_it_is_now(
-    open_page: Callable[..., Any], interrupted: Path, name: str
-) -> None:
+def test_every_page_tells_it_as_it_is_now(open_page: Callable[..., Any], interrupted: Path, name: str) -> None:
     page = open_page(workspace=interrupted)
     page.session.compared = {"set": "labelled"}
     page.at.switch_page(f"pages/{name}.py")

@@ -23,8 +23,7 @@ from ragfilter.ui.session.widget import setting_key as key
 
 pytestmark = pytest.mark.model
 
-LINK = {"collection": "adsapi", "profile": "llm-filter", "q": QUERY,
-        "judge.timeout_ms": str(PATIENT_MS)}  # fmt: skip
+LINK = {"collection": "adsapi", "profile": "llm-filter", "q": QUERY, "judge.timeout_ms": str(PATIENT_MS)}
 OpenPage = Callable[..., Any]
 
 
@@ -98,10 +97,7 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
 
 
 def test_a_verdict_outlives_the_app(
-    judged_by: Callable[..., Any],
-    open_page: OpenPage,
-    adsapi_page_workspace: Path,
-    opened: dict[str, Any],
+    judged_by: Callable[..., Any], open_page: OpenPage, adsapi_page_workspace: Path, opened: dict[str, Any]
 ) -> None:
     page, server = judged_by(capable)
     kept = page.press("need-judge").kept
@@ -116,17 +112,12 @@ def test_a_verdict_outlives_the_app(
 
 
 def test_a_link_names_a_prompt_of_the_workspace(
-    adsapi_workspace: Path,
-    tmp_path: Path,
-    open_page: OpenPage,
-    serve: Serve,
-    monkeypatch: pytest.MonkeyPatch,
+    adsapi_workspace: Path, tmp_path: Path, open_page: OpenPage, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = Path(copytree(adsapi_workspace, tmp_path / "workspace"))
     (workspace / "prompts").mkdir()
     (workspace / "prompts" / "mine.toml").write_text(
-        "version = '1'\nabout = 'mine.'\n"
-        "instructions = 'In my words: KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD.'\n"
+        "version = '1'\nabout = 'mine.'\ninstructions = 'In my words: KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD.'\n"
     )
     server = serve(capable)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -166,8 +157,7 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     page.choose("view-as", "Operator")
     assert '"decisions"' in "".join(code.value for code in page.at.code)
 
-    # A slider that asks about fewer chunks makes it a new question; moved back, the answer is
-    # cached.
+    # A slider that asks about fewer chunks makes it a new question; moved back, the answer is cached.
     page.slide("judge.min_relevance", 0.6)
     assert "not asked yet" in page.strip
     page.slide("judge.min_relevance", 0.3)
@@ -187,9 +177,7 @@ def test_an_answer_without_a_decision_shows_the_reply(judged_by: Callable[..., A
     assert "They are all very nice." in [code.value for code in page.at.code]
 
 
-def test_without_an_llm_the_panel_says_how_to_get_one(
-    open_page: OpenPage, adsapi_page_workspace: Path
-) -> None:
+def test_without_an_llm_the_panel_says_how_to_get_one(open_page: OpenPage, adsapi_page_workspace: Path) -> None:
     page = open_page(LINK, workspace=adsapi_page_workspace)
     assert "need-judge" not in page.buttons
     page.choose("panel-box", "Judge")
@@ -219,9 +207,7 @@ def test_the_references_of_a_chunk_are_shown_and_lead_on(
     assert page.session.chunk in labels[0].replace("\\", "")
 
 
-def test_references_to_secrets_are_counted_and_not_named(
-    open_page: OpenPage, tmp_path: Path
-) -> None:
+def test_references_to_secrets_are_counted_and_not_named(open_page: OpenPage, tmp_path: Path) -> None:
     chunks = (
         Chunk("map", "Where the vault lies.", "The Map", refs=("door", "hoard", "astray")),
         Chunk("door", "The door is oak.", "The Door"),

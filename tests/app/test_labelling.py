@@ -55,17 +55,13 @@ def sign(page: Any, name: str) -> Any:
     return page.run()
 
 
-def test_two_people_on_one_server_are_told_apart(
-    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
-) -> None:
+def test_two_people_on_one_server_are_told_apart(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> None:
     workspace = copy_demo()
     for name, grade in (("Ada", 2), ("  Bob  ", 0)):
         page = sign(open_page(LINK, workspace=workspace), name)
         first = page.ids[0]
         page.open_chunk(first).press(f"mark-{grade}").open_chunk(first)
-    told = (
-        f"Ada: relevant {DATE}; Bob: not relevant {DATE}. They disagree, and the last one counts."
-    )
+    told = f"Ada: relevant {DATE}; Bob: not relevant {DATE}. They disagree, and the last one counts."
     assert shows(page, told)
 
     # The name stays with the session on every page.

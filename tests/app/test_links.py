@@ -53,11 +53,8 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
     assert "need-rerank" not in third.buttons
 
 
-def test_what_a_link_gets_wrong_is_named_in_one_message_and_the_rest_is_used(
-    open_page: Callable[..., Any],
-) -> None:
-    bad = {"cutoff.gap_threshold": "nan", "cutoff.strategy": "x", "nonsense": "1", "level": "-1",
-           "collection": "y"}  # fmt: skip
+def test_what_a_link_gets_wrong_is_named_in_one_message_and_the_rest_is_used(open_page: Callable[..., Any]) -> None:
+    bad = {"cutoff.gap_threshold": "nan", "cutoff.strategy": "x", "nonsense": "1", "level": "-1", "collection": "y"}
     named = ["'nan'", "'x'", "no setting 'nonsense'", "level '-1'", "no collection 'y'"]
     good = {"q": OWLBEARS, "profile": "adaptive-gap", "cutoff.max_results": "3"}
     page = open_page(good | bad)
@@ -101,9 +98,7 @@ def test_the_environment_is_where_every_profile_begins(
     assert page.at.button(key="back-set-quality-min_top_k").label == "7 (MIN_TOP_K)"
 
 
-def test_a_copied_link_holds_the_ranks_shown_and_the_operator_s_view(
-    open_page: Callable[..., Any],
-) -> None:
+def test_a_copied_link_holds_the_ranks_shown_and_the_operator_s_view(open_page: Callable[..., Any]) -> None:
     asked = {"q": OWLBEARS, "profile": "full", "places": "All", "view": "operator"}
     page = open_page(asked)
     assert page.session.window == "All"

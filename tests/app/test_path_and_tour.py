@@ -9,10 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.model
 
-CLERIC = {
-    "q": "What does a 7th level cleric need to roll to hit an opponent with armor class 6?",
-    "profile": "full",
-}
+CLERIC = {"q": "What does a 7th level cleric need to roll to hit an opponent with armor class 6?", "profile": "full"}
 DROPPED = "attack-matrix-clerics-ac-7"
 
 
@@ -31,9 +28,7 @@ def test_every_page_leads_to_the_next_step(open_page: Callable[..., Any], name: 
     assert "help-button" in page.buttons
 
 
-def test_the_tour_starts_by_hand_and_ticks_off_what_was_done(
-    open_page: Callable[..., Any],
-) -> None:
+def test_the_tour_starts_by_hand_and_ticks_off_what_was_done(open_page: Callable[..., Any]) -> None:
     page = open_page(CLERIC)
     assert page.session.tour is None
     page.press("help-button").press("tour-begin")

@@ -56,9 +56,7 @@ def file(page: Any, label: str) -> Any:
 
 def test_questions_are_added_reworded_and_removed_and_the_set_is_renamed(page: Any) -> None:
     assert text(page).value.splitlines() == list(MINE.values())
-    text(page).set_value(
-        "Tell me about owlbears\n\nWhat is a beholder, then?\nTell me about owlbears"
-    )
+    text(page).set_value("Tell me about owlbears\n\nWhat is a beholder, then?\nTell me about owlbears")
     name(page).set_value("ours")
     page.press("set-save")
     sets = book().sets("demo")
@@ -103,14 +101,10 @@ def test_a_set_that_is_always_there_is_saved_as_a_copy_with_what_was_asked(page:
     assert page.at.button(key="set-remove").disabled
     name(page).set_value("history")
     page.run().press("set-save")
-    assert list(book().queries("demo", "history").values()) == [
-        "Who bakes?", "Tell me about owlbears",
-    ]  # fmt: skip
+    assert list(book().queries("demo", "history").values()) == ["Who bakes?", "Tell me about owlbears"]
 
 
-def test_where_the_history_is_off_no_question_is_kept(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_history_is_off_no_question_is_kept(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(question: str) -> list[str]:
         page.at.switch_page("pages/inspect.py")
         page.run().ask(question)
@@ -144,9 +138,7 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     questions, qrels = file(page, "From a file"), file(page, "With its labels")
     labels = f"b1\t{chunk}\t2\nb1\t{chunk}\t2\nb9\t{chunk}\t1\n"
     labels += f"b1\tgone\t1\nb3\t{chunk}\t0\nb3\tgone\t1\n"
-    questions.set_value(
-        ("bakery.csv", b"question,id\nwho bakes?,b1\nwho rows?,b2\nwho?,b3\n", "text/csv")
-    )
+    questions.set_value(("bakery.csv", b"question,id\nwho bakes?,b1\nwho rows?,b2\nwho?,b3\n", "text/csv"))
     qrels.set_value(("bakery.tsv", labels.encode(), "text/plain"))
     page.run().press("set-import")
     assert book().queries("demo", "bakery") == {"b1": "who bakes?", "b2": "who rows?", "b3": "who?"}
@@ -177,9 +169,7 @@ def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None
     assert (row["question"], row["said"]) == (question, said)
 
 
-def test_a_label_without_a_chunk_is_settled_by_a_click(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_label_without_a_chunk_is_settled_by_a_click(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     store = resources.open_resources().bench.collection("demo")
     chunk = store.chunks([next(iter(store.catalogue()))]).popitem()[1]
     page.choose("sets-part", "Labels")
@@ -190,20 +180,14 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(
     rows = next(each.value for each in page.at.dataframe if "judged" in each.value)
     assert next(iter(rows["chunk"])) == chunk.name
     clicks = iter([0])
-    monkeypatch.setattr(
-        grid, "picked", lambda *_, name, **__: next(clicks, None) if name == "lost-labels" else None
-    )
+    monkeypatch.setattr(grid, "picked", lambda *_, name, **__: next(clicks, None) if name == "lost-labels" else None)
     page.run()
     assert [each.chunk_id for each in book().standing("demo", MINE["q3"])] == [chunk.id]
     assert not any("The chunks were cut again" in text for text in page.html)
 
 
 def test_an_llm_labels_after_its_cost_is_said(
-    open_page: Callable[..., Any],
-    place: Path,
-    opened: dict[str, Any],
-    serve: Serve,
-    monkeypatch: pytest.MonkeyPatch,
+    open_page: Callable[..., Any], place: Path, opened: dict[str, Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One process owns a workspace, and with an LLM it is another deployment.
     stop_the_app(opened)

@@ -1,6 +1,5 @@
-"""Moving any slider on a gathered question calls neither store nor model: calls are counted. Only
-Answer embeds the sentences of chunks that are new in the prompt. A reranker that timed out is
-called again only by its button."""
+"""Moving any slider on a gathered question calls neither store nor model: calls are counted. Only Answer embeds the
+sentences of chunks that are new in the prompt. A reranker that timed out is called again only by its button."""
 
 from __future__ import annotations
 
@@ -21,24 +20,36 @@ from ragfilter.ui.session.widget import setting_key as key
 pytestmark = pytest.mark.model
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 CALIBRATION = Calibration(
-    collection="demo", embedder="all-MiniLM-L6-v2", space="l2", reranker="", labels="", queries=20,
-    relevant=30, date="", depth=50, intercept=0.0, weights={"way": -8.0}, keeps={"0.9": 0.1},
-)  # fmt: skip
+    collection="demo",
+    embedder="all-MiniLM-L6-v2",
+    space="l2",
+    reranker="",
+    labels="",
+    queries=20,
+    relevant=30,
+    date="",
+    depth=50,
+    intercept=0.0,
+    weights={"way": -8.0},
+    keeps={"0.9": 0.1},
+)
 SETUPS = {
     "full": {"profile": "full"},
-    "jumps": {"profile": "adaptive-gap", "cutoff.strategy": "autocut",
-              "diversity.enabled": "true"},
+    "jumps": {"profile": "adaptive-gap", "cutoff.strategy": "autocut", "diversity.enabled": "true"},
     "tail": {"profile": "adaptive-gap", "cutoff.strategy": "adaptive_k"},
     "distances": {"profile": "adaptive-retrieval", "cutoff.enabled": "true"},
-    "recall": {"profile": "adaptive-gap", "cutoff.strategy": "calibrated",
-               "cutoff.target": "recall", "cutoff.calibration": CALIBRATION.json_text},
+    "recall": {
+        "profile": "adaptive-gap",
+        "cutoff.strategy": "calibrated",
+        "cutoff.target": "recall",
+        "cutoff.calibration": CALIBRATION.json_text,
+    },
     "judge": {"profile": "llm-filter"},
     "http": {"profile": "adaptive-retrieval", "quality.reranker": "http", "prune.enabled": "true"},
-}  # fmt: skip
+}
 """Together, these show a slider for every numeric setting and for the user's level."""
 QUESTION = "Is there any spaceship in this book?"
-LINK = {"profile": "adaptive-retrieval", "quality.mode": "always",
-        "quality.reranker_timeout_ms": "500"}  # fmt: skip
+LINK = {"profile": "adaptive-retrieval", "quality.mode": "always", "quality.reranker_timeout_ms": "500"}
 
 
 def move(page: Any, slider: str, share: float) -> None:
@@ -56,11 +67,7 @@ def move(page: Any, slider: str, share: float) -> None:
 
 @pytest.mark.parametrize("setup", SETUPS)
 def test_no_slider_asks_store_or_model(
-    open_page: Callable[..., Any],
-    calls: Counter[str],
-    monkeypatch: pytest.MonkeyPatch,
-    dead_url: str,
-    setup: str,
+    open_page: Callable[..., Any], calls: Counter[str], monkeypatch: pytest.MonkeyPatch, dead_url: str, setup: str
 ) -> None:
     if setup == "judge":
         monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
@@ -86,16 +93,12 @@ def test_together_these_are_the_sliders_of_every_number(
     open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, dead_url: str
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
-    shown = {
-        s.key.partition("--")[0] for params in SETUPS.values() for s in open_page(params).at.slider
-    }
+    shown = {s.key.partition("--")[0] for params in SETUPS.values() for s in open_page(params).at.slider}
     shown = {name for name in shown if not name.startswith("tune-")}
     assert shown == {LEVEL, *(key(f.path) for f in fields() if f.value_type in (int, float))}
 
 
-def test_switches_choices_and_views_ask_nobody_either(
-    open_page: Callable[..., Any], calls: Counter[str]
-) -> None:
+def test_switches_choices_and_views_ask_nobody_either(open_page: Callable[..., Any], calls: Counter[str]) -> None:
     page = open_page({"profile": "full"}).ask(CLERIC).choose("panel-box", "Prompt")
     calls.clear()
     for layer in ("clearance", "query_must", "quality"):
@@ -105,9 +108,7 @@ def test_switches_choices_and_views_ask_nobody_either(
     assert not calls
 
 
-def test_the_counter_moves_when_something_is_asked(
-    open_page: Callable[..., Any], calls: Counter[str]
-) -> None:
+def test_the_counter_moves_when_something_is_asked(open_page: Callable[..., Any], calls: Counter[str]) -> None:
     page = open_page({"profile": "adaptive-retrieval"})
     calls.clear()
     page.ask("Is there any starship in this book?")

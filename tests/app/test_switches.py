@@ -82,9 +82,7 @@ def test_each_strategy_acts_and_shows_what_it_uses(
     assert page.kept == [hit.id for hit in result.kept]
 
 
-def test_another_profile_keeps_what_was_tuned_by_hand_and_undo_goes_back(
-    open_page: Callable[..., Any],
-) -> None:
+def test_another_profile_keeps_what_was_tuned_by_hand_and_undo_goes_back(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "adaptive-gap", "q": OWLBEARS}).slide("cutoff.max_results", 2)
     assert len(page.kept) == 2
     page.at.selectbox(key="profile-box").set_value("query-must")
@@ -111,9 +109,16 @@ def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
 ) -> None:
     page = open_page({"profile": "full", "q": CLERIC})
     assert said(page) == {
-        "query_must": "−83", "entities": "", "words": "sorts", "quality": "−108", "cutoff": "−7",
-        "diversity": "off", "judge": "off", "prune": "off", "context": "fits",
-    }  # fmt: skip
+        "query_must": "−83",
+        "entities": "",
+        "words": "sorts",
+        "quality": "−108",
+        "cutoff": "−7",
+        "diversity": "off",
+        "judge": "off",
+        "prune": "off",
+        "context": "fits",
+    }
     page.at.session_state["open-idle"] = page.at.session_state["open-cutoff"] = False
     page.run()
     assert [*said(page)] == ["query_must", "words", "quality", "cutoff", "context"]
@@ -133,5 +138,8 @@ def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
 def said(page: Any) -> dict[str, str]:
     """The effect of each layer, as its line states it."""
     found = {each.key: each.label.rpartition("** ")[2] for each in page.at.button}
-    return {k.removeprefix("line-"): v for k, v in found.items()
-            if k and k.startswith("line-") and k not in ("line-idle", "line-settings")}  # fmt: skip
+    return {
+        k.removeprefix("line-"): v
+        for k, v in found.items()
+        if k and k.startswith("line-") and k not in ("line-idle", "line-settings")
+    }

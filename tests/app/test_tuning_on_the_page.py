@@ -23,13 +23,22 @@ pytestmark = pytest.mark.model
 
 FEW = 6
 OF_ANOTHER_MODEL = {
-    "cutoff.strategy": "gap", "cutoff.gap_threshold": 0.9, "cutoff.limits": "lexical=40",
+    "cutoff.strategy": "gap",
+    "cutoff.gap_threshold": 0.9,
+    "cutoff.limits": "lexical=40",
     "cutoff.tuned_on": TunedOn(
-        collection="demo", embedder="other", space="l2", reranker="", labels="", queries=20,
-        date="2026-11-25", strategy="gap", values={"cutoff.gap_threshold": 0.9},
+        collection="demo",
+        embedder="other",
+        space="l2",
+        reranker="",
+        labels="",
+        queries=20,
+        date="2026-11-25",
+        strategy="gap",
+        values={"cutoff.gap_threshold": 0.9},
         quantiles={"cutoff.gap_threshold": 0.99},
     ).json_text,
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -148,9 +157,7 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     assert any(none in text for text in page.html)
 
 
-def test_a_map_that_is_stopped_says_so_and_is_begun_again(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_map_that_is_stopped_says_so_and_is_begun_again(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def endless(*given: Any, progress: Callable[[int, int], None]) -> None:
         while True:
             progress(1, 2)

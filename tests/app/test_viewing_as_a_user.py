@@ -22,16 +22,10 @@ NEAREST = "secret-treasure-maps"
 
 def leaked(text: str) -> set[str]:
     """The secrets whose id or distinctive part of the title is in `text`."""
-    return {
-        i
-        for i, title in SECRETS.items()
-        if i in text or max(title.split("'"), key=len).strip() in text
-    }
+    return {i for i, title in SECRETS.items() if i in text or max(title.split("'"), key=len).strip() in text}
 
 
-def test_as_a_user_no_secret_reaches_the_page_or_an_export(
-    open_page: Callable[..., Any],
-) -> None:
+def test_as_a_user_no_secret_reaches_the_page_or_an_export(open_page: Callable[..., Any]) -> None:
     page = open_page(AS_USER)
     assert "clearance" in page.funnel
     assert "hidden" not in page.titles
@@ -56,9 +50,7 @@ def test_a_secret_that_is_asked_for_by_id_stays_hidden(open_page: Callable[..., 
     assert leaked(page.sent) == set()
 
 
-def test_a_reference_to_a_secret_is_named_to_an_operator_only(
-    open_page: Callable[..., Any],
-) -> None:
+def test_a_reference_to_a_secret_is_named_to_an_operator_only(open_page: Callable[..., Any]) -> None:
     page = open_page(AS_USER | {"q": "How strong is a hill giant?"})
     page.open_chunk("monster-hill-giant")
     assert any("Hill Giant monster-hill-giant" in text for text in page.html)
@@ -98,9 +90,7 @@ def banners(page: Any) -> set[str]:
 
 
 def load_file(page: Any, toml: str) -> None:
-    page.at.file_uploader(key="settings-file").set_value(
-        ("own.toml", toml.encode(), "application/toml")
-    )
+    page.at.file_uploader(key="settings-file").set_value(("own.toml", toml.encode(), "application/toml"))
     page.run()
 
 

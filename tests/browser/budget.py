@@ -54,7 +54,6 @@ class Budget(NamedTuple):
 
 
 def first_window(page: Page) -> Budget:
-    """What the window shows, without the titles and texts of passages, which are in elements with
-    `data-passage`."""
+    """What the window shows, without the titles and texts of passages, which are in elements with `data-passage`."""
     counted = cast(dict[str, list[str]], page.evaluate(COUNT))
     return Budget(counted["controls"], counted["words"])

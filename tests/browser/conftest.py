@@ -16,15 +16,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    Error,
-    Locator,
-    Page,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page, expect, sync_playwright
 from serving import SERVERS, serve
 from waiting import PATIENT_MS, PATIENT_S, PROCESS_S
 
@@ -33,13 +25,18 @@ from browser.scripts import AT_REST, HELD, ONE_BY_ONE, STILL, WIRE
 SHOWN_MS = 240_000
 """Default time that the page may take to show what is expected. A failing test takes this long."""
 FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
     # A tab lives for seconds, and the optimising compiler takes longer than it saves.
     "--js-flags=--no-opt",
     # Later tabs then find the app's scripts compiled; compiling takes as long as a whole test.
     "--process-per-site",
-)  # fmt: skip
+)
 ACROSS = {"": 18, "rank": 58, "outcome": 128, "title": 278, "reason": 430}
 """Where the first columns of the table are, in pixels from its left edge."""
 ServeApp = Callable[..., str]
@@ -181,8 +178,7 @@ class Tab:
         return self.page.locator(".rf-verdict")
 
     def expect_verdict(self, words: str) -> Tab:
-        """Wait for a verdict with these words. The one before may be next to it until the run
-        ends."""
+        """Wait for a verdict with these words. The one before may be next to it until the run ends."""
         expect(self.verdicts.filter(has_text=words)).to_have_count(1)
         return self
 
@@ -213,8 +209,7 @@ class Tab:
         return told
 
     def click_row(self, row: int, column: str = "") -> str:
-        """Click a column of a row of the table (0 is the first), or the box in front of it. Returns
-        the row's title."""
+        """Click a column of a row of the table (0 is the first), or the box in front of it. Returns the row's title."""
         title = (self.cell(row, "title").text_content() or "").strip()
         self.click_canvas(ACROSS[column], row)
         return title
@@ -231,8 +226,7 @@ class Tab:
         assert box is not None
         assert across < box["width"]
         x, y = box["x"] + across, box["y"] + 36 + 32 * row + 16
-        # As by hand: Streamlit's table accepts no click before it has drawn that the pointer
-        # is in it.
+        # As by hand: Streamlit's table accepts no click before it has drawn that the pointer is in it.
         self.page.mouse.move(x, y)
         self.page.wait_for_timeout(100)
         self.page.mouse.click(x, y, delay=50)
@@ -274,9 +268,7 @@ class Tab:
 def browser(chromium: str) -> Iterator[Browser]:
     expect.set_options(timeout=SHOWN_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium, args=list(FLAGS), timeout=SHOWN_MS
-        )
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS), timeout=SHOWN_MS)
         yield browser
         browser.close()
 
@@ -347,8 +339,7 @@ def healthy(url: str) -> bool:
 
 @pytest.fixture(scope="module")
 def serve_app(servers: Callable[[], AbstractContextManager[ServeApp]]) -> Iterator[ServeApp]:
-    """Starts the app's server on a copy of the demo with these variables, and returns its
-    address."""
+    """Starts the app's server on a copy of the demo with these variables, and returns its address."""
     with servers() as start:
         yield start
 
@@ -376,9 +367,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 @pytest.fixture
-def open_tab(
-    browser: Browser, warm: BrowserContext, request: pytest.FixtureRequest
-) -> Iterator[OpenTab]:
+def open_tab(browser: Browser, warm: BrowserContext, request: pytest.FixtureRequest) -> Iterator[OpenTab]:
     """Opens the page in a browser session without history: ``open_tab({"q": …}, width=900)``, with
     everything open unless `params` say otherwise.
 
@@ -411,17 +400,11 @@ def open_tab(
             warm.new_cdp_session(page).send("Storage.clearDataForOrigin", cleared)
         page.set_default_timeout(SHOWN_MS)
         page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(
-            color_scheme="dark" if dark else "light",
-            reduced_motion="reduce",
-        )
+        page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
         page.add_init_script(f"{ONE_BY_ONE if busy else HELD if held else ''}{WIRE}")
         watch(page)
         page.on("pageerror", lambda error: tab.troubles.append(f"page error: {error}"))
-        page.on(
-            "console",
-            lambda line: tab.troubles.append(line.text) if line.type == "error" else None,
-        )
+        page.on("console", lambda line: tab.troubles.append(line.text) if line.type == "error" else None)
         return tab.go({} if newcomer else {"open": "tuning,evidence", **(params or {})})
 
     yield open_

@@ -58,8 +58,7 @@ window.release = () => {
   late.forEach(act => act())
 }
 """
-"""Lets a test hold back the server's messages and draw them later at once, as on a machine that is
-too busy to draw."""
+"""Lets a test hold back the server's messages and draw them later at once, as on a machine that is too busy to draw."""
 AT_REST = """async () => {
   // A window that is behind another one may not become idle for minutes.
   const idle = () => new Promise(done => requestIdleCallback(done, { timeout: 1000 }))

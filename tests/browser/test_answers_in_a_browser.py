@@ -1,5 +1,4 @@
-"""An endpoint in a real browser: its answers are streamed and stopped, and the page waits for its
-draft of a rule."""
+"""An endpoint in a real browser: its answers are streamed and stopped, and the page waits for its draft of a rule."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 OWLBEARS = {"q": "Tell me about owlbears", "profile": "adaptive-gap"}
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
-MATRIX = {"q": CLERIC, "profile": "query-must", "chunk": "attack-matrix-clerics-ac-7",
-          "panel": "Chunk"}  # fmt: skip
+MATRIX = {"q": CLERIC, "profile": "query-must", "chunk": "attack-matrix-clerics-ac-7", "panel": "Chunk"}
 GOOD = '{"contain_one_of": [["cleric", "clerics"]]}'
 OpenTab = Callable[..., Any]
 
@@ -60,9 +58,7 @@ def app(serve_app: Callable[..., str], endpoint: Server) -> str:
     return serve_app(OPENAI_BASE_URL=endpoint.url, OPENAI_MODEL="small-model")
 
 
-def test_an_answer_streams_in_and_one_that_hangs_is_stopped(
-    open_tab: OpenTab, endpoint: Server
-) -> None:
+def test_an_answer_streams_in_and_one_that_hangs_is_stopped(open_tab: OpenTab, endpoint: Server) -> None:
     go_on = threading.Event()
     endpoint.behave = in_two_parts(go_on)
     tab = open_tab(OWLBEARS).expect_kept(4).rest()
@@ -96,8 +92,14 @@ def test_an_answer_streams_in_and_one_that_hangs_is_stopped(
 
     # A judge that hangs is stopped too.
     endpoint.asked.clear()
-    tab.rest().go({"q": CLERIC, "profile": "llm-filter", "open": "tuning,evidence",
-                   "judge.timeout_ms": str(int(PROCESS_S * 1000))})  # fmt: skip
+    tab.rest().go(
+        {
+            "q": CLERIC,
+            "profile": "llm-filter",
+            "open": "tuning,evidence",
+            "judge.timeout_ms": str(int(PROCESS_S * 1000)),
+        }
+    )
     tab.click("need-judge")
     expect(tab.keyed("waiting")).to_contain_text("Asking the LLM")
     tab.keyed("stop-search", "button").click()
@@ -106,9 +108,7 @@ def test_an_answer_streams_in_and_one_that_hangs_is_stopped(
     assert len(endpoint.asked) == 1
 
 
-def test_a_draft_is_waited_for_while_the_page_is_used_and_one_is_stopped(
-    open_tab: OpenTab, endpoint: Server
-) -> None:
+def test_a_draft_is_waited_for_while_the_page_is_used_and_one_is_stopped(open_tab: OpenTab, endpoint: Server) -> None:
     tab = open_tab(MATRIX).expect_kept(15).edit_rule()
     before, note = tab.rule.input_value(), tab.keyed("draft-note")
     go_on = threading.Event()

@@ -18,8 +18,7 @@ MATRIX = "attack-matrix-clerics-ac-7"
 
 
 def test_the_engineers_desk(open_tab: Callable[..., Any]) -> None:
-    link = {"profile": "full", "q": CLERIC, "chunk": MATRIX, "panel": "Chunk",
-            "cutoff.relative_offset": "0.3"}  # fmt: skip
+    link = {"profile": "full", "q": CLERIC, "chunk": MATRIX, "panel": "Chunk", "cutoff.relative_offset": "0.3"}
     tab = open_tab(link).rest().expect_kept(2)
     expect(tab.chunk).to_contain_text("Opponent Armor Class 7")
     # Strategy, k, the threshold, its reset button and the curve are visible without scrolling.
@@ -28,9 +27,7 @@ def test_the_engineers_desk(open_tab: Callable[..., Any]) -> None:
         control = tab.keyed(f"box-tune-cutoff-{name}").bounding_box()
         assert control["y"] + control["height"] <= curve["y"]
     assert curve["y"] + curve["height"] <= 900
-    expect(tab.page.get_by_role("heading", level=2)).to_have_text(
-        ["Before and after", "Curve", "Chunks", "Chunk"]
-    )
+    expect(tab.page.get_by_role("heading", level=2)).to_have_text(["Before and after", "Curve", "Chunks", "Chunk"])
     tab.click("back-tune-cutoff-relative_offset")
     expect(tab.strip).to_contain_text("0.330 of the way")
     # The change that brings the chunk back, and Ctrl+Z.
@@ -136,9 +133,7 @@ def middle(element: Any) -> float:
 def test_a_setting_stays_whatever_the_browser_has_not_drawn(open_tab: Callable[..., Any]) -> None:
     link = {"q": CLERIC, "profile": "adaptive-gap", "cutoff.max_results": "2"}
     tab = open_tab(link, held=True).expect_kept(2).open("cutoff")
-    sliders = [
-        tab.keyed(f"{view}-cutoff-max_results").get_by_role("slider") for view in ("set", "tune")
-    ]
+    sliders = [tab.keyed(f"{view}-cutoff-max_results").get_by_role("slider") for view in ("set", "tune")]
     tab.click("line-idle")
     expect(tab.keyed("set-diversity-enabled")).to_be_visible()
     sliders[1].press("ArrowRight")
@@ -147,10 +142,7 @@ def test_a_setting_stays_whatever_the_browser_has_not_drawn(open_tab: Callable[.
 
     # A busy browser draws neither what another widget of the setting shows now, nor an undo,
     # before the next click. It still reports what it shows.
-    for act, kept in (
-        (lambda: sliders[0].press("ArrowRight"), 4),
-        (lambda: tab.click("undo"), 3),
-    ):
+    for act, kept in ((lambda: sliders[0].press("ArrowRight"), 4), (lambda: tab.click("undo"), 3)):
         tab.page.evaluate("hold()")
         act()
         wait_until_all_is_held(tab.page)

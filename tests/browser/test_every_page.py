@@ -98,10 +98,7 @@ def test_every_page_can_be_read_in_every_window_light_and_dark(open_tab: OpenTab
         if page != "Label":
             expect(tab.page.locator("h1")).to_have_count(1)
         # Streamlit names some parts by their label as it is given.
-        names = [
-            *map(json.loads, NAME.findall(tab.page.locator("body").aria_snapshot())),
-            *tab.page.evaluate(LABELS),
-        ]
+        names = [*map(json.loads, NAME.findall(tab.page.locator("body").aria_snapshot())), *tab.page.evaluate(LABELS)]
         found += [(page, "name", name) for name in names if MARKS.search(name)]
         found += [(page, *fault) for fault in grave(tab)]
         # Only colours differ in the other theme, in which the next page is drawn.

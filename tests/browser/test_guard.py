@@ -23,15 +23,12 @@ HANDSHAKE = {
 @pytest.fixture(scope="module")
 def served(serve_app: ServeApp, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = str(tmp_path_factory.mktemp("empty"))
-    return serve_app(
-        RAGFILTER_DATA_DIR=folder, RAGFILTER_ALLOWED_HOSTS="bench.example, [2001:db8::1],"
-    )
+    return serve_app(RAGFILTER_DATA_DIR=folder, RAGFILTER_ALLOWED_HOSTS="bench.example, [2001:db8::1],")
 
 
 @pytest.fixture
 def ask(served: str) -> Iterator[Ask]:
-    """Asks the server over a plain connection: ``ask(path, "Host", origin)``, with ``{port}``
-    replaced by its port."""
+    """Asks the server over a plain connection: ``ask(path, "Host", origin)``, with ``{port}`` replaced by its port."""
     port = urlsplit(served).port
     closing = ExitStack()
 
@@ -82,9 +79,7 @@ def test_only_its_own_names_and_pages_are_answered(
 @pytest.mark.parametrize("path", [PAGE, HEALTH, "/static/js/none.js", "/media/none.csv"])
 def test_a_browser_may_load_nothing_from_elsewhere_and_frame_nothing(ask: Ask, path: str) -> None:
     answer = ask(path, "127.0.0.1:{port}")
-    policy = dict(
-        each.split(" ", 1) for each in answer.headers["Content-Security-Policy"].split("; ")
-    )
+    policy = dict(each.split(" ", 1) for each in answer.headers["Content-Security-Policy"].split("; "))
     assert policy["default-src"] == "'self'"
     assert policy["img-src"] == "'self' data: blob:"
     assert policy["connect-src"] == "'self'"

@@ -28,9 +28,7 @@ MORE_THAN_TEXT = "img, a, code, strong, em, del, li, h1, h2, table, .katex, [rol
 
 
 @pytest.fixture(scope="module")
-def served(
-    serve_app: Callable[..., str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+def served(serve_app: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with servers() as start:
         yield serve_app(
             RAGFILTER_DATA_DIR=str(build(tmp_path_factory.mktemp("hostile"))),
@@ -39,9 +37,7 @@ def served(
         )
 
 
-def test_nothing_of_it_is_more_than_text_and_nobody_else_is_asked(
-    open_tab: Callable[..., Any], served: str
-) -> None:
+def test_nothing_of_it_is_more_than_text_and_nobody_else_is_asked(open_tab: Callable[..., Any], served: str) -> None:
     asked: list[str] = []
 
     def watch(page: Page) -> None:

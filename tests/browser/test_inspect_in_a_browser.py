@@ -39,8 +39,7 @@ def test_a_point_a_row_and_a_key_open_a_chunk(open_tab: OpenTab) -> None:
     told = tab.click_point(3)
     expect(head).to_have_text(told[0])
     expect(facts).to_contain_text(told[1])
-    # A click anywhere in a row. In a narrow window too, the essential columns are visible without
-    # scrolling sideways.
+    # A click anywhere in a row. In a narrow window too, the essential columns are visible without scrolling sideways.
     tab.rest().page.set_viewport_size({"width": 900, "height": 900})
     for row, column in ((0, "outcome"), (2, ""), (1, "reason")):
         title = tab.rest().click_row(row, column)
@@ -48,8 +47,7 @@ def test_a_point_a_row_and_a_key_open_a_chunk(open_tab: OpenTab) -> None:
         expect(facts).to_contain_text(f"rank {row + 1}")
         # The row of the open chunk is selected, however it was opened.
         expect(tab.selected_row).to_have_attribute("aria-rowindex", str(row + 2))
-    # Arrow keys go on from the cell that was clicked. The table takes the focus once it shows its
-    # selection.
+    # Arrow keys go on from the cell that was clicked. The table takes the focus once it shows its selection.
     for rank in (3, 4):
         expect(tab.keyed("table").locator(":focus")).to_be_attached()
         tab.rest().page.keyboard.press("ArrowDown")

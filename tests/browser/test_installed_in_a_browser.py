@@ -30,8 +30,9 @@ def installed(
     port, log = free_port(), tmp_path / "log.txt"
     url = f"http://127.0.0.1:{port}"
     with log.open("wb") as out:
-        server = subprocess.Popen([scripts / "ragfilter", "app", "--port", str(port)],
-                                  cwd=folder, env=bare_environ, stdout=out, stderr=out)  # fmt: skip
+        server = subprocess.Popen(
+            [scripts / "ragfilter", "app", "--port", str(port)], cwd=folder, env=bare_environ, stdout=out, stderr=out
+        )
     try:
         deadline = time.monotonic() + PROCESS_S
         while not healthy(url):
@@ -41,9 +42,14 @@ def installed(
         assert f"workspace: {folder / 'workspace'}  (" in log.read_text()
         assert log.read_text().count("://") == log.read_text().count(url) == 1
         # The folder is locked even before the first visit.
-        second = subprocess.run([scripts / "ragfilter", "app", "--port", str(free_port())],
-                                cwd=folder, env=bare_environ, capture_output=True, text=True,
-                                timeout=PROCESS_S)  # fmt: skip
+        second = subprocess.run(
+            [scripts / "ragfilter", "app", "--port", str(free_port())],
+            cwd=folder,
+            env=bare_environ,
+            capture_output=True,
+            text=True,
+            timeout=PROCESS_S,
+        )
         assert (second.returncode, second.stdout) == (2, "")
         assert f"in use by app (process {server.pid}," in second.stderr
         yield url

@@ -152,6 +152,4 @@ def column(tab: Any, name: str) -> list[str]:
 
 
 def noise_reduction(labelled: GatheredQuestions) -> float:
-    return (
-        evaluation.score(labelled.pools, labelled.qrels, labelled.settings).noise_reduction or 0.0
-    )
+    return evaluation.score(labelled.pools, labelled.qrels, labelled.settings).noise_reduction or 0.0

@@ -1,5 +1,4 @@
-"""A newcomer without a manual: from an empty workspace to an answer from their own files, shown to
-an audience."""
+"""A newcomer without a manual: from an empty workspace to an answer from their own files, shown to an audience."""
 
 from __future__ import annotations
 
@@ -14,14 +13,27 @@ from playwright.sync_api import expect
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 SECTIONS = {
-    "owls.md": ("Owls", {"Hunting": "Owls hunt mice at night.", "Nests": "Owls nest in old trees.",
-                         "Voice": "Owls hoot to keep others away."}),
-    "trolls.md": ("Trolls", {"Wounds": "Trolls regenerate all wounds but burns.",
-                             "Fire": "A burned troll stays dead. Fire and acid kill trolls.",
-                             "Food": "Trolls eat whatever they catch."}),
-    "boats.md": ("Boats\n\nBoats go down rivers and up canals.",
-                 {"Oars": "A rowing boat has four oars.", "Sails": "A sailing boat needs wind."}),
-}  # fmt: skip
+    "owls.md": (
+        "Owls",
+        {
+            "Hunting": "Owls hunt mice at night.",
+            "Nests": "Owls nest in old trees.",
+            "Voice": "Owls hoot to keep others away.",
+        },
+    ),
+    "trolls.md": (
+        "Trolls",
+        {
+            "Wounds": "Trolls regenerate all wounds but burns.",
+            "Fire": "A burned troll stays dead. Fire and acid kill trolls.",
+            "Food": "Trolls eat whatever they catch.",
+        },
+    ),
+    "boats.md": (
+        "Boats\n\nBoats go down rivers and up canals.",
+        {"Oars": "A rowing boat has four oars.", "Sails": "A sailing boat needs wind."},
+    ),
+}
 TROLLS = "Do fire and acid kill trolls?"
 
 
@@ -73,6 +85,4 @@ def test_a_newcomer_needs_no_manual(
     expect(page.locator("h1.rf-question")).to_have_text(TROLLS)
     expect(page.locator(".rf-headline")).to_have_text("9 passages found by plain search.")
     tab.rest().page.keyboard.press("b")
-    expect(page.locator(".rf-headline")).to_contain_text(
-        re.compile(rf"9 passages found.*\b{more}\b")
-    )
+    expect(page.locator(".rf-headline")).to_contain_text(re.compile(rf"9 passages found.*\b{more}\b"))

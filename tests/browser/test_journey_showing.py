@@ -32,9 +32,7 @@ SMALL = """least => {
 OpenTab = Callable[..., Any]
 
 
-def test_a_result_is_shown_compared_and_handed_out(
-    open_tab: OpenTab, browser: Browser, tmp_path: Path
-) -> None:
+def test_a_result_is_shown_compared_and_handed_out(open_tab: OpenTab, browser: Browser, tmp_path: Path) -> None:
     tab = open_tab(newcomer=True)
     ask_by_keyboard(tab)
     present(tab)

@@ -42,10 +42,7 @@ def app(serve_app: Callable[..., str], workspace: Path) -> str:
 
 
 def test_from_the_first_label_to_the_guard(
-    open_tab: Callable[..., Any],
-    workspace: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    open_tab: Callable[..., Any], workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tab = open_tab(newcomer=True).visit("Evaluate")
     expect(tab.page.locator(".rf-lead")).to_contain_text("the best fixed k")
@@ -63,9 +60,7 @@ def test_from_the_first_label_to_the_guard(
     assert capsys.readouterr().out.count("ok  ") == 3
 
 
-def test_the_selected_text_of_a_passage_is_kept_as_the_evidence(
-    open_tab: Callable[..., Any], workspace: Path
-) -> None:
+def test_the_selected_text_of_a_passage_is_kept_as_the_evidence(open_tab: Callable[..., Any], workspace: Path) -> None:
     tab = open_tab({"collection": "demo"}).visit("Evaluate").click("open-labelling")
     dialog = tab.page.locator("dialog[open]")
     question = "Who guards the evidence?"
@@ -85,9 +80,7 @@ def test_the_selected_text_of_a_passage_is_kept_as_the_evidence(
     )
     # By mouse: a button for each key.
     for key, told in (("2", "with the selected text as evidence"), ("1", "Partly."), ("Esc", "")):
-        dialog.locator("button").filter(
-            has=tab.page.locator("kbd", has_text=re.compile(f"^{key}$"))
-        ).click()
+        dialog.locator("button").filter(has=tab.page.locator("kbd", has_text=re.compile(f"^{key}$"))).click()
         if told:
             expect(dialog).to_contain_text(told)
     tab.rest()

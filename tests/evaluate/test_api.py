@@ -94,9 +94,7 @@ def test_what_cannot_be_measured_is_one_line(
         ({"one": {"c0": 0}, "two": {"c1": 0}}, "No chunk is labelled as relevant"),
     ],
 )
-def test_labels_that_say_nothing_of_the_hits_give_no_figures(
-    qrels: dict[str, dict[str, int]], message: str
-) -> None:
+def test_labels_that_say_nothing_of_the_hits_give_no_figures(qrels: dict[str, dict[str, int]], message: str) -> None:
     for call in (rf.measure, rf.tune):
         with pytest.raises(rf.RagfilterError, match=message):
             call(results(), qrels)
@@ -104,8 +102,7 @@ def test_labels_that_say_nothing_of_the_hits_give_no_figures(
 
 def test_verdicts_of_a_judge_are_not_tuned_over() -> None:
     judged = {
-        i: replace(each, settings=each.settings.with_values({"judge.enabled": True}))
-        for i, each in results().items()
+        i: replace(each, settings=each.settings.with_values({"judge.enabled": True})) for i, each in results().items()
     }
     with pytest.raises(rf.RagfilterError, match="The judge is on"):
         rf.tune(judged, QRELS)

@@ -34,7 +34,7 @@ FIGURES: dict[str, tuple[Draw, float]] = {
     "70% ties, the rest gains": (_mixed(0.7, 0.0, lambda rng, size: rng.beta(1, 4, size)), 0.06),
     "won and lost": (lambda rng, size: rng.choice([-1.0, 0, 1], size, p=[0.1, 0.7, 0.2]), 0.1),
     **{f"{mean:.0%} right": _right(mean) for mean in (0.05, 0.2, 0.5, 0.8, 0.9, 0.95)},
-}  # fmt: skip
+}
 
 
 def covered(draw: Draw, mean: float, n: int) -> tuple[float, float]:

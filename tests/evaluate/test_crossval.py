@@ -7,23 +7,13 @@ import pytest
 from scipy.stats import sem, t
 
 from ragfilter.evaluate import wording
-from ragfilter.evaluate.crossval import (
-    Target,
-    assign_folds,
-    choose,
-    folds_of,
-    interval,
-    intervals,
-    pick,
-)
+from ragfilter.evaluate.crossval import Target, assign_folds, choose, folds_of, interval, intervals, pick
 
 TABLE = np.array([[0.9, 0.5], [0.9, 0.5], [0.0, 0.5], [0.0, 0.5]])
 
 
 @pytest.mark.parametrize(("queries", "folds", "used"), [(10, 5, 5), (3, 5, 3), (7, 2, 2)])
-def test_folds_are_of_equal_size_and_no_more_than_queries(
-    queries: int, folds: int, used: int
-) -> None:
+def test_folds_are_of_equal_size_and_no_more_than_queries(queries: int, folds: int, used: int) -> None:
     sizes = np.bincount(assign_folds(queries, folds))
     assert (len(sizes), sizes.sum()) == (used, queries)
     assert sizes.max() - sizes.min() <= 1
@@ -111,15 +101,12 @@ def test_few_questions_have_no_interval(values: list[float], known: bool) -> Non
         ([0.1] * 5 + [0.0] * 3, False),
         ([0.1, 0.2] * 3 + [0.0] * 20, True),
         ([0.1, 0.2] * 4, True),
-        # Student's interval, 0.067 ± 2.201 × 0.078 / √12, is above 0; but two large losses in 12
-        # may be a third of all.
+        # Student's interval, 0.067 ± 2.201 × 0.078 / √12, is above 0; but two large losses in 12 may be a third of all.
         ([0.1] * 10 + [-0.1] * 2, False),
         ([0.1] * 5 + [-0.1] * 4, False),
     ],
 )
-def test_a_gain_is_claimed_only_where_an_interval_excludes_0(
-    values: list[float], gain: bool
-) -> None:
+def test_a_gain_is_claimed_only_where_an_interval_excludes_0(values: list[float], gain: bool) -> None:
     made, turned = interval(np.array(values)), interval(-np.array(values))
     assert (made.shows_gain, made.shows_loss) == (gain, False)
     assert (turned.shows_gain, turned.shows_loss) == (False, gain)

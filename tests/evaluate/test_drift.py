@@ -72,18 +72,24 @@ def measured(number: int, shift: float = 0.0, most: int = 5, **plan: Any) -> Mea
     settings = Settings().with_values({"cutoff.strategy": "fixed", "cutoff.max_results": most})
     records = []
     for n in range(24):
-        hits = tuple(
-            Hit(Chunk(f"c{i}"), shift + 0.2 + 0.01 * (n % 7) + 0.02 * i, i + 1) for i in range(60)
-        )
+        hits = tuple(Hit(Chunk(f"c{i}"), shift + 0.2 + 0.01 * (n % 7) + 0.02 * i, i + 1) for i in range(60))
         pool = Pool(f"q{n}", "c", "l2", hits)
         found = records_of(f"q{n}", pool, {f"c{i}": 1 for i in range(5)}, variants(settings))
         records += from_document(json.loads(json.dumps(to_document(found))))
     given = {"collection": "c", "query_set": "set", "profile": "full", "queries": 24}
-    made = Plan(**given | {"viewer": UNRESTRICTED, "changes": {}, "collection_version": "1",
-                           "labels_version": "l", "model": "m", "space": "l2"} | plan)  # fmt: skip
-    return MeasuredRun(
-        Run(number, datetime(2026, 1, 2, tzinfo=UTC), "", "", made, 24), tuple(records)
+    made = Plan(
+        **given
+        | {
+            "viewer": UNRESTRICTED,
+            "changes": {},
+            "collection_version": "1",
+            "labels_version": "l",
+            "model": "m",
+            "space": "l2",
+        }
+        | plan
     )
+    return MeasuredRun(Run(number, datetime(2026, 1, 2, tzinfo=UTC), "", "", made, 24), tuple(records))
 
 
 @pytest.mark.parametrize(
@@ -103,15 +109,7 @@ def test_the_earlier_run_has_the_same_questions_user_and_settings() -> None:
     runs = [
         measured(number, **plan).run
         for number, plan in enumerate(
-            (
-                {},
-                {"queries": 30},
-                {"query_set": "other"},
-                {"viewer": User(1)},
-                {"profile": "otsu"},
-                {},
-            ),
-            start=1,
+            ({}, {"queries": 30}, {"query_set": "other"}, {"viewer": User(1)}, {"profile": "otsu"}, {}), start=1
         )
     ]
     assert earlier(runs[-1], runs) == runs[0]

@@ -12,9 +12,7 @@ from ragfilter.settings.schema import Settings
 
 TROLL = '{"contain_one_of":[["troll"]]}'
 OWL = '{"contain_one_of":[["owl"]]}'
-FIRST_2 = Settings().with_values(
-    {"retrieval.k": 2, "cutoff.enabled": False, "query_must.enabled": True}
-)
+FIRST_2 = Settings().with_values({"retrieval.k": 2, "cutoff.enabled": False, "query_must.enabled": True})
 
 
 def pool(query: str, *chunks: Chunk) -> Pool:
@@ -42,9 +40,7 @@ def test_a_rule_that_is_removed_lets_its_chunk_in_and_pushes_another_out() -> No
 def test_lost_relevant_chunks_come_first() -> None:
     # Now no question meets the troll's rule, and every question lets the owl in.
     made = make_labelled(POOLS, QRELS, FIRST_2).effect({"t": OWL, "o": None})
-    assert [(row.id, row.lost_relevant) for row in made.rows] == [
-        ("trolls", ("t",)), ("owls", ("x",)),
-    ]  # fmt: skip
+    assert [(row.id, row.lost_relevant) for row in made.rows] == [("trolls", ("t",)), ("owls", ("x",))]
     assert made.loses_relevant
     assert made.before is not None
     assert made.after is not None
@@ -63,10 +59,7 @@ def test_queries_without_labels_change_and_have_no_figures() -> None:
 
 
 def test_what_the_user_may_not_see_has_no_effect() -> None:
-    secret = tuple(
-        replace(hit, chunk=replace(hit.chunk, clearance=3)) if hit.id == "o" else hit
-        for hit in TROLLS.hits
-    )
+    secret = tuple(replace(hit, chunk=replace(hit.chunk, clearance=3)) if hit.id == "o" else hit for hit in TROLLS.hits)
     barred = FIRST_2.with_values({"clearance.enabled": True})
     hidden = {"trolls": replace(TROLLS, hits=secret)}
     assert make_labelled(hidden, QRELS, barred).effect({"o": None}).rows == ()
@@ -83,9 +76,8 @@ def test_a_rule_that_still_passes_but_pins_no_longer_loses_its_chunk() -> None:
     # Only the pin keeps the owl, which is beyond what the first two take.
     behind = pool("an owl", *map(Chunk, "abc"), Chunk("o", rule=OWL))
     pins = FIRST_2.with_values(
-        {"query_must.pin": True, "cutoff.enabled": True, "cutoff.strategy": "fixed",
-         "cutoff.max_results": 1}
-    )  # fmt: skip
+        {"query_must.pin": True, "cutoff.enabled": True, "cutoff.strategy": "fixed", "cutoff.max_results": 1}
+    )
     labelled = make_labelled({"q": behind}, {"q": {"o": 1}}, pins)
     made = labelled.effect({"o": '{"contain_none_of":["x"]}'})
     (row,) = made.rows

@@ -25,21 +25,14 @@ from ragfilter.evaluate.frame import (
     side_by_side,
 )
 from ragfilter.evaluate.measure import QueryRecord, records_of
-from ragfilter.evaluate.prefixes import (
-    Curve,
-    frontier,
-    prefixes,
-    within,
-)
+from ragfilter.evaluate.prefixes import Curve, frontier, prefixes, within
 from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, UNFILTERED, variants
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 
 
 def row(records: Sequence[QueryRecord], name: str, settings: Settings = GAP) -> dict[str, Any]:
-    return next(
-        dict(each) for each in cells(rows(records, variants(settings))) if each["variant"] == name
-    )
+    return next(dict(each) for each in cells(rows(records, variants(settings))) if each["variant"] == name)
 
 
 def several(*labels: Mapping[str, int]) -> list[QueryRecord]:
@@ -59,9 +52,7 @@ def test_the_rows_their_order_and_what_is_not_timed() -> None:
 
 
 def test_the_oracle_keeps_nothing_where_nothing_is_relevant() -> None:
-    settings = GAP.with_values(
-        {"quality.enabled": True, "quality.score_threshold": 1.0, "quality.reranker": "none"}
-    )
+    settings = GAP.with_values({"quality.enabled": True, "quality.score_threshold": 1.0, "quality.reranker": "none"})
     records = counted({"c1": 0}, settings)
     assert row(records, CURRENT, settings)["f1"] == 1.0
     oracle = row(records, ORACLE, settings)
@@ -75,8 +66,9 @@ def test_settings_that_drop_from_within_the_order_exceed_the_oracle_and_it_says_
     labels, settings = {"c1": 1, "c4": 1}, load(profile="query-must", environ={}).settings
     pool = pool_of([0.10, 0.11, 0.12, 0.13])
     blocked = '{"contain": "griffin"}'
-    hits = [replace(hit, chunk=replace(hit.chunk, rule=blocked)) if hit.id in ("c2", "c3") else hit
-            for hit in pool.hits]  # fmt: skip
+    hits = [
+        replace(hit, chunk=replace(hit.chunk, rule=blocked)) if hit.id in ("c2", "c3") else hit for hit in pool.hits
+    ]
     records = records_of("q", replace(pool, hits=tuple(hits)), labels, variants(settings))
     assert row(records, CURRENT, settings)["f1"] == 1.0
     oracle = row(records, ORACLE, settings)
@@ -100,9 +92,7 @@ def test_labels_of_every_kind(labels: dict[str, int], figures: dict[str, float])
 
 
 @pytest.mark.parametrize(("labels", "value"), [({"x": 0}, 1.0), ({"x": 1}, 0.0)])
-def test_nothing_kept_of_nothing_found_is_right_where_nothing_is_relevant(
-    labels: dict[str, int], value: float
-) -> None:
+def test_nothing_kept_of_nothing_found_is_right_where_nothing_is_relevant(labels: dict[str, int], value: float) -> None:
     found = row(counted(labels, distances=[]), CURRENT)
     assert (found["precision"], found["f1"], found["ndcg"]) == (value, value, value)
 
@@ -118,9 +108,7 @@ def test_nothing_kept_of_nothing_found_is_right_where_nothing_is_relevant(
         (9.0, {"kept": 5, "f1": (4 / 7 + 2 / 6) / 2}),
     ],
 )
-def test_figures_of_all_chunks_up_to_a_distance(
-    threshold: float, figures: dict[str, float]
-) -> None:
+def test_figures_of_all_chunks_up_to_a_distance(threshold: float, figures: dict[str, float]) -> None:
     records = several({**OWLBEARS, "c3": 0, "c4": 0, "c5": 0}, {"c3": 1, "c4": 0, "c5": 0})
     found = within(frame.curves_of(records), threshold)
     assert {name: found[name] for name in figures} == pytest.approx(figures)
@@ -149,12 +137,19 @@ def record(name: str, relevant: int, **kept: tuple[int, int]) -> list[QueryRecor
     """A question with `relevant` chunks; `kept` are (chunks, relevant ones) by variant."""
     return [
         QueryRecord(
-            id=name, query=f"text of {name}", variant=variant, labelled=True, relevant=relevant,
-            kept=n, found=found, unlabelled=0, tokens=10 * n,
+            id=name,
+            query=f"text of {name}",
+            variant=variant,
+            labelled=True,
+            relevant=relevant,
+            kept=n,
+            found=found,
+            unlabelled=0,
+            tokens=10 * n,
             curve=Curve(name, relevant, (0.1,), (1,), (10,), (1.0,)) if variant == "a" else None,
         )
         for variant, (n, found) in kept.items()
-    ]  # fmt: skip
+    ]
 
 
 def sides(*records: Sequence[QueryRecord]) -> pd.DataFrame:
@@ -166,24 +161,22 @@ def sides(*records: Sequence[QueryRecord]) -> pd.DataFrame:
 def test_wins_losses_and_the_severest_loss() -> None:
     # F1 with a and b: q1 0.5 and 1, q2 1 and 0, q3 equal; only b has q4.
     records = (
-        record("q1", 1, a=(3, 1), b=(1, 1)), record("q2", 1, a=(1, 1), b=(4, 0)),
-        record("q3", 2, a=(2, 2), b=(2, 2)), record("q4", 1, b=(1, 1)),
-    )  # fmt: skip
+        record("q1", 1, a=(3, 1), b=(1, 1)),
+        record("q2", 1, a=(1, 1), b=(4, 0)),
+        record("q3", 2, a=(2, 2), b=(2, 2)),
+        record("q4", 1, b=(1, 1)),
+    )
     both = sides(*records)
     pairs = paired(both)
     assert (pairs.queries, pairs.wins, pairs.losses, pairs.ties) == (3, 1, 1, 1)
     assert pairs.gain.mean == pytest.approx((0.5 - 1) / 3)
     changes = cells(frame.most_changed(both))
-    assert [(c["id"], c["f1_a"], c["f1_b"]) for c in changes] == [
-        ("q2", 1.0, 0.0), ("q1", 0.5, 1.0), ("q3", 1.0, 1.0),
-    ]  # fmt: skip
+    assert [(c["id"], c["f1_a"], c["f1_b"]) for c in changes] == [("q2", 1.0, 0.0), ("q1", 0.5, 1.0), ("q3", 1.0, 1.0)]
     assert (changes[0]["kept_a"], changes[0]["tokens_b"]) == (1, 40)
     # This holds for the table too, which leaves out variants that not all queries have.
     whole = [each for some in records[:3] for each in some]
     table = cells(frame.frame(whole, against="a"))
-    assert [(row["wins"], row["losses"], row["p_value"]) for row in table] == [
-        (0, 0, 1.0), (1, 1, pairs.p_value),
-    ]  # fmt: skip
+    assert [(row["wins"], row["losses"], row["p_value"]) for row in table] == [(0, 0, 1.0), (1, 1, pairs.p_value)]
     assert [*frame.frame([*whole, *records[3]])["variant"]] == ["b"]
 
 

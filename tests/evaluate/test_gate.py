@@ -12,32 +12,29 @@ from evaluate.test_measure import CLIFF, FLAT, K4, QRELS
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.evaluation import score
-from ragfilter.evaluate.gate import (
-    BaselineOrigin,
-    Limit,
-    decide,
-    junit,
-    reached,
-    read,
-    read_limit,
-    to_baseline,
-)
+from ragfilter.evaluate.gate import BaselineOrigin, Limit, decide, junit, reached, read, read_limit, to_baseline
 
 # Precision 1 and 2/5, recall 2/3 and 1, kept 2 and 5.
 ROWS = reached(score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4).records)
-ORIGIN = BaselineOrigin(
-    collection="c", collection_version="7", labels_version="a", model="m", space="l2"
-)
+ORIGIN = BaselineOrigin(collection="c", collection_version="7", labels_version="a", model="m", space="l2")
 
 
 def rows(*recalls: float, **relevant: int) -> pd.DataFrame:
     """Queries q0, q1 … with these recalls."""
     names = [f"q{place}" for place in range(len(recalls))]
-    return pd.DataFrame({
-        "id": names, "precision": 0.5, "recall": recalls, "f1": 0.5, "kept": 0, "lost": 0,
-        "nearness": None, "waiting": False,
-        "relevant": [relevant.get(name, 2) for name in names],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "id": names,
+            "precision": 0.5,
+            "recall": recalls,
+            "f1": 0.5,
+            "kept": 0,
+            "lost": 0,
+            "nearness": None,
+            "waiting": False,
+            "relevant": [relevant.get(name, 2) for name in names],
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,17 +56,13 @@ def test_a_limit_is_on_the_mean_and_names_the_queries_beyond_it(
 
 
 def test_limits_are_read() -> None:
-    assert read_limit("f1=0.6", "least", option="--min") == Limit(
-        figure="f1", at="least", limit=0.6
-    )
+    assert read_limit("f1=0.6", "least", option="--min") == Limit(figure="f1", at="least", limit=0.6)
     for text in ("kept = 5.5", "kept=5.5"):
         limit = read_limit(text, "most", option="--max")
         assert limit == Limit(figure="kept", at="most", limit=5.5)
 
 
-@pytest.mark.parametrize(
-    "text", ["f1", "f9=0.6", "=1", "f1=much", "f1=nan", "f1=-1", "f1=inf", "f1=1.6"]
-)
+@pytest.mark.parametrize("text", ["f1", "f9=0.6", "=1", "f1=much", "f1=nan", "f1=-1", "f1=inf", "f1=1.6"])
 def test_what_is_no_limit_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--min"):
         read_limit(text, "least", option="--min")

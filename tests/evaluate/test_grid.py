@@ -42,26 +42,22 @@ def pool_of(steps: list[int], words: list[int]) -> Pool:
     skip=st.booleans(),
 )
 def test_it_is_what_replay_keeps(
-    steps: list[int],
-    words: list[int],
-    k: int,
-    least: int,
-    profile: object,
-    budget: int,
-    skip: bool,
+    steps: list[int], words: list[int], k: int, least: int, profile: object, budget: int, skip: bool
 ) -> None:
     settings = (FULL if profile is FULL else GAP).with_values(
-        {"cutoff.strategy": "gap", "cutoff.max_results": k, "cutoff.min_results": least,
-         "cutoff.skip_first": skip, "quality.reranker": "none",
-         "context.max_context_tokens": budget}
-    )  # fmt: skip
+        {
+            "cutoff.strategy": "gap",
+            "cutoff.max_results": k,
+            "cutoff.min_results": least,
+            "cutoff.skip_first": skip,
+            "quality.reranker": "none",
+            "context.max_context_tokens": budget,
+        }
+    )
     pools = {"q": pool_of(steps, words)}
     qrels = {"q": {"c1": 1, "c3": 2, "c5": 0, "elsewhere": 1}}
     pairs = list(product(THRESHOLDS, OFFSETS))
-    asked = [
-        settings.with_values({"cutoff.gap_threshold": t, "cutoff.distance_offset": o})
-        for t, o in pairs
-    ]
+    asked = [settings.with_values({"cutoff.gap_threshold": t, "cutoff.distance_offset": o}) for t, o in pairs]
     theirs = sweep(pools, qrels, asked)
     ranked = rankings(pools, qrels, settings)
     ours = figures(ranked, gap_cuts(ranked, settings.cutoff, THRESHOLDS, OFFSETS))

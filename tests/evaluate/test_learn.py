@@ -30,11 +30,7 @@ def pool(n: int) -> tuple[Pool, dict[str, int]]:
     they are, which no cut of the order can find."""
     told = {int(i) for i in RANDOM.choice(30, size=3, replace=False)}
     hits = tuple(
-        Hit(
-            Chunk(f"c{i}", f"about topic{n}" if i in told else f"about other{i}"),
-            0.3 + 0.01 * i,
-            i + 1,
-        )
+        Hit(Chunk(f"c{i}", f"about topic{n}" if i in told else f"about other{i}"), 0.3 + 0.01 * i, i + 1)
         for i in range(60)
     )
     return Pool(f"topic{n} please", "c", "l2", hits, embedder="m"), {f"c{i}": 1 for i in told}
@@ -76,9 +72,7 @@ def test_what_no_cut_can_tell_is_learned(snapshot: SnapshotAssertion) -> None:
 
 def test_a_query_is_measured_by_what_was_learned_without_it() -> None:
     """Random labels teach nothing about held-out queries."""
-    shuffled = {
-        name: {f"c{i}": 1 for i in RANDOM.choice(30, size=3, replace=False)} for name in POOLS
-    }
+    shuffled = {name: {f"c{i}": 1 for i in RANDOM.choice(30, size=3, replace=False)} for name in POOLS}
     made = tune(POOLS, shuffled, PLAIN, rerank=False)
     assert made.strategies["calibrated"].means.f1 < 0.3
     assert not made.beats_fixed_k
@@ -108,9 +102,17 @@ def test_what_fills_the_budget_is_measured_on_queries_that_were_held_out() -> No
 
 def test_both_kinds_of_model_are_rounded_and_readable() -> None:
     about = Calibration(
-        collection="c", embedder="m", space="l2", reranker="", labels="", queries=24, relevant=72,
-        date="", depth=50, intercept=0.0,
-    )  # fmt: skip
+        collection="c",
+        embedder="m",
+        space="l2",
+        reranker="",
+        labels="",
+        queries=24,
+        relevant=72,
+        date="",
+        depth=50,
+        intercept=0.0,
+    )
     for boosted in (False, True):
         made = calibrate(examples(), about, ["words", "way"], boosted=boosted)
         text = made.json_text
@@ -128,14 +130,9 @@ def test_both_kinds_of_model_are_rounded_and_readable() -> None:
         (24, "unknown", "relevant and irrelevant hits"),
     ],
 )
-def test_where_nothing_can_be_learned_the_rest_is_tuned_and_why_is_said(
-    n: int, labels: str, why: str
-) -> None:
+def test_where_nothing_can_be_learned_the_rest_is_tuned_and_why_is_said(n: int, labels: str, why: str) -> None:
     names = list(POOLS)[:n]
-    others = {
-        "all": {f"c{i}": 1 for i in range(60)},
-        "unknown": {"nowhere": 1},
-    }
+    others = {"all": {f"c{i}": 1 for i in range(60)}, "unknown": {"nowhere": 1}}
     qrels = {i: others.get(labels, QRELS[i]) for i in names}
     made = tune({i: POOLS[i] for i in names}, qrels, PLAIN, rerank=False)
     assert why in made.why_not
@@ -147,9 +144,7 @@ def test_fewest_tokens_at_a_recall() -> None:
     made = tune(POOLS, QRELS, PLAIN, target=Target("tokens", 0.9), rerank=False)
     assert made.tuned.means.recall >= 0.8
     assert made.tuned.means.tokens < made.best_fixed_k.tokens
-    assert made.tuned.gain.of.mean == pytest.approx(
-        made.best_fixed_k.tokens - made.tuned.means.tokens
-    )
+    assert made.tuned.gain.of.mean == pytest.approx(made.best_fixed_k.tokens - made.tuned.means.tokens)
     # Values that an earlier tuning for F1 has set make no difference.
     prefix = PLAIN.with_values({"cutoff.prefix": True})
     again = tune(POOLS, QRELS, prefix, target=Target("tokens", 0.9), rerank=False)
@@ -170,8 +165,7 @@ def test_a_recall_is_held_before_tokens_are_saved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("f1", Target("f1")), ("f2", Target("f2")), ("tokens@0.8", Target("tokens", 0.8))],
+    ("text", "expected"), [("f1", Target("f1")), ("f2", Target("f2")), ("tokens@0.8", Target("tokens", 0.8))]
 )
 def test_targets_as_they_are_written(text: str, expected: Target) -> None:
     assert read_target(text) == expected

@@ -11,14 +11,7 @@ from line import Line
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather
 from ragfilter.engine.search import Backends
-from ragfilter.evaluate.labelling import (
-    BESIDE,
-    FIRST,
-    SAMPLED,
-    agreement,
-    requests,
-    to_label,
-)
+from ragfilter.evaluate.labelling import BESIDE, FIRST, SAMPLED, agreement, requests, to_label
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.report import ChunkRow, rows
 from ragfilter.settings.config import load
@@ -50,16 +43,13 @@ def test_the_pool_may_be_deeper_than_any_prompt() -> None:
         ({"q": {"a": 1, "b": 0}}, {"q": {"a": 2, "b": 0}}, (2, 2, 1.0)),
         ({"q": {"a": 1, "b": 0}}, {"q": {"a": 0, "b": 1}}, (2, 0, -1.0)),
         # Observed 3 of 4; by chance 0.5 × 0.25 + 0.5 × 0.75 = 0.5.
-        ({"q": dict.fromkeys("ab", 1) | dict.fromkeys("cd", 0)},
-         {"q": {"a": 1, "b": 0, "c": 0, "d": 0}}, (4, 3, 0.5)),
+        ({"q": dict.fromkeys("ab", 1) | dict.fromkeys("cd", 0)}, {"q": {"a": 1, "b": 0, "c": 0, "d": 0}}, (4, 3, 0.5)),
         ({"q": {"a": 1}}, {"q": {"a": 1}}, (1, 1, None)),
         ({"q": {"a": 1}}, {"p": {"a": 1}}, (0, 0, None)),
     ],
-)  # fmt: skip
+)
 def test_cohens_kappa(
-    human: dict[str, dict[str, int]],
-    llm: dict[str, dict[str, int]],
-    expected: tuple[int, int, float | None],
+    human: dict[str, dict[str, int]], llm: dict[str, dict[str, int]], expected: tuple[int, int, float | None]
 ) -> None:
     made = agreement(human, llm)
     assert (made.pairs, made.agreed) == expected[:2]

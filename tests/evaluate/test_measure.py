@@ -16,21 +16,8 @@ from ragfilter.errors import ChatError, InputError, SettingsError
 from ragfilter.evaluate.evaluation import document, evaluate, score
 from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable, visible
-from ragfilter.evaluate.measure import (
-    QueryRecord,
-    completed_pools,
-    from_document,
-    measure,
-    records_of,
-    to_document,
-)
-from ragfilter.evaluate.variants import (
-    CURRENT,
-    UNFILTERED,
-    Variant,
-    variants,
-    with_unfiltered,
-)
+from ragfilter.evaluate.measure import QueryRecord, completed_pools, from_document, measure, records_of, to_document
+from ragfilter.evaluate.variants import CURRENT, UNFILTERED, Variant, variants, with_unfiltered
 from ragfilter.evaluate.wording import left_out
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.registry import SWITCHES
@@ -46,9 +33,7 @@ OWLBEARS = {"c1": 2, "c2": 2}
 
 
 def pool_of(distances: Sequence[float]) -> Pool:
-    hits = (
-        Hit(Chunk(f"c{i}", f"text {i}"), distance, i) for i, distance in enumerate(distances, 1)
-    )
+    hits = (Hit(Chunk(f"c{i}", f"text {i}"), distance, i) for i, distance in enumerate(distances, 1))
     return Pool("owlbears", "c", "l2", tuple(hits), exhaustive=True)
 
 
@@ -103,16 +88,11 @@ class World(Line):
 
 
 # Of the first four (0 1 2 3), two are relevant; of 10 9 11 8, three.
-NUMBERS = Labels(
-    {"zero": "0", "ten": "10"},
-    {"zero": {"0": 1, "1": 2, "2": 0}, "ten": {"10": 1, "9": 1, "11": 1}},
-)
+NUMBERS = Labels({"zero": "0", "ten": "10"}, {"zero": {"0": 1, "1": 2, "2": 0}, "ten": {"10": 1, "9": 1, "11": 1}})
 NAMES = {text: i for i, text in NUMBERS.queries.items()}
 FOUR = K4.with_values({"cutoff.enabled": False})
 LLM = FOUR.with_values({"judge.enabled": True, "judge.max_chunks": 4})
-TWO = FOUR.with_values(
-    {"cutoff.enabled": True, "cutoff.strategy": "fixed", "cutoff.max_results": 2}
-)
+TWO = FOUR.with_values({"cutoff.enabled": True, "cutoff.strategy": "fixed", "cutoff.max_results": 2})
 
 
 def named(**settings: Settings) -> tuple[Variant, ...]:
@@ -207,9 +187,16 @@ def test_queries_are_measured_one_by_one_and_those_done_are_left_out() -> None:
 
 def test_what_was_tuned_elsewhere_is_left_out_unless_it_is_current() -> None:
     tuned = TunedOn(
-        collection="other", embedder="", space="cosine", reranker="", labels="v1", queries=20,
-        date="", strategy="gap", values={"cutoff.gap_threshold": GAP.cutoff.gap_threshold},
-    )  # fmt: skip
+        collection="other",
+        embedder="",
+        space="cosine",
+        reranker="",
+        labels="v1",
+        queries=20,
+        date="",
+        strategy="gap",
+        values={"cutoff.gap_threshold": GAP.cutoff.gap_threshold},
+    )
     by_gap = GAP.with_values({"cutoff.tuned_on": tuned.json_text})
     compared = variants(by_gap.with_values({"cutoff.strategy": "relative"}))
     labels, line = Labels({"a": "1"}, {"a": {"1": 1}}), Line()
@@ -224,8 +211,7 @@ def test_what_is_counted_is_what_a_replay_keeps() -> None:
     settings = load(profile="full", environ={}).settings
     rules = {3: '{"contain": "griffin"}', 5: '{"contain": "owlbears"}'}
     plain = pool_of([0.3 + 0.02 * n + 0.2 * (n > 5) for n in range(60)])
-    hits = [Hit(Chunk(h.id, h.chunk.text, rule=rules.get(h.rank)), h.distance, h.rank)
-            for h in plain.hits]  # fmt: skip
+    hits = [Hit(Chunk(h.id, h.chunk.text, rule=rules.get(h.rank)), h.distance, h.rank) for h in plain.hits]
     ruled, compared = Pool("owlbears", "c", "l2", tuple(hits), exhaustive=True), variants(settings)
     kept = {r.variant: r.ids for r in records_of("q", ruled, OWLBEARS, compared)}
     for variant in compared:
@@ -254,13 +240,8 @@ def test_clearance_is_the_same_in_every_row_and_no_row_beside_asks_an_llm() -> N
 def test_figures_of_two_queries() -> None:
     made = score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4)
     cliff, flat = made.rows
-    assert (cliff.n_relevant, cliff.unfiltered.ids, cliff.filtered.ids) == (
-        3, ("a", "b", "x", "y"), ("a", "b"),
-    )  # fmt: skip
-    scores = [
-        (s.precision, s.recall, s.f1)
-        for s in (cliff.unfiltered, cliff.filtered, flat.unfiltered, flat.filtered)
-    ]
+    assert (cliff.n_relevant, cliff.unfiltered.ids, cliff.filtered.ids) == (3, ("a", "b", "x", "y"), ("a", "b"))
+    scores = [(s.precision, s.recall, s.f1) for s in (cliff.unfiltered, cliff.filtered, flat.unfiltered, flat.filtered)]
     assert scores == [
         pytest.approx((1 / 2, 2 / 3, 4 / 7)),
         pytest.approx((1, 2 / 3, 4 / 5)),
@@ -339,13 +320,9 @@ CATALOGUE = {"open": Chunk("open"), "shut": Chunk("shut", clearance=3)}
 
 
 def test_labels_of_hidden_chunks_and_of_those_that_are_gone_do_not_count() -> None:
-    labels = Labels(
-        {"a": "x", "b": "y"}, {"a": {"open": 1, "shut": 2, "gone": 1}, "b": {"shut": 1}}
-    )
+    labels = Labels({"a": "x", "b": "y"}, {"a": {"open": 1, "shut": 2, "gone": 1}, "b": {"shut": 1}})
     assert visible(labels, CATALOGUE, User(1)).qrels == {"a": {"open": 1}}
-    assert visible(labels, CATALOGUE, UNRESTRICTED).qrels == {
-        "a": {"open": 1, "shut": 2}, "b": {"shut": 1}
-    }  # fmt: skip
+    assert visible(labels, CATALOGUE, UNRESTRICTED).qrels == {"a": {"open": 1, "shut": 2}, "b": {"shut": 1}}
     # If a store is too large to list its chunks, none is known to be gone.
     assert visible(labels, {}, UNRESTRICTED) == labels
 
@@ -371,8 +348,7 @@ def test_questions_whose_relevant_chunks_are_all_gone_are_left_out() -> None:
 def test_the_labels_version_knows_questions_and_grades() -> None:
     base = Labels({"a": "x", "b": "y"}, {"a": {"1": 1}})
     versions = {
-        labels_version(each)
-        for each in (base, Labels({"a": "z"}, base.qrels), Labels(base.queries, {"a": {"1": 2}}))
+        labels_version(each) for each in (base, Labels({"a": "z"}, base.qrels), Labels(base.queries, {"a": {"1": 2}}))
     }
     assert len(versions) == 3
     assert labels_version(Labels({"a": "x"}, base.qrels)) == labels_version(base)

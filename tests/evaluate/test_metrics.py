@@ -25,9 +25,7 @@ IDS = st.sets(st.sampled_from("abcdefgh"))
         (["a", "a"], {"a"}, (1.0, 1.0, 1.0)),
     ],
 )
-def test_worked_figures(
-    kept: list[str], relevant: set[str], expected: tuple[float, float, float]
-) -> None:
+def test_worked_figures(kept: list[str], relevant: set[str], expected: tuple[float, float, float]) -> None:
     scores = precision_recall_f1(kept, relevant)
     assert (scores.precision, scores.recall, scores.f1) == pytest.approx(expected)
 

@@ -6,19 +6,11 @@ import json
 
 import pytest
 
-from ragfilter.evaluate.effect import (
-    Evidence,
-    GatheredQuestions,
-    Suggested,
-    make_labelled,
-    suggest,
-)
+from ragfilter.evaluate.effect import Evidence, GatheredQuestions, Suggested, make_labelled, suggest
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.schema import Settings
 
-PASSING = Settings().with_values(
-    {"retrieval.k": 6, "cutoff.enabled": False, "query_must.enabled": True}
-)
+PASSING = Settings().with_values({"retrieval.k": 6, "cutoff.enabled": False, "query_must.enabled": True})
 
 
 def table(who: str, number: int) -> Chunk:

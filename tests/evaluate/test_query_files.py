@@ -69,36 +69,36 @@ def test_reads_what_other_tools_write(tmp_path: Path) -> None:
         ("0001 clueweb-0 L2\n0001 clueweb-1 L0", {"0001": {"clueweb-0": 2, "clueweb-1": 0}}),
         ("q1 a 1\nq1  b\t2\n", {"q1": {"a": 1, "b": 2}}),
         # grades as tables write them
-        ("q1 0 a 1.0\nq1\t0\tb\t2.0\nq1\tc\t0.0\nq1 d +1\nq1 e -1.0",
-         {"q1": {"a": 1, "b": 2, "c": 0, "d": 1, "e": 0}}),
+        ("q1 0 a 1.0\nq1\t0\tb\t2.0\nq1\tc\t0.0\nq1 d +1\nq1 e -1.0", {"q1": {"a": 1, "b": 2, "c": 0, "d": 1, "e": 0}}),
         # headers
         ("query-id\tcorpus-id\tscore\nq1\ta\t1\n", {"q1": {"a": 1}}),
         ("# qid\n\nquery id\tcorpus id\tscore\nq1\ta\t1\n", {"q1": {"a": 1}}),
         # remarks after the columns, and ids with a #
-        ("2 0 e 1 # remark\n2 0 f 0 #\n2 0 g 1 #5 of 7\n2 h 1 # 2\n2 i 1 #2",
-         {"2": {"e": 1, "f": 0, "g": 1, "h": 1, "i": 1}}),
-        ("q1\tdoc a\t2\t# sure\nq1\tdoc b\t1 # so so\nq1\t0\tdoc c\t0\t#no\n",
-         {"q1": {"doc a": 2, "doc b": 1, "doc c": 0}}),
-        ("q1 #a 1\nq1 0 #b 2 # by hand\nq1\tdoc 1 #c\t1\nq1 0 d#1 1\nq1 #e 0 # no # yes",
-         {"q1": {"#a": 1, "#b": 2, "doc 1 #c": 1, "d#1": 1, "#e": 0}}),
+        (
+            "2 0 e 1 # remark\n2 0 f 0 #\n2 0 g 1 #5 of 7\n2 h 1 # 2\n2 i 1 #2",
+            {"2": {"e": 1, "f": 0, "g": 1, "h": 1, "i": 1}},
+        ),
+        (
+            "q1\tdoc a\t2\t# sure\nq1\tdoc b\t1 # so so\nq1\t0\tdoc c\t0\t#no\n",
+            {"q1": {"doc a": 2, "doc b": 1, "doc c": 0}},
+        ),
+        (
+            "q1 #a 1\nq1 0 #b 2 # by hand\nq1\tdoc 1 #c\t1\nq1 0 d#1 1\nq1 #e 0 # no # yes",
+            {"q1": {"#a": 1, "#b": 2, "doc 1 #c": 1, "d#1": 1, "#e": 0}},
+        ),
         # Tabs alone: an id may hold spaces.
-        ("q 1\t7 a\t1\nq1\tdoc a\t2\nq1\t0\tdoc b\t1",
-         {"q 1": {"7 a": 1}, "q1": {"doc a": 2, "doc b": 1}}),
+        ("q 1\t7 a\t1\nq1\tdoc a\t2\nq1\t0\tdoc b\t1", {"q 1": {"7 a": 1}, "q1": {"doc a": 2, "doc b": 1}}),
         # TREC's diversity task judges a document once for each subtopic.
         ("201 1 a 0\n201 2 a 3\n201 3 a 1\n201 1 b 1", {"201": {"a": 3, "b": 1}}),
     ],
-)  # fmt: skip
-def test_public_forms_of_qrels(
-    tmp_path: Path, text: str, expected: dict[str, dict[str, int]]
-) -> None:
+)
+def test_public_forms_of_qrels(tmp_path: Path, text: str, expected: dict[str, dict[str, int]]) -> None:
     path = tmp_path / "qrels.txt"
     path.write_text(text, "utf-8", newline="")
     assert query_files.read_qrels(path) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["q1\ta\tyes\n", "q1 0 a relevant\n", "q1\ta\tyes\nq1\tb\t1\n", "cat\tdoc\tyes\n"]
-)
+@pytest.mark.parametrize("text", ["q1\ta\tyes\n", "q1 0 a relevant\n", "q1\ta\tyes\nq1\tb\t1\n", "cat\tdoc\tyes\n"])
 def test_a_first_line_is_a_header_only_if_it_names_columns(tmp_path: Path, text: str) -> None:
     path = tmp_path / "qrels.txt"
     path.write_text(text, "utf-8")
@@ -122,9 +122,7 @@ def test_labels_of_unknown_queries_are_left_out_with_a_warning(
     assert "q9" in caplog.text
 
 
-def test_a_label_that_is_repeated_counts_once_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_label_that_is_repeated_counts_once_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     labels = query_files.read(*files(tmp_path, QUERIES, QRELS + "q1\ta\t2\n"))
     assert labels.qrels == {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
     assert "qrels.tsv repeats 1 label, the first in line 5; each counts once" in caplog.text
@@ -133,11 +131,7 @@ def test_a_label_that_is_repeated_counts_once_with_a_warning(
 @pytest.mark.parametrize(
     ("queries", "qrels", "message"),
     [
-        (
-            '{"_id": "q1", "text": "one"}\n{oops',
-            QRELS,
-            "queries.jsonl, line 2: this is not valid JSON",
-        ),
+        ('{"_id": "q1", "text": "one"}\n{oops', QRELS, "queries.jsonl, line 2: this is not valid JSON"),
         ('{"_id": [], "text": "one"}\n', QRELS, "queries.jsonl, line 1: the _id is not a string"),
         (QUERIES + '{"_id": "q1", "text": "x"}', QRELS, "line 3: the id 'q1' appears twice"),
         ("\n", QRELS, "queries.jsonl contains no questions"),
@@ -149,9 +143,7 @@ def test_a_label_that_is_repeated_counts_once_with_a_warning(
         (QUERIES, "", "None of the queries in"),
     ],
 )
-def test_bad_files_are_named_with_their_line(
-    tmp_path: Path, queries: str, qrels: str, message: str
-) -> None:
+def test_bad_files_are_named_with_their_line(tmp_path: Path, queries: str, qrels: str, message: str) -> None:
     with pytest.raises(InputError) as raised:
         query_files.read(*files(tmp_path, queries, qrels))
     assert message in raised.value.message

@@ -17,9 +17,15 @@ from ragfilter.settings.config import load
 
 FULL = load(profile="full", environ={}).settings
 GAP = FULL.with_values(
-    {"quality.enabled": False, "words.enabled": False, "cutoff.strategy": "gap",
-     "cutoff.gap_threshold": 0.2, "cutoff.distance_offset": 0.15, "cutoff.max_results": 20}
-)  # fmt: skip
+    {
+        "quality.enabled": False,
+        "words.enabled": False,
+        "cutoff.strategy": "gap",
+        "cutoff.gap_threshold": 0.2,
+        "cutoff.distance_offset": 0.15,
+        "cutoff.max_results": 20,
+    }
+)
 
 
 def pools(scale: float, embedder: str) -> dict[str, Pool]:
@@ -30,14 +36,13 @@ def pools(scale: float, embedder: str) -> dict[str, Pool]:
             "c",
             "l2",
             tuple(
-                Hit(Chunk(f"c{i}", f"text {i}"),
-                    scale * (0.2 + 0.01 * i + (0.4 if i >= 2 + n % 8 else 0)), i + 1)
+                Hit(Chunk(f"c{i}", f"text {i}"), scale * (0.2 + 0.01 * i + (0.4 if i >= 2 + n % 8 else 0)), i + 1)
                 for i in range(60)
             ),
             embedder=embedder,
         )
         for n in range(24)
-    }  # fmt: skip
+    }
 
 
 OLD, NEW = pools(1.0, "old"), pools(0.3, "new")

@@ -48,21 +48,23 @@ def otlp(**attributes: Any) -> dict[str, Any]:
         otlp(**{"input.value": "Why?"}, **FLAT),
         otlp(**{"input.value": '{"query": " Why?"}'}, **FLAT),
         # A span of Phoenix, a row of its data frame, and one of its REST interface.
-        {"span_kind": "RETRIEVER", "attributes": {"input.value": "Why?",
-                                                  "retrieval.documents": DOCUMENTS}},
-        {"context.span_id": "1", "attributes.input.value": "Why?",
-         "attributes.retrieval.documents": DOCUMENTS},
-        {"attributes": {"input": {"value": "Why?"}, "retrieval": {
-            "documents": [{"document": {"id": "a", "content": "Text a"}},
-                          {"document": {"content": "Text b"}}]}}},
+        {"span_kind": "RETRIEVER", "attributes": {"input.value": "Why?", "retrieval.documents": DOCUMENTS}},
+        {"context.span_id": "1", "attributes.input.value": "Why?", "attributes.retrieval.documents": DOCUMENTS},
+        {
+            "attributes": {
+                "input": {"value": "Why?"},
+                "retrieval": {
+                    "documents": [{"document": {"id": "a", "content": "Text a"}}, {"document": {"content": "Text b"}}]
+                },
+            }
+        },
         {"attributes": {"input.value": "Why?", **FLAT}},
     ],
     ids=["OTLP", "a question in JSON", "Phoenix", "a row", "nested", "flat"],
-)  # fmt: skip
+)
 def test_a_question_is_read_with_what_was_retrieved(tmp_path: Path, line: Any) -> None:
     path = tmp_path / "traces.jsonl"
-    path.write_text(f"{json.dumps({'attributes': {'input.value': 'no documents'}})}\n"
-                    f"\n{json.dumps(line)}\n")  # fmt: skip
+    path.write_text(f"{json.dumps({'attributes': {'input.value': 'no documents'}})}\n\n{json.dumps(line)}\n")
     assert read_traces(path) == {"Why?": [A, B]}
 
 

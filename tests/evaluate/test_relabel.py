@@ -18,15 +18,7 @@ from ragfilter.ingest import demo
 from ragfilter.ingest.passages import passages
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.stores.labels import LabelBook, Quotation, quotation_of, selected_quotation
-from ragfilter.stores.relabel import (
-    QuoteFinder,
-    Relabelled,
-    add_spans,
-    choices,
-    mapped_share,
-    remap,
-    settle,
-)
+from ragfilter.stores.relabel import QuoteFinder, Relabelled, add_spans, choices, mapped_share, remap, settle
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -73,9 +65,7 @@ def test_labels_are_mapped_right_whatever_the_size_of_chunks(size: int) -> None:
             and min(end, last) - max(begin, first) >= 0.5 * min(end - begin, last - first)
         }
         finding = finder.find(quotation_of(chunk))
-        right += finding.found not in ("ambiguous", "gone") and wanted == {
-            others[i][0].text for i in finding.chunk_ids
-        }
+        right += finding.found not in ("ambiguous", "gone") and wanted == {others[i][0].text for i in finding.chunk_ids}
     assert len(labelled) > 300
     assert right / len(labelled) >= 0.95, f"{right} of {len(labelled)}"
 
@@ -97,9 +87,7 @@ TAIL = "Giants throw rocks over the walls of any castle that refuses to pay trib
         ([], [], "gone"),
     ],
 )
-def test_a_quote_is_found_as_it_is_by_its_words_or_nearly(
-    texts: list[str], ids: list[str], found: str
-) -> None:
+def test_a_quote_is_found_as_it_is_by_its_words_or_nearly(texts: list[str], ids: list[str], found: str) -> None:
     finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
     finding = finder.find(Quotation(STEM, "a"))
     assert (list(finding.chunk_ids), finding.found) == (ids, found)
@@ -136,24 +124,18 @@ def test_labels_follow_their_text_and_come_back(book: LabelBook) -> None:
     assert len(book.standing("c")) == 3
     assert remap(book, "c", whole).mapped == 2
     assert {(each.query, each.chunk_id) for each in book.standing("c")} == {
-        ("who heals?", "a#1"), ("who bakes?", "a#2"),
-    }  # fmt: skip
+        ("who heals?", "a#1"),
+        ("who bakes?", "a#2"),
+    }
 
 
 @pytest.mark.parametrize(
     ("selected", "quote"),
-    [
-        ("fire or acid", "fire or acid"),
-        ("  fire\nor acid ", "fire or acid"),
-        ("ice", ""),
-        (" ", ""),
-    ],
+    [("fire or acid", "fire or acid"), ("  fire\nor acid ", "fire or acid"), ("ice", ""), (" ", "")],
 )
 def test_selected_text_is_evidence_where_the_chunk_has_it(selected: str, quote: str) -> None:
     place = selected_quotation(Chunk("a#1", STEM, source="a", page=3), selected)
-    assert (None if place is None else (place.quote, place.source, place.page)) == (
-        (quote, "a", 3) if quote else None
-    )
+    assert (None if place is None else (place.quote, place.source, place.page)) == ((quote, "a", 3) if quote else None)
 
 
 def test_evidence_decides_which_of_the_new_chunks_a_label_judges(book: LabelBook) -> None:
@@ -166,11 +148,12 @@ def test_evidence_decides_which_of_the_new_chunks_a_label_judges(book: LabelBook
 
 
 def test_an_ambiguous_label_is_settled_by_naming_its_chunk(book: LabelBook) -> None:
-    twice = [Chunk("a#1", f"{STEM} Here.", source="a"), Chunk("a#2", "Bread " * 9, source="a"),
-             Chunk("a#3", f"{STEM} There.", source="a")]  # fmt: skip
-    book.label(
-        "c", "who heals?", ["a#1"], 2, who="ann", quotation=selected_quotation(twice[0], STEM)
-    )
+    twice = [
+        Chunk("a#1", f"{STEM} Here.", source="a"),
+        Chunk("a#2", "Bread " * 9, source="a"),
+        Chunk("a#3", f"{STEM} There.", source="a"),
+    ]
+    book.label("c", "who heals?", ["a#1"], 2, who="ann", quotation=selected_quotation(twice[0], STEM))
     assert remap(book, "c", twice, same={"a#1"}) == Relabelled(0, ())
     assert remap(book, "c", twice).lost == (("who heals?", "a#1", "ambiguous"),)
     rows = choices(book.quotations("c"), book.standing("c"), twice, UNRESTRICTED)

@@ -1,5 +1,4 @@
-"""The matrix of rules: figures calculated by hand, and fast removal of rules equal to a full
-replay."""
+"""The matrix of rules: figures calculated by hand, and fast removal of rules equal to a full replay."""
 
 from __future__ import annotations
 
@@ -26,9 +25,13 @@ NEVER = '{"contain":"unicorn"}'
 FIRST_2 = Settings().with_values({"retrieval.k": 2, "cutoff.enabled": False})
 
 CHUNKS = (
-    Chunk("t", rule=TROLL), Chunk("o", rule=OWL), Chunk("x"), Chunk("n", rule=NEVER), Chunk("y"),
+    Chunk("t", rule=TROLL),
+    Chunk("o", rule=OWL),
+    Chunk("x"),
+    Chunk("n", rule=NEVER),
+    Chunk("y"),
     Chunk("far", rule=OWL),
-)  # fmt: skip
+)
 
 
 def pool(query: str, *chunks: Chunk) -> Pool:
@@ -79,9 +82,7 @@ def test_without_labels_there_are_counts_only() -> None:
     made = build_matrix(POOLS, {}, CHUNKS, FIRST_2)
     assert (made.queries, made.labelled, made.crowding) == (3, 0, ())
     for row in made.rules:
-        assert (row.precision, row.delta_f1, row.delta_recall, row.conflicts) == (
-            None, None, None, (),
-        )  # fmt: skip
+        assert (row.precision, row.delta_f1, row.delta_recall, row.conflicts) == (None, None, None, ())
     assert sum(row.blocks for row in made.rules) == 5
 
 
@@ -118,9 +119,12 @@ def test_groups_and_terms_have_rows_of_their_own() -> None:
     first = FIRST_2.with_values({"retrieval.k": 1})
     rows = {row.place: row for row in build_parts(rule, pools, qrels, [chunk], first)}
     assert set(rows) == {
-        "contain_one_of[0]", "contain_one_of[0][0]", "contain_one_of[0][1]", "contain_one_of[1]",
+        "contain_one_of[0]",
+        "contain_one_of[0][0]",
+        "contain_one_of[0][1]",
+        "contain_one_of[1]",
         "contain_none_of[0]",
-    }  # fmt: skip
+    }
     cave, owl = rows["contain_one_of[1]"], rows["contain_none_of[0]"]
     assert (cave.queries, cave.blocks, cave.conflicts) == (1, 1, (("no cave", "t"),))
     assert cave.delta_f1 == pytest.approx(1 / 3)
@@ -147,20 +151,21 @@ def worlds(draw: st.DrawFn) -> tuple[dict[str, Pool], dict[str, dict[str, int]],
     n = draw(st.integers(1, 30))
     chunks = [
         Chunk(
-            f"c{i}", draw(TERMS), draw(TERMS), rule=draw(RULES),
+            f"c{i}",
+            draw(TERMS),
+            draw(TERMS),
+            rule=draw(RULES),
             clearance=draw(st.sampled_from((0, 0, 0, 2))),
             refs=tuple(f"c{ref}" for ref in draw(st.lists(st.integers(0, n), max_size=2))),
         )
         for i in range(n)
-    ]  # fmt: skip
+    ]
     pools, qrels = {}, {}
     for name in ("one", "two"):
         query = " or ".join(draw(st.lists(TERMS, min_size=1, max_size=2)))
         order = draw(st.permutations(chunks))
         steps = draw(st.lists(st.sampled_from((0.0, 0.02, 0.15)), min_size=n, max_size=n))
-        hits = [
-            Hit(chunk, 0.5 + sum(steps[: i + 1]), i + 1) for i, chunk in enumerate(order)
-        ]  # fmt: skip
+        hits = [Hit(chunk, 0.5 + sum(steps[: i + 1]), i + 1) for i, chunk in enumerate(order)]
         sides = draw(st.lists(st.permutations([c.id for c in chunks]), max_size=2))
         entities = tuple(Entity(draw(TERMS), tuple(ids[:5])) for ids in sides)
         pools[name] = Pool(query, "demo", "l2", tuple(hits), entities)
@@ -182,10 +187,7 @@ def from_few() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("from_few")
-@given(
-    worlds(), st.sampled_from(PROFILES), st.sampled_from((0, 2)), st.booleans(),
-    st.sampled_from((3, 20)),
-)  # fmt: skip
+@given(worlds(), st.sampled_from(PROFILES), st.sampled_from((0, 2)), st.booleans(), st.sampled_from((3, 20)))
 @settings(max_examples=300)
 def test_removing_a_rule_is_what_the_whole_replay_says(
     world: tuple[dict[str, Pool], dict[str, dict[str, int]], list[Chunk]],
@@ -214,9 +216,7 @@ def test_removing_a_rule_is_what_the_whole_replay_says(
         assert effect.before is not None
         assert effect.after is not None
         assert row.delta_f1 == pytest.approx(effect.after.f1 - effect.before.f1, abs=1e-9)
-        assert row.delta_recall == pytest.approx(
-            effect.after.recall - effect.before.recall, abs=1e-9
-        )
+        assert row.delta_recall == pytest.approx(effect.after.recall - effect.before.recall, abs=1e-9)
         # A rule that held may have pinned its chunks, so without it other chunks may come in.
         book = rule_book((row.rule,))
         blocked = [q for q in effect.rows if not book.scan(q.query).passes(row.rule)]

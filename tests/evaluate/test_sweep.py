@@ -22,9 +22,19 @@ from ragfilter.settings.schema import Calibration, Settings
 
 FULL = load(profile="full", environ={}).settings
 LEARNED = Calibration(
-    collection="c", embedder="", space="l2", reranker="", labels="", queries=20, relevant=40,
-    date="", depth=12, beyond=1.5, intercept=1.0, weights={"way": -4.0, "words": 2.0},
-).json_text  # fmt: skip
+    collection="c",
+    embedder="",
+    space="l2",
+    reranker="",
+    labels="",
+    queries=20,
+    relevant=40,
+    date="",
+    depth=12,
+    beyond=1.5,
+    intercept=1.0,
+    weights={"way": -4.0, "words": 2.0},
+).json_text
 SETTINGS = st.builds(
     lambda **values: FULL.with_values({k.replace("__", "."): v for k, v in values.items()}),
     cutoff__strategy=st.sampled_from([*strategies()]),
@@ -99,16 +109,15 @@ def test_prefixes_go_on_where_the_ranking_ends() -> None:
 def test_a_plain_search_counts_what_fits_the_prompt() -> None:
     """What does not fit is left out, and the next chunk is tried."""
     # A block's frame is 24 tokens, and four characters are one.
-    hits = tuple(
-        Hit(Chunk(f"c{n}", "x" * 4 * size), 0.1 * n, n)
-        for n, size in enumerate((76, 176, 26, 26), start=1)
-    )
+    hits = tuple(Hit(Chunk(f"c{n}", "x" * 4 * size), 0.1 * n, n) for n, size in enumerate((76, 176, 26, 26), start=1))
     settings = Settings().with_values({"context.max_context_tokens": 160})
     pool, labels = Pool("q", "c", "l2", hits), {"c1": 1, "c2": 1, "c3": 2}
     first = {
-        "tokens": [100, 100, 150, 150], "kept": [1, 1, 2, 2], "precision": [1, 1, 1, 1],
+        "tokens": [100, 100, 150, 150],
+        "kept": [1, 1, 2, 2],
+        "precision": [1, 1, 1, 1],
         "recall": [1 / 3, 1 / 3, 2 / 3, 2 / 3],
-    }  # fmt: skip
+    }
     made = prefixes_of_pools({"q": pool}, {"q": labels}, settings)
     assert {name: list(made[name][0, :4]) for name in first} == first
 

@@ -28,10 +28,7 @@ def cliff(after: int) -> Pool:
     """Hits 0.01 apart, with a step of 0.4 after the first `after`."""
     distances = [0.2 + 0.01 * i + (0.4 if i >= after else 0.0) for i in range(60)]
     return Pool(
-        f"q{after}",
-        "c",
-        "l2",
-        tuple(Hit(Chunk(f"c{i}", f"text {i}"), d, i + 1) for i, d in enumerate(distances)),
+        f"q{after}", "c", "l2", tuple(Hit(Chunk(f"c{i}", f"text {i}"), d, i + 1) for i, d in enumerate(distances))
     )
 
 
@@ -65,9 +62,7 @@ def test_distances_that_were_tuned_without_a_reranker_can_be_tuned_again_with_on
 
 
 def test_where_the_same_k_always_fits_nothing_beats_it() -> None:
-    flat = Pool(
-        "q", "c", "l2", tuple(Hit(Chunk(f"c{i}"), 0.2 + 0.01 * i, i + 1) for i in range(60))
-    )
+    flat = Pool("q", "c", "l2", tuple(Hit(Chunk(f"c{i}"), 0.2 + 0.01 * i, i + 1) for i in range(60)))
     qrels = {f"q{n}": {f"c{i}": 1 for i in range(4)} for n in range(10)}
     made = tune(dict.fromkeys(qrels, flat), qrels, PLAIN, rerank=False)
     assert (made.k, made.best_fixed_k.f1, made.tuned.gain.of.mean) == (4, 1, 0)
@@ -76,17 +71,13 @@ def test_where_the_same_k_always_fits_nothing_beats_it() -> None:
 
 def test_labels_by_chance_show_no_gain() -> None:
     """In-sample, the best of hundreds of candidates looks good on noise; held out it does not."""
-    qrels = {
-        name: {f"c{(7 * n * n + 11 * i * i + n * i) % 60}": 1 for i in range(3)}
-        for n, name in enumerate(POOLS)
-    }
+    qrels = {name: {f"c{(7 * n * n + 11 * i * i + n * i) % 60}": 1 for i in range(3)} for n, name in enumerate(POOLS)}
     assert not tune(POOLS, qrels, PLAIN, rerank=False).beats_fixed_k
 
 
 def test_what_has_no_label_makes_f1_a_range() -> None:
     # Every second hit before the cliff is labelled.
-    some = {name: {i: 1 for n, i in enumerate(labels) if n % 2 == 0}
-            for name, labels in QRELS.items()}  # fmt: skip
+    some = {name: {i: 1 for n, i in enumerate(labels) if n % 2 == 0} for name, labels in QRELS.items()}
     first = PLAIN.with_values({"cutoff.strategy": "gap", "cutoff.max_results": 15})
     before = tune(POOLS, some, first, rerank=False).before
     assert before.unlabelled == pytest.approx(sum((2 + n % 8) // 2 for n in range(24)) / 24)
@@ -111,9 +102,7 @@ def test_settings_that_nothing_beats_stay_as_they_are() -> None:
 def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
     """Their figures are in-sample, so they must not become those of the tuned settings."""
     best = PLAIN.with_values({"cutoff.gap_threshold": 0.37, "cutoff.max_results": 15})
-    clicked = recorded(
-        best, POOLS.values(), Provenance(), ["cutoff.gap_threshold"], values_only=True
-    )
+    clicked = recorded(best, POOLS.values(), Provenance(), ["cutoff.gap_threshold"], values_only=True)
     made = tune(POOLS, QRELS, clicked, rerank=False)
     assert (made.seen, made.before.f1) == (True, 1)
     assert made.tuned.settings not in (best, clicked)
@@ -149,17 +138,13 @@ def test_what_was_never_learned_is_learned_by_tuning(snapshot: SnapshotAssertion
 def test_settings_that_no_longer_apply_have_still_seen_their_labels() -> None:
     tuned = recorded(PLAIN, POOLS.values(), Provenance("v1"))
     record = tuned.cutoff.tuned_on.model_copy(update={"reranker": "late_interaction"})
-    made = tune(
-        POOLS, QRELS, tuned.with_values({"cutoff.tuned_on": record.json_text}), rerank=False
-    )
+    made = tune(POOLS, QRELS, tuned.with_values({"cutoff.tuned_on": record.json_text}), rerank=False)
     assert "with the reranker late_interaction, not none" in made.stands_in
     assert (made.seen, "before" in made.strategies) == (True, False)
 
 
 def test_where_a_reranker_failed_nothing_is_tuned() -> None:
-    failed = replace(
-        POOLS["q0"], failures=(Failure("rerank", "late_interaction", "no such model"),)
-    )
+    failed = replace(POOLS["q0"], failures=(Failure("rerank", "late_interaction", "no such model"),))
     with pytest.raises(InputError, match="Reranking failed: no such model"):
         tune({**POOLS, "q0": failed}, QRELS, PLAIN)
 

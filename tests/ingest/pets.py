@@ -13,8 +13,7 @@ PETS: dict[str, Any] = {
     "info": {
         "title": "Pet Shop",
         "version": "1",
-        "description": "Buys and sells.\n\n## Rate limits\n\n"
-        "Ten a second, see [pets](#operation/addPet).",
+        "description": "Buys and sells.\n\n## Rate limits\n\nTen a second, see [pets](#operation/addPet).",
     },
     "security": [{"key": []}],
     "tags": [{"name": "Dogs", "description": "All about dogs."}, {"name": "silent"}],
@@ -40,10 +39,7 @@ PETS: dict[str, Any] = {
                         "description": "Added.",
                         "content": {
                             "application/json": {
-                                "schema": {
-                                    "type": "array",
-                                    "items": {"$ref": "#/components/schemas/Pet"},
-                                }
+                                "schema": {"type": "array", "items": {"$ref": "#/components/schemas/Pet"}}
                             }
                         },
                     },
@@ -54,19 +50,12 @@ PETS: dict[str, Any] = {
     },
     "components": {
         "parameters": {
-            "Id": {
-                "name": "id",
-                "in": "path",
-                "required": True,
-                "schema": {"$ref": "#/components/schemas/Id"},
-            }
+            "Id": {"name": "id", "in": "path", "required": True, "schema": {"$ref": "#/components/schemas/Id"}}
         },
         "requestBodies": {
             "NewPet": {
                 "required": True,
-                "content": {
-                    "application/xml": {"schema": {"$ref": "#/components/schemas/Cat~1Kitten"}}
-                },
+                "content": {"application/xml": {"schema": {"$ref": "#/components/schemas/Cat~1Kitten"}}},
             }
         },
         "schemas": {
@@ -86,10 +75,7 @@ PETS: dict[str, Any] = {
                     "name": {"type": "string", "maxLength": 20, "description": "What it\nhears."},
                     "mother": {"$ref": "#/components/schemas/Cat~1Kitten"},
                     "colour": {"type": "string", "enum": ["red", "black"], "nullable": True},
-                    "home": {
-                        "type": "object",
-                        "properties": {"town": {"$ref": "#/components/schemas/Id"}},
-                    },
+                    "home": {"type": "object", "properties": {"town": {"$ref": "#/components/schemas/Id"}}},
                     "example": {"$ref": "#/components/schemas/Dog"},
                 },
                 "example": {"$ref": "#/components/schemas/Nowhere"},
@@ -103,9 +89,7 @@ PETS: dict[str, Any] = {
                 "headers": {"X-Hint": {"description": "Where to look.", "schema": {}}},
             }
         },
-        "securitySchemes": {
-            "key": {"type": "apiKey", "in": "header", "name": "X-Key", "description": "A key."}
-        },
+        "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key", "description": "A key."}},
     },
 }
 

@@ -61,8 +61,6 @@ def test_some_answers_need_schemas_that_only_references_lead_to() -> None:
 
 
 def test_the_name_stands_for_its_labels() -> None:
-    assert query_sets.load_files("adsapi", "adsapi") == labelled_queries.Labels(
-        adsapi.queries(), adsapi.qrels()
-    )
+    assert query_sets.load_files("adsapi", "adsapi") == labelled_queries.Labels(adsapi.queries(), adsapi.qrels())
     with pytest.raises(InputError, match="not in a file"):
         query_sets.load_files("adsapi", "qrels.tsv")

@@ -37,12 +37,9 @@ def test_hand_worked_scores(chunk: str, row: str) -> None:
 
 def test_the_spellings_name_the_class_and_only_that_class() -> None:
     def spellings(armor_class: str) -> set[str]:
-        return set(RECORDS[f"attack-matrix-thieves-ac-{armor_class}"]["query_must"][
-            "contain_one_of"][1])  # fmt: skip
+        return set(RECORDS[f"attack-matrix-thieves-ac-{armor_class}"]["query_must"]["contain_one_of"][1])
 
-    assert {"armor class 3", "armor class of 3", "ac 3", "ac of 3", "a.c. 3", "ac3"} <= spellings(
-        "3"
-    )
+    assert {"armor class 3", "armor class of 3", "ac 3", "ac of 3", "a.c. 3", "ac3"} <= spellings("3")
     named = {"armor class -6", "armor class minus 6", "ac -6", "ac minus 6"}
     assert named <= spellings("minus-6")
     assert not spellings("6") & spellings("minus-6")
@@ -90,21 +87,12 @@ def test_labels_are_complete() -> None:
 
 
 FIGHT = "Who is more likely to win in a fight - a 4th level fighter with an armor class of 3 or a "
-BOTH = (
-    " have a strength of 16, a constitution of 16, and a dexterity of 12. "
-    "They both wield long swords."
-)
+BOTH = " have a strength of 16, a constitution of 16, and a dexterity of 12. They both wield long swords."
 SEED_QUERIES = {
     # Filtering
-    "cleric-ac6": (
-        "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
-    ),
-    "cleric-ac6-strength": (
-        "What does a 7th level cleric with strength 17 need to roll to hit armor class 6?"
-    ),
-    "cleric-ac6-strength-short": (
-        "What does a 7th level cleric with strength 17 need to roll to hit AC 6?"
-    ),
+    "cleric-ac6": ("What does a 7th level cleric need to roll to hit an opponent with armor class 6?"),
+    "cleric-ac6-strength": ("What does a 7th level cleric with strength 17 need to roll to hit armor class 6?"),
+    "cleric-ac6-strength-short": ("What does a 7th level cleric with strength 17 need to roll to hit AC 6?"),
     "fighter-fighter": (f"{FIGHT}7th level fighter with an armor class of 9? Both fighters{BOTH}"),
     "fighter-druid": f"{FIGHT}7th level druid with an armor class of 9? Both characters{BOTH}",
     "fighter-fighter-short": "Who wins: 4th level fighter (AC 3) vs 7th level fighter (AC 9)?",

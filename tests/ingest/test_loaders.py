@@ -20,10 +20,7 @@ from ragfilter.model import Chunk
 def test_jsonl_with_beir_ids_empty_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
     lines = '\ufeff{"_id": "1", "text": "a\u2028b", "metadata": {}}\r\n\n{"id": 2, "text": "c"}'
     path = written(tmp_path, "x.jsonl", lines)
-    assert read(path) == [
-        Chunk("1", "a\u2028b", source="x.jsonl"),
-        Chunk("2", "c", source="x.jsonl"),
-    ]
+    assert read(path) == [Chunk("1", "a\u2028b", source="x.jsonl"), Chunk("2", "c", source="x.jsonl")]
     assert [r.place for r in load(path)] == ["x.jsonl, line 1", "x.jsonl, line 3"]
 
 
@@ -74,10 +71,9 @@ def test_csv_with_quotes_line_breaks_and_empty_cells(tmp_path: Path, separator: 
     ]
     path = written(tmp_path, "x.csv", "\r\n".join(separator.join(row) for row in rows))
     assert read(path) == [
-        Chunk("a", "one\ntwo", "T", source="x.csv", refs=("b", "c"), clearance=2,
-              rule='{"contain":"x"}'),
+        Chunk("a", "one\ntwo", "T", source="x.csv", refs=("b", "c"), clearance=2, rule='{"contain":"x"}'),
         Chunk("b", "plain\u2028text, with; all", source="x.csv"),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -162,9 +158,7 @@ def test_a_bad_csv_is_told_with_file_and_line(tmp_path: Path, content: str, wher
 # --- sources
 
 
-def test_a_folder_is_read_in_order_and_below(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_folder_is_read_in_order_and_below(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     written(tmp_path, "b.txt", "text b")
     written(tmp_path, "a/x.md", "text x")
     written(tmp_path, "c.JSONL", '{"id": "c", "text": "text c"}')
@@ -174,11 +168,7 @@ def test_a_folder_is_read_in_order_and_below(
     (tmp_path / "a" / "loop").symlink_to(tmp_path)
     with caplog.at_level(logging.WARNING):
         chunks = read(tmp_path)
-    assert [(c.id, c.source) for c in chunks] == [
-        ("b.txt#1", "b.txt"),
-        ("c", "c.JSONL"),
-        ("a/x.md#x", "a/x.md"),
-    ]
+    assert [(c.id, c.source) for c in chunks] == [("b.txt#1", "b.txt"), ("c", "c.JSONL"), ("a/x.md#x", "a/x.md")]
     assert f"{tmp_path}: 1 file of another kind is skipped: image.png" in caplog.text
 
 

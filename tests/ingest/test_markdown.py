@@ -66,9 +66,12 @@ def test_titles_leave_out_what_a_site_generator_reads(tmp_path: Path) -> None:
         "One.\n\n## Notes {: .note #n }\n\nTwo.\n\n## The set {a}\n\nThree.\n\n## { #x }\n\nFour.\n"
     )
     assert [chunk.title for chunk in read(written(tmp_path, "a.md", text))] == [
-        "Deploying: a guide", "Install", "Install > Notes", "Install > The set {a}",
+        "Deploying: a guide",
+        "Install",
+        "Install > Notes",
+        "Install > The set {a}",
         "Install > { #x }",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -166,22 +169,20 @@ def test_code_longer_than_a_chunk_is_cut_at_line_ends(mark: str, overlap: int) -
         (("C", "C++", "C#"), ("c", "c-2", "c-3")),
     ],
 )
-def test_every_heading_has_an_id_of_its_own(
-    tmp_path: Path, headings: tuple[str, ...], ids: tuple[str, ...]
-) -> None:
+def test_every_heading_has_an_id_of_its_own(tmp_path: Path, headings: tuple[str, ...], ids: tuple[str, ...]) -> None:
     for name in ("a.md", "b/a.md"):
         written(tmp_path, name, "".join(f"# {heading}\n\ntext\n\n" for heading in headings))
-    assert [chunk.id for chunk in read(tmp_path)] == [
-        f"{name}#{slug}" for name in ("a.md", "b/a.md") for slug in ids
-    ]
+    assert [chunk.id for chunk in read(tmp_path)] == [f"{name}#{slug}" for name in ("a.md", "b/a.md") for slug in ids]
 
 
 def test_a_heading_without_a_text_is_kept(tmp_path: Path) -> None:
     text = "# Guide\n\n## Empty\n\n## Full\n\ntext\n\n#\n\n# Last *one*\n"
     chunks = read(written(tmp_path, "a.md", text))
     assert [(chunk.title, chunk.text) for chunk in chunks] == [
-        ("Guide > Empty", "Empty"), ("Guide > Full", "text"), ("Last *one*", "Last *one*")
-    ]  # fmt: skip
+        ("Guide > Empty", "Empty"),
+        ("Guide > Full", "text"),
+        ("Last *one*", "Last *one*"),
+    ]
 
 
 WORD = st.text(alphabet="abcxyzäß漢字09", min_size=1, max_size=6)
@@ -245,9 +246,7 @@ def test_plain_text_passages(tmp_path: Path) -> None:
         ("A. bbbb cccc dd", 10, ["A. bbbb", "cccc dd"]),
     ],
 )
-def test_passages_are_packed_and_split_at_the_best_place(
-    text: str, longest: int, expected: list[str]
-) -> None:
+def test_passages_are_packed_and_split_at_the_best_place(text: str, longest: int, expected: list[str]) -> None:
     assert passages(text, longest) == expected
 
 

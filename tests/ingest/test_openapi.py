@@ -19,8 +19,7 @@ from ragfilter.ingest.load import load
 def test_every_part_becomes_a_chunk_with_its_kind_and_file(snapshot: SnapshotAssertion) -> None:
     found = described(PETS)
     assert {
-        i: (record.place, record.chunk.type, record.chunk.title, record.chunk.text)
-        for i, record in found.items()
+        i: (record.place, record.chunk.type, record.chunk.title, record.chunk.text) for i, record in found.items()
     } == snapshot
     assert warnings(found) == []
     # The request, the response, its parameters, its key, and finally its errors.

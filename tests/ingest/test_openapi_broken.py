@@ -29,7 +29,7 @@ from ragfilter.ingest.records import Record
         ("a.json", '{"name": "x"}', "a.json: this is not an OpenAPI", "JSONL"),
         ("a.yaml", "", "a.yaml: this is not an OpenAPI", "JSONL"),
     ],
-)  # fmt: skip
+)
 def test_one_clear_message(tmp_path: Path, name: str, text: str, message: str, remedy: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError) as error:
@@ -46,9 +46,7 @@ def test_one_clear_message(tmp_path: Path, name: str, text: str, message: str, r
         ("a.json", '{"swagger": "2.0"}'),
     ],
 )
-def test_a_broken_description_in_a_folder_is_not_passed_over(
-    tmp_path: Path, name: str, text: str
-) -> None:
+def test_a_broken_description_in_a_folder_is_not_passed_over(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=name):
         list(load(tmp_path))
@@ -76,22 +74,61 @@ def test_a_wrong_type_costs_the_part_and_no_more(tree: dict[str, Any], warning: 
 
 
 KEYWORDS = [
-    "$ref", "openapi", "info", "title", "description", "paths", "/a", "get", "post", "parameters",
-    "requestBody", "responses", "200", "content", "application/json", "schema", "schemas",
-    "components", "properties", "items", "allOf", "oneOf", "type", "enum", "required", "security",
-    "securitySchemes", "discriminator", "mapping", "tags", "name", "in", "flows", "scopes",
-    "additionalProperties", "default", "callbacks", "headers", "format", "operationId", "summary",
-    "deprecated", "servers", "webhooks", "pattern", "minimum", "exclusiveMinimum",
-]  # fmt: skip
+    "$ref",
+    "openapi",
+    "info",
+    "title",
+    "description",
+    "paths",
+    "/a",
+    "get",
+    "post",
+    "parameters",
+    "requestBody",
+    "responses",
+    "200",
+    "content",
+    "application/json",
+    "schema",
+    "schemas",
+    "components",
+    "properties",
+    "items",
+    "allOf",
+    "oneOf",
+    "type",
+    "enum",
+    "required",
+    "security",
+    "securitySchemes",
+    "discriminator",
+    "mapping",
+    "tags",
+    "name",
+    "in",
+    "flows",
+    "scopes",
+    "additionalProperties",
+    "default",
+    "callbacks",
+    "headers",
+    "format",
+    "operationId",
+    "summary",
+    "deprecated",
+    "servers",
+    "webhooks",
+    "pattern",
+    "minimum",
+    "exclusiveMinimum",
+]
 LEAVES = (
     st.none()
     | st.booleans()
     | st.integers()
     | st.floats()
     | st.text(max_size=8)
-    | st.sampled_from(
-        ["#/components/schemas/A", "#/paths/~1a", "#/a/0", "#", "x.yaml#/", "A", "object", "%ZZ"]
-    )
+    | st.sampled_from(["#/components/schemas/A", "#/paths/~1a", "#/a/0", "#", "x.yaml#/", "A", "object", "%ZZ"])
 )
 TREES = st.recursive(
     LEAVES,
@@ -125,9 +162,7 @@ def holds(found: dict[str, Record]) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(PLACES), TREES), min_size=1, max_size=3))
-def test_no_damage_to_a_good_description_crashes(
-    damages: list[tuple[tuple[Any, ...], Any]],
-) -> None:
+def test_no_damage_to_a_good_description_crashes(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
     tree = copy.deepcopy(PETS)
     for place, value in damages:
         node: Any = tree

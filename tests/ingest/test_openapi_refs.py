@@ -60,10 +60,7 @@ def test_cycles_of_every_kind_end() -> None:
                 "A": {"items": {"$ref": "#/components/schemas/B"}},
                 "B": {"additionalProperties": {"$ref": "#/components/schemas/A"}},
             },
-            "parameters": {
-                "P": {"$ref": "#/components/parameters/Q"},
-                "Q": {"$ref": "#/components/parameters/P"},
-            },
+            "parameters": {"P": {"$ref": "#/components/parameters/Q"}, "Q": {"$ref": "#/components/parameters/P"}},
             "responses": {"R": {"$ref": "#/components/responses/R"}},
         },
     )

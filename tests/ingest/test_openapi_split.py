@@ -68,15 +68,12 @@ discriminator: {propertyName: kind, mapping: {cat: cat.yml, dog: Pet}}
 """,
     "schemas/cat.yml": "allOf: [{$ref: pet.yml}]\n",
     "schemas/error.yml": "{type: string, description: What went wrong.}",
-    "schemas/more/owner.yml": "definitions: {Owner: {properties: {pets: {items: "
-    "{$ref: ../pet.yml}}}}}",
+    "schemas/more/owner.yml": "definitions: {Owner: {properties: {pets: {items: {$ref: ../pet.yml}}}}}",
     "schemas/key.yml": "{type: apiKey, in: header, name: X-Key}",
-}  # fmt: skip
+}
 
 
-def test_every_part_is_found_word_for_word(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_every_part_is_found_word_for_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         found = loaded(tmp_path, SPLIT)
     assert caplog.text == ""
@@ -91,16 +88,14 @@ def test_every_part_is_found_word_for_word(
             "- 404 (string (text/plain)): Not here.\nSecurity: key.",
             ("t:Pet", "t:security/key"),
         ),
-        "t:listPets": (
-            "GET /pets (listPets).\nResponses:\n- 200 (array of Pet): All.", ("t:Pet",)
-        ),
+        "t:listPets": ("GET /pets (listPets).\nResponses:\n- 200 (array of Pet): All.", ("t:Pet",)),
         "t:Pet": (
             "Pet: object.\nProperties:\n- mother (Pet): Its mother.\n- example (object)\n"
             "- example.pets (array of Pet)\nTold apart by kind: cat is cat.yml, dog is Pet.",
             (),
         ),
         "t:security/key": ("key: apiKey in header X-Key. How to authenticate with T.", ()),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("ending", ["json", "yaml"])
@@ -134,32 +129,36 @@ def test_a_description_cut_apart_gives_the_same_chunks(tmp_path: Path, ending: s
     [
         # An index names the schemas; others come through it, or go to the files themselves.
         (
-            {"schemas/_index.yaml": "A: {$ref: ./a.yaml}\nB: {properties: {a: {$ref: '#/A'}}}\n",
-             "schemas/a.yaml": "properties: {b: {$ref: '_index.yaml#/B'}, a: {$ref: a.yaml}}",
-             "o.yaml": minimal(components={"schemas": {"$ref": "schemas/_index.yaml"}})},
+            {
+                "schemas/_index.yaml": "A: {$ref: ./a.yaml}\nB: {properties: {a: {$ref: '#/A'}}}\n",
+                "schemas/a.yaml": "properties: {b: {$ref: '_index.yaml#/B'}, a: {$ref: a.yaml}}",
+                "o.yaml": minimal(components={"schemas": {"$ref": "schemas/_index.yaml"}}),
+            },
             {"t:A": ("t:B",), "t:B": ("t:A",)},
         ),
         # One file with all paths, whose references refer to the description.
         (
-            {"paths.yml": "/a: {get: {responses: {'200': {content: {x/y: {schema: "
-                          "{$ref: '#/components/schemas/A'}}}}}}}",
-             "o.yaml": minimal(paths={"$ref": "paths.yml"}, components={"schemas": {"A": {}}})},
+            {
+                "paths.yml": "/a: {get: {responses: {'200': {content: {x/y: {schema: "
+                "{$ref: '#/components/schemas/A'}}}}}}}",
+                "o.yaml": minimal(paths={"$ref": "paths.yml"}, components={"schemas": {"A": {}}}),
+            },
             {"t:GET/a": ("t:A",), "t:A": ()},
         ),
         # Cycles of parts that are not schemas, and of references only.
         (
-            {"p.yml": "{get: {$ref: 'p.yml#/post'}, post: {$ref: 'p.yml#/get'}, put: {callbacks: "
-                      "{done: {'{$url}': {$ref: p.yml}}}}}",
-             "s.yml": "{$ref: r.yml}", "r.yml": "{$ref: s.yml}",
-             "o.yaml": minimal(paths={"/p": {"$ref": "p.yml"}},
-                               components={"schemas": {"S": {"$ref": "s.yml"}}})},
+            {
+                "p.yml": "{get: {$ref: 'p.yml#/post'}, post: {$ref: 'p.yml#/get'}, put: {callbacks: "
+                "{done: {'{$url}': {$ref: p.yml}}}}}",
+                "s.yml": "{$ref: r.yml}",
+                "r.yml": "{$ref: s.yml}",
+                "o.yaml": minimal(paths={"/p": {"$ref": "p.yml"}}, components={"schemas": {"S": {"$ref": "s.yml"}}}),
+            },
             {"t:GET/p": (), "t:POST/p": (), "t:PUT/p": (), "t:S": ()},
         ),
     ],
-)  # fmt: skip
-def test_where_parts_stand(
-    tmp_path: Path, files: dict[str, Any], ids: dict[str, tuple[str, ...]]
-) -> None:
+)
+def test_where_parts_stand(tmp_path: Path, files: dict[str, Any], ids: dict[str, tuple[str, ...]]) -> None:
     found = loaded(tmp_path, files)
     assert {i: record.chunk.refs for i, record in found.items()} == ids
 
@@ -168,18 +167,33 @@ def test_where_parts_stand(
 @pytest.mark.parametrize(
     "ref",
     [
-        r"deep\s.yml", r".\deep\s.yml", r"deep\\s.yml", "deep%5Cs.yml", r"x\..\deep/s.yml#/",
-        "deep/s.yml#", "deep/s.yml#/", "deep/all.yml#/A", r".\deep\all.yml#/A/", "deep/bare",
-        "./deep/bare#/", "deep/bare.d/s", "deep/my%20bare", "deep/S.JSON",
+        r"deep\s.yml",
+        r".\deep\s.yml",
+        r"deep\\s.yml",
+        "deep%5Cs.yml",
+        r"x\..\deep/s.yml#/",
+        "deep/s.yml#",
+        "deep/s.yml#/",
+        "deep/all.yml#/A",
+        r".\deep\all.yml#/A/",
+        "deep/bare",
+        "./deep/bare#/",
+        "deep/bare.d/s",
+        "deep/my%20bare",
+        "deep/S.JSON",
     ],
-)  # fmt: skip
+)
 def test_ways_to_write_where_a_part_stands(tmp_path: Path, ref: str, alone: bool) -> None:
     part = '{"properties": {"secret": {"$ref": "#"}}}'
     files = {
-        "deep/s.yml": part, "deep/all.yml": f"A: {part}", "deep/bare": part,
-        "deep/bare.d/s": part, "deep/my bare": part, "deep/S.JSON": part,
+        "deep/s.yml": part,
+        "deep/all.yml": f"A: {part}",
+        "deep/bare": part,
+        "deep/bare.d/s": part,
+        "deep/my bare": part,
+        "deep/S.JSON": part,
         "o.yaml": minimal(components={"schemas": {"A": {"properties": {"x": {"$ref": ref}}}}}),
-    }  # fmt: skip
+    }
     found = loaded(tmp_path, files)
     if alone:
         found = {record.chunk.id: record for record in load(tmp_path / "o.yaml")}
@@ -188,9 +202,23 @@ def test_ways_to_write_where_a_part_stands(tmp_path: Path, ref: str, alone: bool
 
 
 @pytest.mark.parametrize(
-    "ref", ["../s.yml", "up/s.yml", ".s.yml", ".env", ".git/s.yml", "x" * 300, "a%00b", "s.txt",
-            "folder", "file:///etc/hostname", "/etc/hostname", "%ED%A0%80", "https://a.example/s.yml"]
-)  # fmt: skip
+    "ref",
+    [
+        "../s.yml",
+        "up/s.yml",
+        ".s.yml",
+        ".env",
+        ".git/s.yml",
+        "x" * 300,
+        "a%00b",
+        "s.txt",
+        "folder",
+        "file:///etc/hostname",
+        "/etc/hostname",
+        "%ED%A0%80",
+        "https://a.example/s.yml",
+    ],
+)
 def test_a_file_alone_reads_nothing_outside_its_folder(tmp_path: Path, ref: str) -> None:
     part = "{properties: {secret: {}}}"
     for name in ("s.yml", "api/.s.yml", "api/.env", "api/.git/s.yml", "api/s.txt", "api/folder/x"):
@@ -206,10 +234,17 @@ def test_a_file_alone_reads_nothing_outside_its_folder(tmp_path: Path, ref: str)
 @pytest.mark.parametrize(
     "ref",
     [
-        "../outside.yml", "../api/../../outside.yml", "/etc/hostname", "file:///etc/hostname",
-        "https://example.org/s.yml", "missing.yml", "part.yml#/none", "part.yml#none", "note.txt",
+        "../outside.yml",
+        "../api/../../outside.yml",
+        "/etc/hostname",
+        "file:///etc/hostname",
+        "https://example.org/s.yml",
+        "missing.yml",
+        "part.yml#/none",
+        "part.yml#none",
+        "note.txt",
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("through", ["o.yaml", "deep/through.yml"])
 def test_what_is_not_in_the_folder_is_told(tmp_path: Path, ref: str, through: str) -> None:
     written(tmp_path, "outside.yml", "{properties: {secret: {}}}")
@@ -217,10 +252,11 @@ def test_what_is_not_in_the_folder_is_told(tmp_path: Path, ref: str, through: st
         ref = ref if ref[0] == "/" or ":" in ref else f"../{ref}"
     asking = {"properties": {"x": {"$ref": ref}}}
     files = {
-        "part.yml": "{a: {}}", "note.txt": "properties: {secret: {}}", "deep/through.yml": asking,
-        "o.yaml": minimal(components={"schemas": {
-            "A": asking if through == "o.yaml" else {"$ref": through}}}),
-    }  # fmt: skip
+        "part.yml": "{a: {}}",
+        "note.txt": "properties: {secret: {}}",
+        "deep/through.yml": asking,
+        "o.yaml": minimal(components={"schemas": {"A": asking if through == "o.yaml" else {"$ref": through}}}),
+    }
     found = loaded(tmp_path / "api", files)
     assert found["t:A"].chunk.refs == ()
     assert "secret" not in found["t:A"].chunk.text
@@ -228,19 +264,18 @@ def test_what_is_not_in_the_folder_is_told(tmp_path: Path, ref: str, through: st
     assert "points to nothing that was loaded" in warning
 
 
-def test_files_that_nothing_refers_to_are_skipped_and_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    files = {"a.yml": "{}", "b.yml": "{$ref: a.yml}", "o.yaml": minimal(
-        components={"schemas": {"A": {"$ref": "a.yml"}}})}  # fmt: skip
+def test_files_that_nothing_refers_to_are_skipped_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files = {
+        "a.yml": "{}",
+        "b.yml": "{$ref: a.yml}",
+        "o.yaml": minimal(components={"schemas": {"A": {"$ref": "a.yml"}}}),
+    }
     with caplog.at_level(logging.WARNING):
         assert list(loaded(tmp_path, files)) == ["t:A"]
     assert "1 file of another kind is skipped: b.yml" in caplog.text
 
 
-def test_a_part_that_cannot_be_read_costs_no_more_than_itself(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_part_that_cannot_be_read_costs_no_more_than_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     part, said = "type: object\nx: [1\nb: 2", "a.yml, line 3: this is neither JSON nor YAML"
     properties = {"x": {"$ref": "a.yml"}, "y": {"$ref": "a.yml#/b"}, "z": {"$ref": "b.yml"}}
     tree = minimal(components={"schemas": {"A": {"properties": properties}}})
@@ -267,5 +302,7 @@ def test_a_text_in_a_file_takes_the_place_of_its_reference(tmp_path: Path) -> No
     found = {record.chunk.id: record for record in load(tmp_path / "api.yaml")}
     assert warnings(found) == []
     assert {i: record.chunk.text for i, record in found.items()} == {
-        "t:guide/overview": "Buys.", "t:GET/a": "GET /a.\nGets it.", "t:A": "A: object.\nAny pet.",
-    }  # fmt: skip
+        "t:guide/overview": "Buys.",
+        "t:GET/a": "GET /a.\nGets it.",
+        "t:A": "A: object.\nAny pet.",
+    }

@@ -26,21 +26,15 @@ custom: !thing {a: 1}
         "on": "no",
         "version": "1.10",
         "date": "2024-01-01",
-        "404": {
-            "yes": True, "no": "true", "n": None, "tilde": None, "e": None, "sex": "12:30",
-            "big": "0o17",
-        },
+        "404": {"yes": True, "no": "true", "n": None, "tilde": None, "e": None, "sex": "12:30", "big": "0o17"},
         "tagged": "true",
         "custom": {"a": "1"},
-    }  # fmt: skip
+    }
 
 
 def test_yaml_merge_keys_give_way_to_own_ones() -> None:
     text = "a: &a {x: 1, y: 1}\nb: {z: 3, <<: [*a, {y: 2, w: 2}], x: 3}"
-    assert parse_yaml(text, place="x") == {
-        "a": {"x": "1", "y": "1"},
-        "b": {"z": "3", "x": "3", "y": "1", "w": "2"},
-    }
+    assert parse_yaml(text, place="x") == {"a": {"x": "1", "y": "1"}, "b": {"z": "3", "x": "3", "y": "1", "w": "2"}}
 
 
 @pytest.mark.slow
@@ -59,9 +53,7 @@ def test_a_bomb_of_aliases_neither_explodes_nor_hangs() -> None:
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
     max_leaves=20,
 )
 

@@ -33,22 +33,13 @@ def lenient(path: Path, **given: object) -> tuple[list[str], list[str]]:
 # --- passages
 
 
-@pytest.mark.parametrize(
-    ("longest", "overlap", "cut"),
-    [
-        (19, 5, ["one two three", "three four five six"]),
-    ],
-)
-def test_passages_begin_with_the_last_words_before_them(
-    longest: int, overlap: int, cut: list[str]
-) -> None:
+@pytest.mark.parametrize(("longest", "overlap", "cut"), [(19, 5, ["one two three", "three four five six"])])
+def test_passages_begin_with_the_last_words_before_them(longest: int, overlap: int, cut: list[str]) -> None:
     assert passages("one two three\n\nfour five six", longest, overlap) == cut
 
 
 @given(st.text(alphabet="abc. \n", max_size=400), st.integers(20, 80), st.data())
-def test_overlapping_passages_lose_nothing_and_stay_short(
-    text: str, longest: int, data: st.DataObject
-) -> None:
+def test_overlapping_passages_lose_nothing_and_stay_short(text: str, longest: int, data: st.DataObject) -> None:
     overlap = data.draw(st.integers(0, longest // 2))
     plain = passages(text, longest - overlap - 1) if overlap else passages(text, longest)
     cut = passages(text, longest, overlap)
@@ -57,10 +48,17 @@ def test_overlapping_passages_lose_nothing_and_stay_short(
 
 
 @pytest.mark.parametrize(
-    "given", [{"size": 99}, {"size": 8001}, {"overlap": -1}, {"size": 200, "overlap": 101},
-              {"columns": {"text": "a", "nonsense": "b"}}, {"columns": {"title": "a"}},
-              {"columns": {"text": "a", "title": "a"}}]
-)  # fmt: skip
+    "given",
+    [
+        {"size": 99},
+        {"size": 8001},
+        {"overlap": -1},
+        {"size": 200, "overlap": 101},
+        {"columns": {"text": "a", "nonsense": "b"}},
+        {"columns": {"title": "a"}},
+        {"columns": {"text": "a", "title": "a"}},
+    ],
+)
 def test_a_reading_that_cannot_be_is_refused(given: dict[str, object]) -> None:
     with pytest.raises(InputError) as error:
         ReadOptions(**given)  # type: ignore[arg-type]
@@ -71,9 +69,7 @@ def test_markdown_without_headings_is_cut_like_text(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text("# One\n\nFirst.\n\n# Two\n\nSecond.\n")
     assert [chunk.id for chunk in read(path)] == ["a.md#one", "a.md#two"]
-    assert [c.text for c in read(path, ReadOptions(headings=False))] == [
-        "# One\n\nFirst.\n\n# Two\n\nSecond."
-    ]
+    assert [c.text for c in read(path, ReadOptions(headings=False))] == ["# One\n\nFirst.\n\n# Two\n\nSecond."]
 
 
 # --- columns of a table
@@ -84,10 +80,9 @@ def test_columns_of_a_table_are_named_for_fields(tmp_path: Path) -> None:
     path.write_text("Nr,Body,text,Heading\n7,Trolls fear fire.,x,Trolls\n8,Owls hoot.,,Owls\n")
     columns = {"text": "Body", "title": "Heading"}
     assert read(path, ReadOptions(columns=columns)) == [
-        Chunk("a.csv#1", "Trolls fear fire.", "Trolls", source="a.csv",
-              metadata={"Nr": "7", "column text": "x"}),
+        Chunk("a.csv#1", "Trolls fear fire.", "Trolls", source="a.csv", metadata={"Nr": "7", "column text": "x"}),
         Chunk("a.csv#2", "Owls hoot.", "Owls", source="a.csv", metadata={"Nr": "8"}),
-    ]  # fmt: skip
+    ]
     assert [c.id for c in read(path, ReadOptions(columns={**columns, "id": "Nr"}))] == ["7", "8"]
     with pytest.raises(InputError, match=r"line 1: the header has no column 'Title'"):
         read(path, ReadOptions(columns={"text": "Title"}))
@@ -111,9 +106,10 @@ def test_a_column_that_is_not_wanted_is_not_read(tmp_path: Path) -> None:
     assert [c.clearance for c in read(path, ReadOptions(columns={"text": "text"}))] == [None]
     none = {"text": "text", "id": "", "clearance": ""}
     assert read(path, ReadOptions(columns=none)) == [
-        Chunk("a.csv#1", "Trolls fear fire.", source="a.csv",
-              metadata={"column _id": "7", "column clearance": "secret"}),
-    ]  # fmt: skip
+        Chunk(
+            "a.csv#1", "Trolls fear fire.", source="a.csv", metadata={"column _id": "7", "column clearance": "secret"}
+        )
+    ]
 
 
 # --- bad records
@@ -121,8 +117,7 @@ def test_a_column_that_is_not_wanted_is_not_read(tmp_path: Path) -> None:
 
 def test_bad_records_are_listed_while_the_rest_goes_in(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(
-        '{"id": "a", "text": "t"}\nnonsense\n[1]\n{"id": "b"}\n{"id": "a", "text": "u"}\n'
-        '{"id": "c", "text": "t"}\n'
+        '{"id": "a", "text": "t"}\nnonsense\n[1]\n{"id": "b"}\n{"id": "a", "text": "u"}\n{"id": "c", "text": "t"}\n'
     )
     (tmp_path / "b.csv").write_text("id,text\nd,t\ne\nf,t,u\ng,t\n")
     (tmp_path / "c.txt").write_bytes(b"\xff")
@@ -130,9 +125,15 @@ def test_bad_records_are_listed_while_the_rest_goes_in(tmp_path: Path) -> None:
     ids, told = lenient(tmp_path)
     assert ids == ["a", "c", "d", "g"]
     assert [message.split(": ")[0] for message in told] == [
-        "d.json, line 2", "a.jsonl, line 2", "a.jsonl, line 3", "a.jsonl, line 4",
-        "a.jsonl, line 5", "b.csv, line 3", "b.csv, line 4", "c.txt, line 1",
-    ]  # fmt: skip
+        "d.json, line 2",
+        "a.jsonl, line 2",
+        "a.jsonl, line 3",
+        "a.jsonl, line 4",
+        "a.jsonl, line 5",
+        "b.csv, line 3",
+        "b.csv, line 4",
+        "c.txt, line 1",
+    ]
 
 
 # --- PDF
@@ -150,14 +151,16 @@ def test_the_pages_of_a_pdf_keep_their_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pages", "told"),
     [
-        (("a", "", ""), "pages 2-3."), (("", "a"), "page 1."), (("", "a", "", "", "b", "", ""),
-        "pages 1, 3-4, 6-7."), (("a", " ", "b" * 2000, ""), "pages 2, 4."), (("a", "b"), ""),
-        (("Page 1 of 2", "Page 2 of 2"), ""), (("b" * 2000, "c" * 20), ""),
+        (("a", "", ""), "pages 2-3."),
+        (("", "a"), "page 1."),
+        (("", "a", "", "", "b", "", ""), "pages 1, 3-4, 6-7."),
+        (("a", " ", "b" * 2000, ""), "pages 2, 4."),
+        (("a", "b"), ""),
+        (("Page 1 of 2", "Page 2 of 2"), ""),
+        (("b" * 2000, "c" * 20), ""),
     ],
-)  # fmt: skip
-def test_pages_of_a_pdf_without_text_are_named(
-    tmp_path: Path, pages: tuple[str, ...], told: str
-) -> None:
+)
+def test_pages_of_a_pdf_without_text_are_named(tmp_path: Path, pages: tuple[str, ...], told: str) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(pdf(*pages))
     warnings = [warning for record in load(path) for warning in record.warnings]
@@ -170,10 +173,12 @@ def test_pages_of_a_pdf_without_text_are_named(
     [
         (("2", "b" * 300), "next to no text on page 1."),
         (("b" * 300, "Page 2 of 3", "Page 3 of 3"), "next to no text on pages 2-3."),
-        (("b" * 300, "RECEIVED  12  MAR  2019", "c" * 19, "", "iv"),
-         "no text on page 4. Next to no text on pages 2-3, 5."),
+        (
+            ("b" * 300, "RECEIVED  12  MAR  2019", "c" * 19, "", "iv"),
+            "no text on page 4. Next to no text on pages 2-3, 5.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_pages_with_next_to_no_text_beside_others_are_named_and_kept(
     tmp_path: Path, pages: tuple[str, ...], told: str
 ) -> None:
@@ -186,9 +191,14 @@ def test_pages_with_next_to_no_text_beside_others_are_named_and_kept(
 
 
 @pytest.mark.parametrize(
-    ("data", "said"), [(b"", "cannot be read"), (b"%PDF-1.4\n", "cannot be read"),
-                       (pdf("a")[:200], "cannot be read"), (pdf("", ""), "no text")]
-)  # fmt: skip
+    ("data", "said"),
+    [
+        (b"", "cannot be read"),
+        (b"%PDF-1.4\n", "cannot be read"),
+        (pdf("a")[:200], "cannot be read"),
+        (pdf("", ""), "no text"),
+    ],
+)
 def test_a_pdf_that_cannot_be_read_says_why(tmp_path: Path, data: bytes, said: str) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(data)
@@ -215,19 +225,26 @@ def packed(path: Path, members: dict[str, bytes], link: str = "") -> Path:
 def test_a_zip_is_read_like_its_folder(tmp_path: Path) -> None:
     members = {"a.txt": b"one", "deep/b.md": b"# B\n\ntwo", "deep/c.bin": b"", ".d.txt": b"no"}
     path = packed(tmp_path / "x.zip", members)
-    assert [(c.id, c.source) for c in read(path)] == [
-        ("a.txt#1", "a.txt"), ("deep/b.md#b", "deep/b.md"),
-    ]  # fmt: skip
+    assert [(c.id, c.source) for c in read(path)] == [("a.txt#1", "a.txt"), ("deep/b.md#b", "deep/b.md")]
 
 
 @pytest.mark.parametrize(
     ("name", "safe"),
     [
-        ("a.md", "a.md"), ("a/./b.md", "a/b.md"), ("..a/b..md", "..a/b..md"), ("é.md", "é.md"),
-        ("../a.md", None), ("a/../../b.md", None), ("/etc/passwd", None), ("a\\b.md", None),
-        ("", None), (".", None), ("a\n.md", None), ("x" * 201, None),
+        ("a.md", "a.md"),
+        ("a/./b.md", "a/b.md"),
+        ("..a/b..md", "..a/b..md"),
+        ("é.md", "é.md"),
+        ("../a.md", None),
+        ("a/../../b.md", None),
+        ("/etc/passwd", None),
+        ("a\\b.md", None),
+        ("", None),
+        (".", None),
+        ("a\n.md", None),
+        ("x" * 201, None),
     ],
-)  # fmt: skip
+)
 def test_a_name_that_leads_out_is_refused(name: str, safe: str | None) -> None:
     assert safe_name(name) == safe
 
@@ -236,8 +253,10 @@ def test_no_name_in_a_zip_leads_out_of_its_folder(tmp_path: Path) -> None:
     members = {"../out.txt": b"x", "/abs.txt": b"y", "link.txt": b"/etc/passwd", "in.txt": b"ok"}
     path = packed(tmp_path / "x.zip", members, link="link.txt")
     assert [(c.id, c.text) for c in read(path)] == [
-        ("abs.txt#1", "y"), ("in.txt#1", "ok"), ("link.txt#1", "/etc/passwd"),
-    ]  # fmt: skip
+        ("abs.txt#1", "y"),
+        ("in.txt#1", "ok"),
+        ("link.txt#1", "/etc/passwd"),
+    ]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.zip"]
 
 
@@ -264,19 +283,20 @@ def test_a_zip_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_files_that_hold_nothing_are_passed_over(tmp_path: Path) -> None:
     files = {
-        "a.json": b'{"hello": 1}', "b.txt": b" \n", "c.csv": b"id,text\n", "d.txt": b"Hush.",
-        "e.md": b"ok\n\xff", "f.json": b'{"openapi": "3.0.0", "paths": {}}',
-    }  # fmt: skip
+        "a.json": b'{"hello": 1}',
+        "b.txt": b" \n",
+        "c.csv": b"id,text\n",
+        "d.txt": b"Hush.",
+        "e.md": b"ok\n\xff",
+        "f.json": b'{"openapi": "3.0.0", "paths": {}}',
+    }
     folder = tmp_path / "mine"
     folder.mkdir()
     for name, data in files.items():
         (folder / name).write_bytes(data)
     ids, told = lenient(folder)
     assert ids == ["d.txt#1"]
-    assert told == [
-        f"{folder}: 1 file of another kind is skipped: a.json.",
-        "e.md, line 2: not UTF-8 at byte 1.",
-    ]
+    assert told == [f"{folder}: 1 file of another kind is skipped: a.json.", "e.md, line 2: not UTF-8 at byte 1."]
 
 
 def test_a_zip_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -294,14 +314,24 @@ def test_a_zip_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_uploads_are_checked_one_by_one(tmp_path: Path) -> None:
     inner = packed(tmp_path / "x.zip", {"a.md": b"in", "b.exe": b"MZ"}).read_bytes()
     files = [
-        ("a.md", b"first"), ("a.md", b"second"), ("x.exe", b"MZ"), ("/abs.md", b"x"),
-        ("deep/b.md", b"b"), ("x.zip", inner), ("big.txt", bytes(600)), ("no.zip", b"PK"),
-    ]  # fmt: skip
+        ("a.md", b"first"),
+        ("a.md", b"second"),
+        ("x.exe", b"MZ"),
+        ("/abs.md", b"x"),
+        ("deep/b.md", b"b"),
+        ("x.zip", inner),
+        ("big.txt", bytes(600)),
+        ("no.zip", b"PK"),
+    ]
     refused = stage(files, tmp_path / "up", limit=600)
     assert [error.message.split(":")[0] for error in refused] == [
-        "'a.md' is left out", "'x.exe' is left out", "'/abs.md' is left out",
-        "x.zip", "'big.txt' is left out", "no.zip",
-    ]  # fmt: skip
+        "'a.md' is left out",
+        "'x.exe' is left out",
+        "'/abs.md' is left out",
+        "x.zip",
+        "'big.txt' is left out",
+        "no.zip",
+    ]
     made = {f.relative_to(tmp_path / "up").as_posix() for f in (tmp_path / "up").rglob("*.*")}
     assert made == {"a.md", "deep/b.md", "x/a.md"}
     assert (tmp_path / "up/a.md").read_bytes() == b"first"

@@ -28,13 +28,17 @@ def record(**fields: Any) -> Record:
 
 def test_a_record_with_every_field() -> None:
     found = record(
-        title="T", type="special", source="book.md", page=7, refs=["b", "c", "b"], clearance=2,
-        department="ops", query_must={"contain": "x", "match": "word"},
-    )  # fmt: skip
-    assert found.warnings == ()
-    assert found.chunk == Chunk(
-        "a", "t", "T", "special", "book.md", 7, ("b", "c"), 2, "ops", '{"contain":"x"}'
+        title="T",
+        type="special",
+        source="book.md",
+        page=7,
+        refs=["b", "c", "b"],
+        clearance=2,
+        department="ops",
+        query_must={"contain": "x", "match": "word"},
     )
+    assert found.warnings == ()
+    assert found.chunk == Chunk("a", "t", "T", "special", "book.md", 7, ("b", "c"), 2, "ops", '{"contain":"x"}')
 
 
 @pytest.mark.parametrize(
@@ -62,12 +66,17 @@ def test_clearance_that_cannot_be_read_hides_the_chunk_and_is_told(
 
 @pytest.mark.parametrize(
     ("given", "department", "hidden"),
-    [("ops", "ops", False), (" ops ", "ops", False), (5, "5", False), ("", None, False),
-     (["ops"], None, True), (True, None, True), ({"a": 1}, None, True)],
-)  # fmt: skip
-def test_department_that_cannot_be_read_hides_the_chunk(
-    given: object, department: str | None, hidden: bool
-) -> None:
+    [
+        ("ops", "ops", False),
+        (" ops ", "ops", False),
+        (5, "5", False),
+        ("", None, False),
+        (["ops"], None, True),
+        (True, None, True),
+        ({"a": 1}, None, True),
+    ],
+)
+def test_department_that_cannot_be_read_hides_the_chunk(given: object, department: str | None, hidden: bool) -> None:
     chunk = record(department=given, clearance=0).chunk
     assert chunk.department == department
     assert (chunk.clearance is None) == hidden
@@ -144,9 +153,7 @@ def test_whole_numbers_of_numpy_are_taken_as_ids_pages_and_references() -> None:
     assert [record(clearance=level).chunk.clearance for level in levels] == [2, 2, None]
 
 
-@pytest.mark.parametrize(
-    "nothing", [math.nan, np.float32("nan"), pd.NaT, pd.NA, np.datetime64("NaT"), Decimal("NaN")]
-)
+@pytest.mark.parametrize("nothing", [math.nan, np.float32("nan"), pd.NaT, pd.NA, np.datetime64("NaT"), Decimal("NaN")])
 def test_what_a_table_has_no_value_for_is_missing(nothing: object) -> None:
     fields = dict.fromkeys(records.FIELDS, nothing)
     assert to_record({**fields, "own": nothing, "text": "t", "_id": "a"}, place="p") == Record(
@@ -220,9 +227,7 @@ def test_what_is_no_vector_is_metadata(name: str, value: object) -> None:
 
 
 def test_a_title_alone_is_the_text() -> None:
-    assert to_record({"_id": "a", "title": "T", "text": ""}, place="p").chunk == Chunk(
-        "a", "T", "T"
-    )
+    assert to_record({"_id": "a", "title": "T", "text": ""}, place="p").chunk == Chunk("a", "T", "T")
 
 
 def test_a_file_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
@@ -233,10 +238,20 @@ def test_a_file_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
 
 def test_the_fingerprint_knows_every_field() -> None:
     changes: list[dict[str, Any]] = [
-        {}, {"id": "b"}, {"text": "u"}, {"title": "T"}, {"type": "x"}, {"source": "s"}, {"page": 1},
-        {"refs": ["b"]}, {"clearance": 1}, {"clearance": "x"}, {"clearance": "y"},
-        {"department": "ops"}, {"query_must": {"contain": "x"}},
-    ]  # fmt: skip
+        {},
+        {"id": "b"},
+        {"text": "u"},
+        {"title": "T"},
+        {"type": "x"},
+        {"source": "s"},
+        {"page": 1},
+        {"refs": ["b"]},
+        {"clearance": 1},
+        {"clearance": "x"},
+        {"clearance": "y"},
+        {"department": "ops"},
+        {"query_must": {"contain": "x"}},
+    ]
     assert len({record(**change).fingerprint for change in changes}) == len(changes)
     assert record().fingerprint == record(clearance=0, department="").fingerprint
 
@@ -271,10 +286,13 @@ def test_any_mapping_is_a_storable_record_or_one_clear_error(raw: dict[str, Any]
 def test_the_seeds_record_form_is_read_as_it_is() -> None:
     """Filtering, layer 1: id, title, content, special_handler, metadata, query_must."""
     raw = {
-        "id": "m-6", "title": "Attack matrix", "content": "Armor class 6 ...",
-        "special_handler": "CombatTablesHandler", "year": float("nan"),
+        "id": "m-6",
+        "title": "Attack matrix",
+        "content": "Armor class 6 ...",
+        "special_handler": "CombatTablesHandler",
+        "year": float("nan"),
         "query_must": {"contain_one_of": [["cleric"], ["ac 6"]]},
-    }  # fmt: skip
+    }
     chunk = to_record(raw, place="p").chunk
     assert chunk.text == "Armor class 6 ..."
     assert chunk.rule == '{"contain_one_of":[["cleric"],["ac 6"]]}'

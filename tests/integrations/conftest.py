@@ -40,9 +40,7 @@ def folder(tmp_path: Path) -> Path:
     """A workspace with the collection ``refs`` of `referring.CHUNKS`, nearest first."""
     with Workspace.open(tmp_path / "workspace") as workspace:
         collection = workspace.store().create("refs", embedder=BUNDLED)
-        collection.write(
-            [StoredRow(chunk, along(0.99 - 0.01 * i, 1 + i)) for i, chunk in enumerate(CHUNKS)]
-        )
+        collection.write([StoredRow(chunk, along(0.99 - 0.01 * i, 1 + i)) for i, chunk in enumerate(CHUNKS)])
     return tmp_path / "workspace"
 
 

@@ -29,12 +29,8 @@ def test_the_snippets_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
         "query": "How strong is a troll?",
         "vector_store": store,
         "documents": [Document(f"part {i}", metadata={"score": d}) for i, d in enumerate(GAP)],
-        "haystack_documents": [
-            haystack.Document(content=f"part {i}", score=1 - d) for i, d in enumerate(GAP)
-        ],
-        "nodes": [
-            NodeWithScore(node=TextNode(text=f"part {i}"), score=1 - d) for i, d in enumerate(GAP)
-        ],
+        "haystack_documents": [haystack.Document(content=f"part {i}", score=1 - d) for i, d in enumerate(GAP)],
+        "nodes": [NodeWithScore(node=TextNode(text=f"part {i}"), score=1 - d) for i, d in enumerate(GAP)],
     }
     assert len(blocks()) == 2
     for block in blocks():

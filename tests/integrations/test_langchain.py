@@ -24,8 +24,7 @@ UNSQUARED = (0.9, 1.0, 1.06, 1.14)
 
 def documents(scores: tuple[float | None, ...] = GAP, key: str = "score") -> list[Document]:
     return [
-        Document(f"Trolls, part {i}.", metadata={} if score is None else {key: score})
-        for i, score in enumerate(scores)
+        Document(f"Trolls, part {i}.", metadata={} if score is None else {key: score}) for i, score in enumerate(scores)
     ]
 
 
@@ -37,9 +36,7 @@ def compressed(docs: list[Document], **given: Any) -> list[int]:
 
 def test_the_callers_own_documents_stay_best_first() -> None:
     assert compressed(documents(GAP[::-1]), metric="l2") == [4, 3, 2, 1]
-    assert compressed(documents(GAP, key="distance"), metric="l2", score_key="distance") == [
-        0, 1, 2, 3
-    ]  # fmt: skip
+    assert compressed(documents(GAP, key="distance"), metric="l2", score_key="distance") == [0, 1, 2, 3]
     assert compressed([], metric="l2") == []
     assert compressed(documents(UNSQUARED), metric="euclidean") == [0, 1, 2]
     assert compressed(documents((0.5, 9.0, 7.0)), metric="rank") == [1, 2, 0]
@@ -51,10 +48,7 @@ def test_without_a_score_for_each_the_order_is_the_rank(scores: tuple[float | No
 
 
 def test_a_document_is_handed_back_where_its_references_are_hidden() -> None:
-    docs = [
-        Document("a", id="a", metadata={"refs": ["b"]}),
-        Document("b", id="b", metadata={"clearance": 2}),
-    ]
+    docs = [Document("a", id="a", metadata={"refs": ["b"]}), Document("b", id="b", metadata={"clearance": 2})]
     assert rf.Filter("full").as_langchain().compress_documents(docs, QUERY)[0] is docs[0]
 
 

@@ -18,10 +18,7 @@ UNSQUARED = (0.9, 1.0, 1.06, 1.14)
 
 
 def nodes(scores: tuple[float | None, ...]) -> list[NodeWithScore]:
-    return [
-        NodeWithScore(node=TextNode(text=f"Trolls, part {i}."), score=score)
-        for i, score in enumerate(scores)
-    ]
+    return [NodeWithScore(node=TextNode(text=f"Trolls, part {i}."), score=score) for i, score in enumerate(scores)]
 
 
 def kept(given: list[NodeWithScore], **adapter: Any) -> list[int]:
@@ -41,8 +38,7 @@ def test_the_callers_own_nodes_stay_best_first() -> None:
 
 
 def test_the_exponential_scores_of_its_chroma_store_are_turned_back() -> None:
-    # 1 - exp(-d) shrinks the later gaps: if it were taken for a similarity, another cliff would be
-    # found.
+    # 1 - exp(-d) shrinks the later gaps: if it were taken for a similarity, another cliff would be found.
     scores = nodes(tuple(math.exp(-distance) for distance in (0.9, 1.0, 1.25, 1.34)))
     assert kept(scores, metric="l2", exponential=True) == [0, 1]
     assert kept(scores, metric="similarity") == [0, 1, 2, 3]
@@ -51,9 +47,7 @@ def test_the_exponential_scores_of_its_chroma_store_are_turned_back() -> None:
 
 
 @pytest.mark.parametrize("metric", ["similarity", "l2"])
-def test_scores_that_may_be_exponential_are_warned_of(
-    metric: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_scores_that_may_be_exponential_are_warned_of(metric: Any, caplog: pytest.LogCaptureFixture) -> None:
     flt = rf.Filter("adaptive-gap")
     with caplog.at_level(logging.WARNING):
         flt.as_llamaindex(metric=metric, exponential=False)

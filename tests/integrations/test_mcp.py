@@ -64,17 +64,17 @@ def test_it_can_be_stopped_while_it_waits(folder: Path, bare_environ: dict[str, 
         "jsonrpc": "2.0",
         "id": 1,
         "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        },
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
     }
     with subprocess.Popen(
         [sys.executable, *command(folder)],
-        cwd=ROOT, env=bare_environ, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as server:  # fmt: skip
+        cwd=ROOT,
+        env=bare_environ,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         assert server.stderr is not None

@@ -78,10 +78,7 @@ class Documents:
         rows = [(hit.id, hit.chunk.text, fields(hit.chunk), hit.distance) for hit in hits]
         return cls(
             [Document(text, id=i, metadata=own | {"score": d}) for i, text, own, d in rows],
-            [
-                NodeWithScore(node=TextNode(text=text, id_=i, metadata=own), score=exp(-d))
-                for i, text, own, d in rows
-            ],
+            [NodeWithScore(node=TextNode(text=text, id_=i, metadata=own), score=exp(-d)) for i, text, own, d in rows],
             [haystack.Document(id=i, content=text, meta=own, score=d) for i, text, own, d in rows],
         )
 
@@ -125,12 +122,7 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     chunks_of, chunks = ChromaCollection.chunks, dict[str, rf.Chunk]()
 
     def nearest(
-        self: ChromaCollection,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
+        self: ChromaCollection, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
     ) -> list[tuple[str, float]]:
         key = (vector.tobytes(), n, None if ids is None else tuple(ids), where)
         if key not in known:

@@ -15,9 +15,7 @@ from ragfilter.workbench import Workbench
 SEES_ALL = User(level=2)
 
 
-def tools(
-    workspace: Workbench, user: User = PUBLIC, settings: Settings | str = "full"
-) -> ChunkTools:
+def tools(workspace: Workbench, user: User = PUBLIC, settings: Settings | str = "full") -> ChunkTools:
     settings = profile_settings(settings) if isinstance(settings, str) else settings
     return ChunkTools(workspace, "refs", settings, user)
 

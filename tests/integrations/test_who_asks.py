@@ -64,10 +64,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def documents() -> list[Document]:
-    return [
-        Document(text, id=i, metadata=more | {"score": DISTANCES[i]})
-        for i, (text, more) in VAULT.items()
-    ]
+    return [Document(text, id=i, metadata=more | {"score": DISTANCES[i]}) for i, (text, more) in VAULT.items()]
 
 
 def nodes() -> list[NodeWithScore]:
@@ -79,8 +76,7 @@ def nodes() -> list[NodeWithScore]:
 
 def haystack_documents() -> list[haystack.Document]:
     return [
-        haystack.Document(id=i, content=text, meta=dict(more), score=DISTANCES[i])
-        for i, (text, more) in VAULT.items()
+        haystack.Document(id=i, content=text, meta=dict(more), score=DISTANCES[i]) for i, (text, more) in VAULT.items()
     ]
 
 
@@ -153,10 +149,18 @@ def pipeline(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
 
 
 WAYS: tuple[Ask, ...] = (
-    library, compressor, compressor_per_call, retriever, retriever_per_call,
-    retriever_awaited, retriever_configured, llamaindex,
-    llamaindex_per_call, component, pipeline,
-)  # fmt: skip
+    library,
+    compressor,
+    compressor_per_call,
+    retriever,
+    retriever_per_call,
+    retriever_awaited,
+    retriever_configured,
+    llamaindex,
+    llamaindex_per_call,
+    component,
+    pipeline,
+)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -192,9 +196,7 @@ def test_a_result_says_that_the_layer_was_on() -> None:
 def ten() -> InMemoryVectorStore:
     """Ten documents that `unfiltered` keeps, of levels 0 to 3."""
     made = InMemoryVectorStore(_Same())
-    made.add_documents(
-        [Document(f"part {i}", id=f"{i}", metadata={"clearance": i % 4}) for i in range(10)]
-    )
+    made.add_documents([Document(f"part {i}", id=f"{i}", metadata={"clearance": i % 4}) for i in range(10)])
     return made
 
 
@@ -239,12 +241,8 @@ def test_each_question_of_a_batch_may_have_its_own_user(ten: InMemoryVectorStore
     assert [len(docs) for docs in asyncio.run(made.abatch([QUERY] * 3, configs))] == [3, 6, 10]
 
 
-@pytest.mark.parametrize(
-    "given", [{"k": 0}, {"k": -1}, {"k": "3"}, {"k": 2.5}, {"user": "bob"}, {"user": 0}]
-)
-def test_a_k_or_user_that_is_none_is_refused(
-    ten: InMemoryVectorStore, given: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("given", [{"k": 0}, {"k": -1}, {"k": "3"}, {"k": 2.5}, {"user": "bob"}, {"user": 0}])
+def test_a_k_or_user_that_is_none_is_refused(ten: InMemoryVectorStore, given: dict[str, Any]) -> None:
     made = rf.Filter("unfiltered").as_langchain_retriever(ten, metric="similarity")
     with pytest.raises(rf.RagfilterError):
         made.invoke(QUERY, **given)
@@ -298,9 +296,7 @@ class TestRetriever(RetrieversIntegrationTests):
         return QUERY
 
 
-def test_lost_scores_name_the_retriever_that_keeps_them(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_lost_scores_name_the_retriever_that_keeps_them(caplog: pytest.LogCaptureFixture) -> None:
     compress = rf.Filter("adaptive-gap").as_langchain(metric="cosine").compress_documents
     with caplog.at_level(logging.WARNING):
         compress(documents(), QUERY)
@@ -357,9 +353,7 @@ def test_a_user_of_the_command_line_sees_no_more_in_any_profile(
 
 @pytest.mark.model
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_user_of_an_open_workspace_sees_no_more_in_any_profile(
-    bench: Workbench, profile: str
-) -> None:
+def test_a_user_of_an_open_workspace_sees_no_more_in_any_profile(bench: Workbench, profile: str) -> None:
     for user, seen in SEEN.items():
         found = bench["vault"].search(QUERY, profile, user=user)
         assert {hit.id for hit in found.hits} <= seen

@@ -21,10 +21,19 @@ from ragfilter.settings.config import load, to_toml
 from ragfilter.settings.schema import Calibration, Settings, Split
 
 LEARNED: dict[str, Any] = {
-    "collection": "here", "embedder": "model", "space": "l2", "reranker": "", "labels": "v",
-    "queries": 30, "relevant": 60, "date": "2026-11-22", "depth": 10, "intercept": 2.0,
-    "weights": {"way": -8.0}, "keeps": {"0.5": 0.7, "0.9": 0.2},
-}  # fmt: skip
+    "collection": "here",
+    "embedder": "model",
+    "space": "l2",
+    "reranker": "",
+    "labels": "v",
+    "queries": 30,
+    "relevant": 60,
+    "date": "2026-11-22",
+    "depth": 10,
+    "intercept": 2.0,
+    "weights": {"way": -8.0},
+    "keeps": {"0.5": 0.7, "0.9": 0.2},
+}
 
 
 def calibration(**values: Any) -> str:
@@ -39,10 +48,12 @@ def settings(text: str, **values: Any) -> Settings:
 
 # Ways of 0, 0.1, 0.2, … 0.9, and 1.0 for the far half: log-odds of 2.0, 1.2, 0.4, −0.4 …
 POOL = Pool(
-    "a question", "here", "l2",
+    "a question",
+    "here",
+    "l2",
     tuple(Hit(Chunk(f"c{i}", f"text {i}"), 0.5 + 0.1 * min(i, 10), i + 1) for i in range(60)),
     embedder="model",
-)  # fmt: skip
+)
 
 
 def detail(result: PoolResult) -> CutoffDetail:
@@ -57,9 +68,7 @@ def test_expected_f_counts_what_is_relevant_elsewhere() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.sampled_from([1.0, 2.0]))
-def test_expected_f_is_the_mean_over_everything_that_may_be_relevant(
-    chances: list[float], beta: float
-) -> None:
+def test_expected_f_is_the_mean_over_everything_that_may_be_relevant(chances: list[float], beta: float) -> None:
     made = expected_f(np.array(chances), beta)
     for k in range(1, len(chances) + 1):
         mean = 0.0
@@ -95,9 +104,7 @@ def test_the_likeliest_come_first_unless_the_order_is_kept() -> None:
 
 
 def test_trees_are_walked() -> None:
-    tree = Split(
-        feature="way", at=0.25, low=1.0, high=Split(feature="way", at=0.35, low=0.5, high=-9.0)
-    )
+    tree = Split(feature="way", at=0.25, low=1.0, high=Split(feature="way", at=0.35, low=0.5, high=-9.0))
     grown = calibration(intercept=0.0, weights={}, trees=(tree, 1.0))
     chances = probabilities(Calibration.read(grown), {"way": np.array([0.2, 0.25, 0.3, 0.4])})
     assert chances == pytest.approx([1 / (1 + exp(-x)) for x in (2.0, 2.0, 1.5, -8.0)])
@@ -107,9 +114,7 @@ def test_trees_are_walked() -> None:
 @pytest.mark.parametrize(("recall", "kept"), [(0.5, 2), (0.51, 4), (0.9, 4)])
 def test_the_dial_keeps_what_reaches_its_threshold(recall: float, kept: int) -> None:
     # Probabilities 0.88, 0.77, 0.60, 0.40, 0.23, 0.12: two from 0.7 up, five from 0.2 up.
-    result = replay(
-        POOL, settings(calibration(keeps={"0.5": 0.7, "0.9": 0.3}), target="recall", recall=recall)
-    )
+    result = replay(POOL, settings(calibration(keeps={"0.5": 0.7, "0.9": 0.3}), target="recall", recall=recall))
     assert len(result.kept) == kept
     assert "of the relevant hits" in detail(result).cut.reason
     assert "held out" not in detail(result).cut.reason
@@ -141,12 +146,9 @@ def test_a_share_without_labels_enough_is_refused_with_the_number_that_is_missin
         ((150, 40, 40), 1000, ["c1", "c2", "c0"]),
     ],
 )
-def test_a_budget_buys_the_most_probability(
-    words: tuple[int, ...], budget: int, kept: list[str]
-) -> None:
+def test_a_budget_buys_the_most_probability(words: tuple[int, ...], budget: int, kept: list[str]) -> None:
     hits = tuple(
-        replace(hit, chunk=Chunk(hit.id, "a " * n))
-        for hit, n in zip(POOL.hits, (*words, *[2000] * 57), strict=True)
+        replace(hit, chunk=Chunk(hit.id, "a " * n)) for hit, n in zip(POOL.hits, (*words, *[2000] * 57), strict=True)
     )
     given = settings(calibration(), target="budget")
     given = given.with_values({"context.max_context_tokens": budget})
@@ -188,9 +190,7 @@ def test_without_anything_learned_there_is_a_remedy() -> None:
     assert error.value.action == "tune"
 
 
-@pytest.mark.parametrize(
-    "text", ["{", "[]", '{"collection": "x"}', calibration().replace('"way"', '"taste"')]
-)
+@pytest.mark.parametrize("text", ["{", "[]", '{"collection": "x"}', calibration().replace('"way"', '"taste"')])
 def test_what_is_no_calibration_is_refused_in_one_line(text: str, tmp_path: Any) -> None:
     file = tmp_path / "tuned.toml"
     file.write_text(f"[cutoff]\ncalibration = '{text}'\n", "utf-8")

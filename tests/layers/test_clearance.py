@@ -26,9 +26,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("level", "department", "user", "mine", "seen"), CASES)
-def test_who_may_see_what(
-    level: int | None, department: str | None, user: int, mine: str, seen: bool
-) -> None:
+def test_who_may_see_what(level: int | None, department: str | None, user: int, mine: str, seen: bool) -> None:
     chunk = Chunk("c", clearance=level, department=department)
     assert User(user, (mine,)).sees(chunk) is seen
 
@@ -47,11 +45,7 @@ def test_the_highest_level_is_named_where_nothing_is_accessible() -> None:
     assert step.hits == ()
     assert step.status == "insufficient_clearance"
     assert "4" in step.message
-    assert [d.reason for d in step.decisions] == [
-        "clearance 2 > 1",
-        "clearance 4 > 1",
-        "clearance 3 > 1",
-    ]
+    assert [d.reason for d in step.decisions] == ["clearance 2 > 1", "clearance 4 > 1", "clearance 3 > 1"]
 
 
 BARRED = [
@@ -60,12 +54,7 @@ BARRED = [
     # The user's level is not that of the person to ask.
     ([(None, None), (1, "smith")], 1, "in department smith with clearance level 1", None),
     # A level that the user has in another department is not the one that is missing.
-    (
-        [(2, "referee"), (3, None)],
-        2,
-        "with clearance level 3, or in department referee with clearance level 2",
-        3,
-    ),
+    ([(2, "referee"), (3, None)], 2, "with clearance level 3, or in department referee with clearance level 2", 3),
     (
         [(1, "referee"), (4, "referee"), (3, "mine")],
         2,
@@ -81,10 +70,7 @@ BARRED = [
 def test_what_is_missing_is_told_and_no_more(
     chunks: list[tuple[int | None, str | None]], level: int, ways: str, needed: int | None
 ) -> None:
-    found = tuple(
-        Hit(Chunk(f"c{i}", clearance=v, department=of), 0.1 * i, i)
-        for i, (v, of) in enumerate(chunks, 1)
-    )
+    found = tuple(Hit(Chunk(f"c{i}", clearance=v, department=of), 0.1 * i, i) for i, (v, of) in enumerate(chunks, 1))
     user = User(level, ("mine",))
     step = clearance.apply(found, replace(look(level), user=user))
     message = clearance.MESSAGE.format(ways=ways) if ways else clearance.UNREADABLE_MESSAGE

@@ -35,9 +35,7 @@ BLACK_GOLD = [0.6927, 0.8071, 0.8692, 0.8936, 0.9173]
     ("values", "options", "kept", "cliff", "gap", "limit"),
     [
         pytest.param(BEHOLDERS, {}, 4, 4, 0.15, None, id="beholders"),
-        pytest.param(
-            EXCEPTIONAL, {"skip_first": False, "min_results": 1}, 1, 1, 0.27, None, id="first step"
-        ),
+        pytest.param(EXCEPTIONAL, {"skip_first": False, "min_results": 1}, 1, 1, 0.27, None, id="first step"),
         pytest.param(BEHOLDERS, {"gap_threshold": 0.05}, 4, 4, 0.15, None, id="aggressive"),
         pytest.param(BEHOLDERS, {"gap_threshold": 0.15}, 4, 4, 0.15, None, id="conservative"),
         pytest.param(BEHOLDERS, {"gap_threshold": 0.2}, 5, None, None, 0.52, id="no cliff"),
@@ -65,12 +63,7 @@ BLACK_GOLD = [0.6927, 0.8071, 0.8692, 0.8936, 0.9173]
     ],
 )
 def test_the_seeds_examples(
-    values: list[float],
-    options: dict[str, Any],
-    kept: int,
-    cliff: int | None,
-    gap: float | None,
-    limit: float | None,
+    values: list[float], options: dict[str, Any], kept: int, cliff: int | None, gap: float | None, limit: float | None
 ) -> None:
     made = cut(values, Cutoff(**options))
     assert made.kept == kept
@@ -114,8 +107,7 @@ def test_reasons(snapshot: SnapshotAssertion) -> None:
             3,
             {"max_results": 2},
             3,
-            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); "
-            "max_results = 2 leaves out the other 1",
+            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); max_results = 2 leaves out the other 1",
         ),
         ([0.1, 1.9], 2, {"min_results": 0}, 2, None),
         ([0.1, 1.9], 9, {"strategy": "adaptive_k", "min_results": 0}, 2, None),
@@ -153,9 +145,7 @@ SETTINGS = st.builds(
 
 
 @given(GRID, SETTINGS, st.integers(0, 6))
-def test_law_kept_lies_between_the_fewest_and_k(
-    values: list[float], settings: Cutoff, pinned: int
-) -> None:
+def test_law_kept_lies_between_the_fewest_and_k(values: list[float], settings: Cutoff, pinned: int) -> None:
     made = cut(values, settings, pinned=pinned)
     n, pins = len(values), min(pinned, len(values))
     assert made.strategy == settings.strategy
@@ -173,11 +163,7 @@ def test_law_a_constant_on_all_values_moves_the_limit_and_nothing_else(
     assume(settings.strategy != "calibrated")
     before = cut(values, settings)
     after = cut([value + shift / 1024 for value in values], settings)
-    assert (after.kept, after.gaps, after.cliff_after_rank) == (
-        before.kept,
-        before.gaps,
-        before.cliff_after_rank,
-    )
+    assert (after.kept, after.gaps, after.cliff_after_rank) == (before.kept, before.gaps, before.cliff_after_rank)
     if before.limit is not None:
         assert after.limit == pytest.approx(before.limit + shift / 1024)
 
@@ -202,12 +188,7 @@ def make_hits(values: list[float], scores: list[float | None] | None = None) -> 
     order = sorted(range(len(values)), key=lambda i: values[i])
     ranks = {place: rank for rank, place in enumerate(order, start=1)}
     return tuple(
-        Hit(
-            Chunk(chr(97 + i), title=f"Chunk {i}"),
-            value,
-            ranks[i],
-            rerank_score=scores[i] if scores else None,
-        )
+        Hit(Chunk(chr(97 + i), title=f"Chunk {i}"), value, ranks[i], rerank_score=scores[i] if scores else None)
         for i, value in enumerate(values)
     )
 
@@ -218,32 +199,20 @@ LookAt = Callable[..., LayerInput]
 @pytest.fixture
 def look_at() -> LookAt:
     def make(
-        hits: tuple[Hit, ...],
-        *,
-        pinned: tuple[str, ...] = (),
-        reranked: bool = False,
-        **options: Any,
+        hits: tuple[Hit, ...], *, pinned: tuple[str, ...] = (), reranked: bool = False, **options: Any
     ) -> LayerInput:
         values = {path.replace("__", "."): value for path, value in options.items()}
         pool = Pool("q", "c", "l2", hits)
         settings = Settings().with_values(values)
         return LayerInput(
-            settings,
-            pool,
-            rule_book(()).scan("q"),
-            PUBLIC,
-            dict.fromkeys(pinned, "named in the comparison"),
-            reranked,
+            settings, pool, rule_book(()).scan("q"), PUBLIC, dict.fromkeys(pinned, "named in the comparison"), reranked
         )
 
     return make
 
 
 def rows(step: Any) -> list[tuple[str, str, str, float | None, float | None]]:
-    return [
-        (d.chunk_id, d.outcome, d.reason, d.value, d.limit and round(d.limit, 4))
-        for d in step.decisions
-    ]
+    return [(d.chunk_id, d.outcome, d.reason, d.value, d.limit and round(d.limit, 4)) for d in step.decisions]
 
 
 def test_decisions_at_a_cliff(look_at: LookAt, snapshot: SnapshotAssertion) -> None:
@@ -262,10 +231,7 @@ def test_decisions_at_a_cliff(look_at: LookAt, snapshot: SnapshotAssertion) -> N
     assert step.hits == hits[:3]
     assert step.note == snapshot
     assert step.detail == CutoffDetail(
-        cut([*GIANT_TROLL, 1.2], Cutoff()),
-        ("a", "b", "c", "d", "e", "f"),
-        (*GIANT_TROLL, 1.2),
-        "distance",
+        cut([*GIANT_TROLL, 1.2], Cutoff()), ("a", "b", "c", "d", "e", "f"), (*GIANT_TROLL, 1.2), "distance"
     )
 
 
@@ -293,18 +259,22 @@ def test_a_pin_without_a_score_makes_no_step(look_at: LookAt) -> None:
 def test_the_strategies_side_by_side() -> None:
     values = tuple(DRAGONS)
     detail = CutoffDetail(cut(values, Cutoff()), tuple("abcdefghij"), values, "distance", 0.35)
-    kept = {
-        made.strategy: made.kept for made in side_by_side(detail, Cutoff(max_results=10), pinned=0)
-    }
-    # autocut: over the diagonal only the last value rises, above both left of it
-    # moving_avg: from (0.22 + 0.25 + 0.28) / 3 … the largest step is 0.1, after the seventh
-    # spike: steps 0.02, 0.03, 0.02: they grow, then shrink behind the third
-    # car: the two farthest are one cluster, the others another
-    # otsu: 0.186 and 0.5 lie farthest apart. relative: ≤ 0.10 + 0.3 × (0.35 − 0.10)
+    kept = {made.strategy: made.kept for made in side_by_side(detail, Cutoff(max_results=10), pinned=0)}
+    # autocut: over the diagonal only the last value rises, above both left of it moving_avg: from (0.22 + 0.25 + 0.28)
+    # / 3 … the largest step is 0.1, after the seventh spike: steps 0.02, 0.03, 0.02: they grow, then shrink behind the
+    # third car: the two farthest are one cluster, the others another otsu: 0.186 and 0.5 lie farthest apart. relative:
+    # ≤ 0.10 + 0.3 × (0.35 − 0.10)
     expected = {
-        "gap": 8, "fixed": 10, "autocut": 9, "adaptive_k": 8, "moving_avg": 7, "spike": 3, "car": 8,
-        "otsu": 8, "relative": 4,
-    }  # fmt: skip
+        "gap": 8,
+        "fixed": 10,
+        "autocut": 9,
+        "adaptive_k": 8,
+        "moving_avg": 7,
+        "spike": 3,
+        "car": 8,
+        "otsu": 8,
+        "relative": 4,
+    }
     assert kept | expected == kept
     assert "calibrated" not in kept
 

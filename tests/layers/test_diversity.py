@@ -17,9 +17,7 @@ from ragfilter.settings.schema import Settings
 
 
 def row(*texts: str, **more: Any) -> tuple[Hit, ...]:
-    return tuple(
-        Hit(Chunk(f"c{n}", text, **more), 0.5 + n / 100, n) for n, text in enumerate(texts, 1)
-    )
+    return tuple(Hit(Chunk(f"c{n}", text, **more), 0.5 + n / 100, n) for n, text in enumerate(texts, 1))
 
 
 def diverse(
@@ -29,13 +27,7 @@ def diverse(
     pool = Pool(query, "c", "l2", hits)
     return apply(
         hits,
-        LayerInput(
-            settings,
-            pool,
-            rule_book(()).scan(query),
-            PUBLIC,
-            dict.fromkeys(pinned, "named in the comparison"),
-        ),
+        LayerInput(settings, pool, rule_book(()).scan(query), PUBLIC, dict.fromkeys(pinned, "named in the comparison")),
     )
 
 
@@ -68,9 +60,7 @@ SIX, NEAR, FAR = "a b c d e f", "a b c d e x", "u v w x y z"
         ((), 0.6, []),
     ],
 )
-def test_near_duplicates_of_a_better_chunk_go(
-    texts: tuple[str, ...], limit: float, kept: list[str]
-) -> None:
+def test_near_duplicates_of_a_better_chunk_go(texts: tuple[str, ...], limit: float, kept: list[str]) -> None:
     assert ids(diverse(row(*texts), max_similarity=limit)) == kept
 
 
@@ -119,9 +109,7 @@ def test_a_freed_place_is_filled_and_off_changes_nothing() -> None:
 def test_a_hidden_chunk_makes_nobody_a_duplicate() -> None:
     hidden = Hit(Chunk("secret", SIX, title="Secret", clearance=3), 0.1, 1)
     hits = (hidden, *row(SIX, FAR))
-    settings = Settings().with_values(
-        {"clearance.enabled": True, "diversity.enabled": True, "cutoff.enabled": False}
-    )
+    settings = Settings().with_values({"clearance.enabled": True, "diversity.enabled": True, "cutoff.enabled": False})
     result = replay(Pool("why?", "c", "l2", hits), settings, User(0))
     assert [hit.id for hit in result.kept] == ["c1", "c2"]
     assert "Secret" not in " ".join(d.reason for d in result.trace("diversity").decisions)
@@ -129,8 +117,9 @@ def test_a_hidden_chunk_makes_nobody_a_duplicate() -> None:
 
 def test_the_sides_of_a_comparison_stay() -> None:
     hits = tuple(Hit(Chunk(i, SIX, title=i), 0.5, n) for n, i in enumerate(("troll", "ogre"), 1))
-    settings = Settings().with_values({"diversity.enabled": True, "entities.enabled": True,
-                                       "diversity.max_similarity": 0.05})  # fmt: skip
+    settings = Settings().with_values(
+        {"diversity.enabled": True, "entities.enabled": True, "diversity.max_similarity": 0.05}
+    )
     sides = (Entity("troll", ("troll",)), Entity("ogre", ("ogre",)))
     result = replay(Pool("troll vs ogre", "c", "l2", hits, sides), settings)
     assert {hit.id for hit in result.kept} == {"troll", "ogre"}

@@ -36,11 +36,7 @@ def pin(hits: tuple[Hit, ...], *entities: Entity, per_entity: int = 10) -> Layer
 
 
 def test_both_sides_are_pinned_the_nearest_first() -> None:
-    step = pin(
-        HITS,
-        Entity("troll", ("mammoth", "troll", "giant")),
-        Entity("hill giant", ("giant", "hill-giant")),
-    )
+    step = pin(HITS, Entity("troll", ("mammoth", "troll", "giant")), Entity("hill giant", ("giant", "hill-giant")))
     others = [("giant", "kept"), ("frost-giant", "kept"), ("mammoth", "kept")]
     assert step.pinned.keys() == {"troll", "hill-giant"}
     made = [(d.chunk_id, d.outcome) for d in step.decisions]
@@ -69,16 +65,8 @@ def test_a_title_that_is_the_side_goes_before_one_that_names_it() -> None:
 @pytest.mark.parametrize(
     ("query", "titles", "pinned"),
     [
-        (
-            "difference between C and C++",
-            ["C memory", "Rust", "C streams", "C++", "C"],
-            {"C": "C", "C++": "C++"},
-        ),
-        (
-            "difference between C and C++",
-            ["C++ streams", "C memory", "C#"],
-            {"C": "C memory", "C++": "C++ streams"},
-        ),
+        ("difference between C and C++", ["C memory", "Rust", "C streams", "C++", "C"], {"C": "C", "C++": "C++"}),
+        ("difference between C and C++", ["C++ streams", "C memory", "C#"], {"C": "C memory", "C++": "C++ streams"}),
         ("C++ vs Rust", ["C", "Rust"], {"Rust": "Rust"}),
         (
             "MySQL vs PostgreSQL performance",
@@ -90,11 +78,7 @@ def test_a_title_that_is_the_side_goes_before_one_that_names_it() -> None:
             ["MySQL", "Pricing", "PostgreSQL vacuum"],
             {"mysql": "MySQL", "postgresql pricing": "PostgreSQL vacuum"},
         ),
-        (
-            "React vs Vue hydration",
-            ["Vue", "React", "Hydration"],
-            {"React": "React", "Vue hydration": "Vue"},
-        ),
+        ("React vs Vue hydration", ["Vue", "React", "Hydration"], {"React": "React", "Vue hydration": "Vue"}),
         # The longer reading of a side is tried first, a part of it last and only as a whole title.
         (
             "Rent vs Game in progress",
@@ -105,10 +89,7 @@ def test_a_title_that_is_the_side_goes_before_one_that_names_it() -> None:
         (
             "iPhone 15 Pro vs 15 Pro Max",
             ["iPhone 15 Pro Max camera", "iPhone 15 Pro camera"],
-            {
-                "iPhone 15 Pro": "iPhone 15 Pro camera",
-                "iPhone 15 Pro Max": "iPhone 15 Pro Max camera",
-            },
+            {"iPhone 15 Pro": "iPhone 15 Pro camera", "iPhone 15 Pro Max": "iPhone 15 Pro Max camera"},
         ),
         ("$PATH vs PATH", ["$PATH", "PATH"], {"$PATH": "$PATH", "PATH": "PATH"}),
         ("A+ vs A-", ["A", "A-", "A+"], {"A+": "A+", "A-": "A-"}),
@@ -121,12 +102,8 @@ def test_a_title_that_is_the_side_goes_before_one_that_names_it() -> None:
         ("VS Code vs Vim", ["Code review", "Vim", "VS Code"], {"VS Code": "VS Code", "Vim": "Vim"}),
     ],
 )
-def test_the_title_tells_where_a_side_ends(
-    query: str, titles: list[str], pinned: dict[str, str]
-) -> None:
-    hits = tuple(
-        Hit(Chunk(title, title=title), rank / 10, rank) for rank, title in enumerate(titles, 1)
-    )
+def test_the_title_tells_where_a_side_ends(query: str, titles: list[str], pinned: dict[str, str]) -> None:
+    hits = tuple(Hit(Chunk(title, title=title), rank / 10, rank) for rank, title in enumerate(titles, 1))
     entities = tuple(Entity(name, tuple(titles)) for name in detect(query))
     pool = Pool(query, "c", "l2", hits, entities)
     step = apply(hits, LayerInput(Settings(), pool, rule_book(()).scan(query), PUBLIC))

@@ -17,14 +17,7 @@ from ragfilter.judge.prompt import build_prompt
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.judge import apply
-from ragfilter.model import (
-    Chunk,
-    Hit,
-    Judgement,
-    Pool,
-    User,
-    Verdict,
-)
+from ragfilter.model import Chunk, Hit, Judgement, Pool, User, Verdict
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -60,9 +53,7 @@ def judge(
     user: User | None = None,
     **settings: Any,
 ) -> LayerOutput:
-    tree = Settings().with_values(
-        {"judge.enabled": True} | {k.replace("__", "."): v for k, v in settings.items()}
-    )
+    tree = Settings().with_values({"judge.enabled": True} | {k.replace("__", "."): v for k, v in settings.items()})
     said = (judgement,) if judgement else ()
     found = Pool(query, "c", "l2", pool or hits, judgements=said, reachable=reachable)
     scan, pins = rule_book(()).scan(query), dict.fromkeys(pinned, "named in the comparison")
@@ -135,12 +126,7 @@ def test_without_a_judgement_it_is_needed_and_the_nearest_stay(snapshot: Snapsho
     assert reasons(step) == snapshot
 
 
-@given(
-    n=st.integers(1, 12),
-    most=st.integers(1, 12),
-    pins=st.frozensets(st.integers(0, 11)),
-    order=st.randoms(),
-)
+@given(n=st.integers(1, 12), most=st.integers(1, 12), pins=st.frozensets(st.integers(0, 11)), order=st.randoms())
 def test_a_judge_that_waits_keeps_what_one_that_fails_keeps(
     n: int, most: int, pins: frozenset[int], order: Any
 ) -> None:
@@ -195,9 +181,7 @@ def test_a_judgement_by_another_prompt_is_not_used(error: str) -> None:
         (Judgement(("a", "b", "c")), call.NO_DECISION),
     ],
 )
-def test_any_failure_keeps_the_first_by_distance(
-    judgement: Judgement, error: str, snapshot: SnapshotAssertion
-) -> None:
+def test_any_failure_keeps_the_first_by_distance(judgement: Judgement, error: str, snapshot: SnapshotAssertion) -> None:
     hits = (ABC[2], ABC[0], ABC[1])
     judged = replace(
         judgement,
@@ -290,23 +274,13 @@ def test_a_failing_rule_holds_in_expansion_where_rules_are_on() -> None:
 
 @given(
     edges=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=40),
-    actions=st.lists(
-        st.sampled_from(["KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD"]),
-        min_size=4,
-        max_size=4,
-    ),
+    actions=st.lists(st.sampled_from(["KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD"]), min_size=4, max_size=4),
     levels=st.lists(st.integers(0, 2), min_size=12, max_size=12),
     most=st.integers(1, 5),
 )
-def test_laws_of_expansion(
-    edges: list[tuple[int, int]], actions: list[str], levels: list[int], most: int
-) -> None:
-    """Over random graphs: nothing twice, nothing secret or discarded, and no root over its
-    limit."""
-    nodes = [
-        bare(f"n{i}", *(f"n{b}" for a, b in edges if a == i), clearance=levels[i])
-        for i in range(12)
-    ]
+def test_laws_of_expansion(edges: list[tuple[int, int]], actions: list[str], levels: list[int], most: int) -> None:
+    """Over random graphs: nothing twice, nothing secret or discarded, and no root over its limit."""
+    nodes = [bare(f"n{i}", *(f"n{b}" for a, b in edges if a == i), clearance=levels[i]) for i in range(12)]
     hits = row(*(replace(h, chunk=replace(h.chunk, clearance=0)) for h in nodes[:4]))
     said = {f"n{i}": action for i, action in enumerate(actions)}
     step = judge(

@@ -22,9 +22,7 @@ from ragfilter.models.pruner import SentencePruner
 from ragfilter.protocols import PrunePassage
 from ragfilter.settings.schema import Settings
 
-ON = Settings().with_values(
-    {"prune.enabled": True, "prune.share": 0.5, "cutoff.enabled": False, "retrieval.k": 10}
-)
+ON = Settings().with_values({"prune.enabled": True, "prune.share": 0.5, "cutoff.enabled": False, "retrieval.k": 10})
 PROSE = "# Trolls\n\nTrolls heal. They live far away. Fire stops that.\n"
 TABLE = "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n"
 LIST = "Parameters:\n- one: x\n- two: y\n\nAfter it.\n"
@@ -41,8 +39,7 @@ class Marked:
 
     def contributions(self, query: str, passages: Sequence[PrunePassage]) -> list[list[float]]:
         made = [
-            [0.8 if any(word in piece for word in self.words) else 0.2 for piece in each.pieces]
-            for each in passages
+            [0.8 if any(word in piece for word in self.words) else 0.2 for piece in each.pieces] for each in passages
         ]
         return made[1:] if self.wrong else made
 

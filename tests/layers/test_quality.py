@@ -121,9 +121,7 @@ def test_inner_products_of_any_length_are_measured_alike(scale: float, shift: fl
     """The best at 0.5 and the background at 1.0: 0.8 of the way between is 0.9."""
     near = [0.5, 0.89, 0.91] + [1.0] * 47
     hits = tuple(Hit(Chunk(f"c{i}"), scale * d + shift, i) for i, d in enumerate(near, start=1))
-    settings = Settings().with_values(
-        {"quality.good_by": "background", "quality.background_share": 0.8}
-    )
+    settings = Settings().with_values({"quality.good_by": "background", "quality.background_share": 0.8})
     inputs = LayerInput(settings, Pool("q", "c", "ip", hits), rule_book(()).scan("q"), PUBLIC)
     step = quality.apply(hits[:3], inputs)
     assert [hit.id for hit in step.hits] == ["c1", "c2"]
@@ -150,14 +148,16 @@ def test_good_is_what_stands_clear_of_the_background(
 
 # Most unrelated questions are above the tuned share, but few of the labelled ones.
 @pytest.mark.parametrize(("share", "nearest"), [(0.6, 0.74), (0.8, 0.84)])
-def test_noise_is_not_offered_where_nothing_is_kept(
-    share: float, nearest: float, snapshot: SnapshotAssertion
-) -> None:
+def test_noise_is_not_offered_where_nothing_is_kept(share: float, nearest: float, snapshot: SnapshotAssertion) -> None:
     hits = [Hit(Chunk(f"c{i}"), nearest if i == 1 else 1.0, i) for i in range(1, 51)]
     settings = Settings().with_values(
-        {"quality.enabled": True, "quality.reranker": "none", "quality.good_by": "background",
-         "quality.background_share": share}
-    )  # fmt: skip
+        {
+            "quality.enabled": True,
+            "quality.reranker": "none",
+            "quality.good_by": "background",
+            "quality.background_share": share,
+        }
+    )
     result = replay(Pool("q", "c", "l2", tuple(hits)), settings)
     assert not result.kept
     assert quality.SPEC.relax is not None

@@ -25,12 +25,7 @@ CASES = [
 
 @pytest.mark.parametrize(("passes", "k", "most", "rounds", "kept", "short"), CASES)
 def test_rounds(
-    passes: list[bool],
-    k: int,
-    most: int,
-    rounds: list[tuple[int, int, int]],
-    kept: str,
-    short: int,
+    passes: list[bool], k: int, most: int, rounds: list[tuple[int, int, int]], kept: str, short: int
 ) -> None:
     result = replay_rounds("abcdefghij"[: len(passes)], passes, k=k, max_rounds=most)
     seen = [(len(r.retrieved), len(r.excluded), len(r.kept)) for r in result.rounds]
@@ -42,14 +37,9 @@ def test_rounds(
 def pins(
     rules: list[str | None], *, refs: Mapping[str, Sequence[str]] | None = None, **values: object
 ) -> dict[str, str]:
-    settings = Settings().with_values(
-        {"query_must.enabled": True, "query_must.pin": True, **values}
-    )
+    settings = Settings().with_values({"query_must.enabled": True, "query_must.pin": True, **values})
     named = refs or {}
-    chunks = [
-        Chunk(f"c{i}", rule=rule, refs=tuple(named.get(f"c{i}", ())))
-        for i, rule in enumerate(rules, start=1)
-    ]
+    chunks = [Chunk(f"c{i}", rule=rule, refs=tuple(named.get(f"c{i}", ()))) for i, rule in enumerate(rules, start=1)]
     hits = tuple(Hit(chunk, i / 10, i) for i, chunk in enumerate(chunks, start=1))
     scan = rule_book(tuple(filter(None, rules))).scan("a cleric rolls")
     step = apply(hits, LayerInput(settings, Pool("a cleric rolls", "c", "l2", hits), scan, PUBLIC))
@@ -72,9 +62,7 @@ HOLDS_TOO = '{"contain_all_of": ["cleric"]}'
         ([HOLDS], {"query_must.pin": False}, []),
     ],
 )
-def test_what_a_rule_admits_is_pinned(
-    rules: list[str | None], values: dict[str, object], pinned: list[str]
-) -> None:
+def test_what_a_rule_admits_is_pinned(rules: list[str | None], values: dict[str, object], pinned: list[str]) -> None:
     assert pins(rules, **values) == dict.fromkeys(pinned, "rule holds: cleric")
 
 

@@ -1,5 +1,4 @@
-"""The strategies alone, on figures calculated by hand; k, min_results and pins are in
-test_cutoff."""
+"""The strategies alone, on figures calculated by hand; k, min_results and pins are in test_cutoff."""
 
 from __future__ import annotations
 
@@ -135,16 +134,12 @@ def test_otsu(values: list[float], pinned: int, kept: int) -> None:
         ([0.5, 0.5, 0.6], 0.3, 0.4, 2, 0.5),  # nearer than the best: no way to go
     ],
 )
-def test_relative(
-    values: list[float], share: float, background: float, kept: int, limit: float
-) -> None:
+def test_relative(values: list[float], share: float, background: float, kept: int, limit: float) -> None:
     cut = relative(values, Cutoff(strategy="relative", relative_offset=share), 0, background)
     assert (cut.kept, cut.limit) == (kept, pytest.approx(limit))
 
 
-def test_relative_starts_from_the_smallest_value_also_behind_a_far_pin(
-    snapshot: SnapshotAssertion,
-) -> None:
+def test_relative_starts_from_the_smallest_value_also_behind_a_far_pin(snapshot: SnapshotAssertion) -> None:
     cut = relative([0.9, 0.2, 0.4, 0.8], Cutoff(strategy="relative"), 1, 1.2)
     assert (cut.kept, cut.limit) == (3, pytest.approx(0.5))
     assert cut.reason == snapshot
@@ -218,9 +213,7 @@ def test_a_winning_cliff_is_marked_rises_and_lies_outside_the_pins(
 
 # Powers of two change no bit but the exponent.
 @given(VALUES, st.sampled_from([otsu, relative, moving_avg, spike]), st.integers(-3, 3))
-def test_what_needs_no_scale_keeps_the_same_on_any(
-    values: list[float], cut: Callable[..., Cut], power: int
-) -> None:
+def test_what_needs_no_scale_keeps_the_same_on_any(values: list[float], cut: Callable[..., Cut], power: int) -> None:
     values = [round(value * 1024) / 1024 for value in values]
     scaled = [value * 2.0**power for value in values]
     before = cut(values, Cutoff(), 0, far_end(values))

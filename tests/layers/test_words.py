@@ -21,9 +21,7 @@ FAR = tuple(Hit(Chunk(f"far{i}", "Tea.", "Tea"), 1.0, i + 3) for i in range(47))
 """Half of them, and more, are the background: 1.0."""
 
 
-def run(
-    hits: tuple[Hit, ...], pinned: dict[str, str] | None = None, **values: object
-) -> LayerOutput:
+def run(hits: tuple[Hit, ...], pinned: dict[str, str] | None = None, **values: object) -> LayerOutput:
     settings = Settings().with_values({f"words.{name}": v for name, v in values.items()})
     pool = Pool(QUERY, "c", "l2", hits)
     inputs = LayerInput(settings, pool, rule_book(()).scan(QUERY), PUBLIC, pinned or {})
@@ -34,9 +32,7 @@ def made(*chunks: tuple[Chunk, float]) -> tuple[Hit, ...]:
     return (*(Hit(chunk, d, i) for i, (chunk, d) in enumerate(chunks, start=1)), *FAR)
 
 
-def test_shared_words_lower_the_distance_by_a_share_of_the_way_to_the_background(
-    snapshot: SnapshotAssertion,
-) -> None:
+def test_shared_words_lower_the_distance_by_a_share_of_the_way_to_the_background(snapshot: SnapshotAssertion) -> None:
     cleric = Chunk("cleric", "Roll as a cleric does.", "The Cleric")
     hits = made((Chunk("tea", "Nothing of it.", "Rest"), 0.4), (cleric, 0.5), (OTHER, 0.9))
     step = run(hits, pin_values=False, depth=3)

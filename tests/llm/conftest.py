@@ -1,5 +1,4 @@
-"""A real LLM on loopback for the tests in this folder: the optional extra, served by its own
-process."""
+"""A real LLM on loopback for the tests in this folder: the optional extra, served by its own process."""
 
 from __future__ import annotations
 
@@ -39,8 +38,12 @@ def chat(_installed: None, bare_environ: dict[str, str]) -> Iterator[OpenAIChat]
     command = [sys.executable, "-m", "scripts.local_llm", "--port", "0"]
     process = subprocess.Popen(
         [*command, "--answer-tokens", ANSWER_TOKENS],
-        cwd=ROOT, env=bare_environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=bare_environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     try:
         values = dict(line.removeprefix("export ").split("=", 1) for line in _lines(process, 2))
         made = OpenAIChat(model=values["OPENAI_MODEL"], base_url=values["OPENAI_BASE_URL"])
@@ -56,9 +59,7 @@ def _lines(process: subprocess.Popen[str], count: int) -> list[str]:
     assert process.stdout is not None
     stream = process.stdout
     read: queue.Queue[str] = queue.Queue()
-    threading.Thread(
-        target=lambda: [read.put(stream.readline()) for _ in range(count)], daemon=True
-    ).start()
+    threading.Thread(target=lambda: [read.put(stream.readline()) for _ in range(count)], daemon=True).start()
     lines = [read.get(timeout=PROCESS_S).strip() for _ in range(count)]
     assert all(lines), f"the server ended with code {process.wait(PROCESS_S)}"
     return lines

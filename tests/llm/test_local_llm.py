@@ -80,9 +80,7 @@ def test_an_answer_is_streamed_and_its_tokens_are_counted(chat: OpenAIChat) -> N
 
 def test_a_judgement_is_read_or_told(chat: OpenAIChat) -> None:
     judgement = call.ask(
-        build_prompt("How do I kill a troll?", HITS, Judge(), "l2"),
-        chat,
-        Judge(timeout_ms=int(TIMEOUT_S * 1000)),
+        build_prompt("How do I kill a troll?", HITS, Judge(), "l2"), chat, Judge(timeout_ms=int(TIMEOUT_S * 1000))
     )
     assert judgement.asked == ("c1", "c2")
     assert {verdict.chunk_id for verdict in judgement.verdicts} <= {"c1", "c2"}
@@ -143,8 +141,12 @@ def test_no_web_page_may_call_it_and_it_shows_none(chat: OpenAIChat) -> None:
 def start(bare_environ: dict[str, str], port: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "scripts.local_llm", "--port", str(port)],
-        cwd=ROOT, env=bare_environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=bare_environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @pytest.mark.usefixtures("_installed")

@@ -5,12 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from faults import (
-    KEY,
-    Behave,
-    Server,
-    page,
-)
+from faults import KEY, Behave, Server, page
 from waiting import PATIENT_S
 
 from ragfilter.errors import ChatError

@@ -54,7 +54,7 @@ def test_its_vectors_are_those_of_sentence_transformers(embedder: BundledEmbedde
     "text",
     ["", " \n", "\x00", "a\ud800b", "\u202e🙂\u0301", "word " * 200_000, "x" * 10**6, "🙂" * 9999],
     ids=["empty", "space", "nul", "surrogate", "odd", "1 MB words", "1 MB one word", "emoji"],
-)  # fmt: skip
+)
 def test_no_text_breaks_it(embedder: BundledEmbedder, text: str) -> None:
     vectors = embedder.embed([text, "owl"])
     assert np.isfinite(vectors).all()
@@ -96,10 +96,7 @@ assert threads() == before
 def test_it_reports_nothing_starts_no_thread_and_changes_none_of_blas(tmp_path: Path) -> None:
     # The reports of onnxruntime wait in the cache folder, and a thread sends them; not in CI.
     environ = {"HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
-    made = subprocess.run(
-        [sys.executable, "-c", ALONE], env=environ, capture_output=True, text=True,
-        timeout=PROCESS_S,
-    )  # fmt: skip
+    made = subprocess.run([sys.executable, "-c", ALONE], env=environ, capture_output=True, text=True, timeout=PROCESS_S)
     assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
     assert list(tmp_path.iterdir()) == []
 

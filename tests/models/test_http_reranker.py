@@ -59,9 +59,7 @@ def always(**values: Any) -> Settings:
 def test_scores_come_in_the_order_of_the_texts(serve: Serve, shape: str) -> None:
     server = serve(scored(shape=shape))
     assert reranker(server).score("owl", TEXTS) == [-11.0, 9.0, -1.0, 4.0]
-    assert {(each["path"], each["key"]) for each in server.asked} == {
-        ("/v1/rerank", f"Bearer {KEY}")
-    }
+    assert {(each["path"], each["key"]) for each in server.asked} == {("/v1/rerank", f"Bearer {KEY}")}
     bodies = [each["body"] for each in server.asked]
     sizes = [len(body.get("documents", body.get("texts", ()))) for body in bodies]
     assert sizes[-2:] == [3, 1]
@@ -95,9 +93,14 @@ def test_a_fit_is_found_from_labels(serve: Serve) -> None:
 
 @pytest.mark.parametrize(
     ("status", "says"),
-    [(401, "refused the key"), (404, "refused the texts"), (503, "failed (HTTP 503)"),
-     (429, "HTTP 429"), (302, "redirects")],
-)  # fmt: skip
+    [
+        (401, "refused the key"),
+        (404, "refused the texts"),
+        (503, "failed (HTTP 503)"),
+        (429, "HTTP 429"),
+        (302, "redirects"),
+    ],
+)
 def test_a_failure_is_a_visible_fallback(
     serve: Serve, status: int, says: str, caplog: pytest.LogCaptureFixture
 ) -> None:

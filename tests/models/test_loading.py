@@ -14,9 +14,7 @@ from ragfilter.models.embedders import quiet_loading
     [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")],
     ids=["threads that wait sleep", "what the user set stays"],
 )
-def test_how_threads_wait(
-    monkeypatch: pytest.MonkeyPatch, given: str | None, in_force: str
-) -> None:
+def test_how_threads_wait(monkeypatch: pytest.MonkeyPatch, given: str | None, in_force: str) -> None:
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     if given:
         monkeypatch.setenv("OMP_WAIT_POLICY", given)

@@ -45,18 +45,13 @@ def test_a_streamed_answer_with_usage(serve: Serve) -> None:
     assert asked["key"] == f"Bearer {KEY}"
     assert asked["body"] == {
         "model": "tiny",
-        "messages": [
-            {"role": "system", "content": "be short"},
-            {"role": "user", "content": "why?"},
-        ],
+        "messages": [{"role": "system", "content": "be short"}, {"role": "user", "content": "why?"}],
         "stream": True,
         "stream_options": {"include_usage": True},
     }
 
 
-def test_without_a_key_none_of_the_environment_is_sent(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_key_none_of_the_environment_is_sent(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = serve(well)
     list(OpenAIChat(model="tiny", base_url=server.url).stream(ASK, timeout_s=PATIENT_S))
@@ -140,9 +135,19 @@ def test_a_schema_that_is_refused_in_the_stream_is_left_out(serve: Serve) -> Non
 
 @pytest.mark.parametrize(
     ("status", "schema", "requests"),
-    [(500, True, 2), (501, True, 2), (404, True, 2), (500, False, 1), (404, False, 1),
-     (401, True, 1), (403, True, 1), (429, True, 1), (502, True, 1), (503, True, 1)],
-)  # fmt: skip
+    [
+        (500, True, 2),
+        (501, True, 2),
+        (404, True, 2),
+        (500, False, 1),
+        (404, False, 1),
+        (401, True, 1),
+        (403, True, 1),
+        (429, True, 1),
+        (502, True, 1),
+        (503, True, 1),
+    ],
+)
 def test_a_server_that_is_down_is_asked_again_at_most_once(
     serve: Serve, status: int, schema: bool, requests: int
 ) -> None:
@@ -187,13 +192,12 @@ def finished(reason: str, text: str | None = "Trolls") -> Behave:
         pytest.param(page(200, "<p>login</p>", "text/html"), "protocol", "", id="a page"),
         pytest.param(page(200, '{"error": "x"}', "application/json"), "server", "", id="error"),
         pytest.param(page(200, "", SSE), "empty", "", id="empty stream"),
-        pytest.param(events(5, [1], {"choices": None}, {"choices": "x"}), "protocol", "",
-                     id="events of other shapes"),
+        pytest.param(events(5, [1], {"choices": None}, {"choices": "x"}), "protocol", "", id="events of other shapes"),
         pytest.param(half_a_json, "protocol", "Trolls", id="half a JSON"),
         pytest.param(cut_off, "interrupted", "Trolls", id="cut within an event"),
         pytest.param(finished("stop", None), "empty", "", id="no text"),
     ],
-)  # fmt: skip
+)
 def test_bad_answers(serve: Serve, behave: Behave, kind: str, text: str) -> None:
     came, _, failure = ask(serve(behave))
     assert came == text
@@ -204,15 +208,16 @@ def test_bad_answers(serve: Serve, behave: Behave, kind: str, text: str) -> None
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
-        ("length", "length limit"), ("MAX_TOKENS", "length limit"),
-        ("content_filter", "content filter"), ("tool_calls", "(reason: tool_calls)"),
-        ("SAFETY", "(reason: safety)"), (f"key {KEY}", "(reason: unknown)"),
+        ("length", "length limit"),
+        ("MAX_TOKENS", "length limit"),
+        ("content_filter", "content filter"),
+        ("tool_calls", "(reason: tool_calls)"),
+        ("SAFETY", "(reason: safety)"),
+        (f"key {KEY}", "(reason: unknown)"),
         ("x" * 99, f"(reason: {'x' * 40})"),
     ],
-)  # fmt: skip
-def test_an_answer_that_ended_for_another_reason_is_not_whole(
-    serve: Serve, reason: str, said: str
-) -> None:
+)
+def test_an_answer_that_ended_for_another_reason_is_not_whole(serve: Serve, reason: str, said: str) -> None:
     for behave in (finished(reason), document(reason)):
         text, _, failure = ask(serve(behave))
         assert text == "Trolls"
@@ -241,13 +246,7 @@ USAGE = {"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 5}}
 
 
 @pytest.mark.parametrize(
-    ("after", "usage"),
-    [
-        ([], None),
-        ([USAGE], Usage(11, 5)),
-        ([USAGE, "[DONE]"], Usage(11, 5)),
-        (["[DONE]"], None),
-    ],
+    ("after", "usage"), [([], None), ([USAGE], Usage(11, 5)), ([USAGE, "[DONE]"], Usage(11, 5)), (["[DONE]"], None)]
 )
 @pytest.mark.parametrize(("reason", "kind"), [("stop", None), ("max_tokens", "interrupted")])
 def test_a_stream_that_stays_open_after_its_end_is_finished(
@@ -273,11 +272,7 @@ SAYS = {"type": "text", "text": "Trolls"}
 
 @pytest.mark.parametrize(
     "contents",
-    [
-        [[THINKS], [SAYS]],
-        [[THINKS, SAYS]],
-        [[{"type": "reference", "reference_ids": [1]}, 7, None, SAYS], [], None],
-    ],
+    [[[THINKS], [SAYS]], [[THINKS, SAYS]], [[{"type": "reference", "reference_ids": [1]}, 7, None, SAYS], [], None]],
 )
 def test_content_in_parts_is_read_without_thoughts(serve: Serve, contents: list[Any]) -> None:
     streamed = [{"choices": [{"delta": {"content": content}}]} for content in contents]
@@ -297,21 +292,31 @@ STOP = said({}, finish_reason="stop")
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param([said({"role": "assistant", "content": "", "reasoning_content": "Hm."}),
-                      said({"content": "Fire."}), STOP], id="DeepSeek and vLLM"),
-        pytest.param([said({"content": "", "reasoning": "Hm.", "reasoning_details": [{}]}),
-                      said({"content": "Fire."}), STOP], id="OpenRouter and gpt-oss on Groq"),
-        pytest.param([{"choices": [], "prompt_filter_results": [{"prompt_index": 0}]},
-                      said({"role": "assistant", "content": None, "refusal": None}),
-                      said({"content": "Fire."}), STOP,
-                      {"choices": [{"index": 0, "finish_reason": None,
-                                    "content_filter_offsets": {"check_offset": 44}}]}],
-                     id="Azure with annotations"),
+        pytest.param(
+            [said({"role": "assistant", "content": "", "reasoning_content": "Hm."}), said({"content": "Fire."}), STOP],
+            id="DeepSeek and vLLM",
+        ),
+        pytest.param(
+            [said({"content": "", "reasoning": "Hm.", "reasoning_details": [{}]}), said({"content": "Fire."}), STOP],
+            id="OpenRouter and gpt-oss on Groq",
+        ),
+        pytest.param(
+            [
+                {"choices": [], "prompt_filter_results": [{"prompt_index": 0}]},
+                said({"role": "assistant", "content": None, "refusal": None}),
+                said({"content": "Fire."}),
+                STOP,
+                {"choices": [{"index": 0, "finish_reason": None, "content_filter_offsets": {"check_offset": 44}}]},
+            ],
+            id="Azure with annotations",
+        ),
         pytest.param([said({"content": "Fire."}), {"type": "ping"}, STOP], id="a proxy's event"),
-        pytest.param([said({"content": "Fire."}), said(None, finish_reason="stop")],  # type: ignore[arg-type]
-                     id="no delta at the end"),
+        pytest.param(
+            [said({"content": "Fire."}), said(None, finish_reason="stop")],  # type: ignore[arg-type]
+            id="no delta at the end",
+        ),
     ],
-)  # fmt: skip
+)
 def test_streams_of_real_servers(serve: Serve, data: list[Any]) -> None:
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         handler.start()
@@ -328,11 +333,10 @@ def test_streams_of_real_servers(serve: Serve, data: list[Any]) -> None:
     ("data", "kind"),
     [
         ([{"error": {"message": "overloaded", "code": 502}}], "server"),
-        ([{"error": {"message": "overloaded"}, **said({"content": ""}, finish_reason="error")}],
-         "server"),
+        ([{"error": {"message": "overloaded"}, **said({"content": ""}, finish_reason="error")}], "server"),
         ([said({"reasoning_content": "more"}, finish_reason="length")], "interrupted"),
     ],
-)  # fmt: skip
+)
 def test_failures_in_the_middle_of_a_stream(serve: Serve, data: list[Any], kind: str) -> None:
     text, _, failure = ask(serve(events(said({"content": "Fire"}), *data)))
     assert text == "Fire"
@@ -359,9 +363,7 @@ def drip_headers(handler: Handler, body: dict[str, Any]) -> None:
         pytest.param(drip_headers, False, id="drips headers"),
     ],
 )
-def test_the_deadline_holds_for_the_whole_call(
-    serve: Serve, behave: Behave, has_text: bool
-) -> None:
+def test_the_deadline_holds_for_the_whole_call(serve: Serve, behave: Behave, has_text: bool) -> None:
     # A word that is late on a busy machine gets more time.
     for timeout_s in (0.5, 5.0, PATIENT_S):
         with ends_after(timeout_s):
@@ -383,11 +385,7 @@ def test_whoever_stops_listening_ends_the_call(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "says"),
-    [
-        ("http://127.0.0.1:{free}/v1", "refused the connection"),
-        ("https://127.0.0.1:{open}/v1", "TLS"),
-    ],
+    ("url", "says"), [("http://127.0.0.1:{free}/v1", "refused the connection"), ("https://127.0.0.1:{open}/v1", "TLS")]
 )
 def test_unreachable(serve: Serve, url: str, says: str) -> None:
     with socket.socket() as probe:
@@ -406,12 +404,9 @@ def test_unreachable(serve: Serve, url: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "completion"),
-    [(-5, 3), (3, 10**30), (True, 3), (3, 2.0), ("3", 2), (None, 2), ([3], 2)],
+    ("prompt", "completion"), [(-5, 3), (3, 10**30), (True, 3), (3, 2.0), ("3", 2), (None, 2), ([3], 2)]
 )
-def test_token_counts_that_cannot_be_are_not_taken(
-    serve: Serve, prompt: object, completion: object
-) -> None:
+def test_token_counts_that_cannot_be_are_not_taken(serve: Serve, prompt: object, completion: object) -> None:
     usage = {"prompt_tokens": prompt, "completion_tokens": completion}
     choice = {"delta": {"content": "All."}, "finish_reason": "stop"}
     assert ask(serve(events({"choices": [choice], "usage": usage}))) == ("All.", None, None)

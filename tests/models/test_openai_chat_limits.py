@@ -9,15 +9,7 @@ from typing import Any
 
 import pytest
 from chats import ask, delta, failed
-from faults import (
-    KEY,
-    SSE,
-    Behave,
-    Handler,
-    Serve,
-    hang,
-    well,
-)
+from faults import KEY, SSE, Behave, Handler, Serve, hang, well
 from waiting import OWN_S, PATIENT_S, ends_soon
 
 from ragfilter.answer.reply import MAX_BYTES
@@ -42,9 +34,15 @@ def test_no_other_address_is_sent_the_prompt(serve: Serve, status: int) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["https://127.0.0.1:{port}/v1", "http://localhost:{port}/v1", "//127.0.0.1/v1", "http://[bad",
-     "file:///etc/passwd", f"http://{KEY}.example/"],
-)  # fmt: skip
+    [
+        "https://127.0.0.1:{port}/v1",
+        "http://localhost:{port}/v1",
+        "//127.0.0.1/v1",
+        "http://[bad",
+        "file:///etc/passwd",
+        f"http://{KEY}.example/",
+    ],
+)
 def test_a_redirect_to_another_scheme_host_or_port_is_refused(serve: Serve, address: str) -> None:
     server = serve(hang)
     server.behave = to(307, address.format(port=server.server_address[1]))
@@ -54,15 +52,11 @@ def test_a_redirect_to_another_scheme_host_or_port_is_refused(serve: Serve, addr
 
 def test_a_redirect_within_the_endpoint_is_followed(serve: Serve) -> None:
     def moved(handler: Handler, body: dict[str, Any]) -> None:
-        (well if handler.path.startswith("/new/") else to(308, "/new/chat/completions"))(
-            handler, body
-        )
+        (well if handler.path.startswith("/new/") else to(308, "/new/chat/completions"))(handler, body)
 
     server = serve(moved)
     assert ask(server)[0] == "Trolls fear fire [1]."
-    assert [asked["path"] for asked in server.asked] == [
-        "/v1/chat/completions", "/new/chat/completions",
-    ]  # fmt: skip
+    assert [asked["path"] for asked in server.asked] == ["/v1/chat/completions", "/new/chat/completions"]
 
 
 def test_a_redirect_in_a_circle_is_named(serve: Serve) -> None:
@@ -101,12 +95,10 @@ def flood(*sent: bytes, kind: str = SSE, status: int = 200, **headers: str) -> B
         pytest.param(flood(b"[" * MEGABYTE + b"\n\n"), "interrupted", id="no events"),
         pytest.param(flood(b"data: " + b"[" * MEGABYTE + b"\n\n"), "protocol", id="deeply nested"),
         pytest.param(flood(b"x" * MEGABYTE, status=500), "interrupted", id="an error's body"),
-        pytest.param(flood(b"x" * MEGABYTE, status=308, Location="/v1"), "interrupted",
-                     id="a redirect's body"),
-        pytest.param(flood(gzip.compress(b"0" * 9 * MEGABYTE), Content_Encoding="gzip"),
-                     "protocol", id="a gzip bomb"),
+        pytest.param(flood(b"x" * MEGABYTE, status=308, Location="/v1"), "interrupted", id="a redirect's body"),
+        pytest.param(flood(gzip.compress(b"0" * 9 * MEGABYTE), Content_Encoding="gzip"), "protocol", id="a gzip bomb"),
     ],
-)  # fmt: skip
+)
 def test_no_endpoint_is_read_without_end(serve: Serve, behave: Behave, kind: str) -> None:
     server = serve(behave)
     with ends_soon(OWN_S):

@@ -1,5 +1,4 @@
-"""Embeddings over the OpenAI protocol, with a real server that answers correctly and
-incorrectly."""
+"""Embeddings over the OpenAI protocol, with a real server that answers correctly and incorrectly."""
 
 from __future__ import annotations
 
@@ -37,9 +36,7 @@ def test_texts_come_back_as_unit_vectors_in_their_order(serve: Serve) -> None:
 def test_every_fault_is_a_model_error_without_the_key(
     serve: Serve, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model = OpenAIEmbedder(
-        "tiny", api_key=KEY, base_url=url(serve, FAULTS[fault]), timeout_s=deadline(fault, 0.5)
-    )
+    model = OpenAIEmbedder("tiny", api_key=KEY, base_url=url(serve, FAULTS[fault]), timeout_s=deadline(fault, 0.5))
     with caplog.at_level(logging.DEBUG), pytest.raises(ModelError) as error:
         model.embed(["a"])
     assert error.value.remedy

@@ -42,9 +42,7 @@ def late(embedder: Counting) -> LateInteraction:
 
 
 @pytest.mark.model
-def test_late_interaction_is_the_mean_best_cosine_over_query_tokens(
-    late: LateInteraction, embedder: Counting
-) -> None:
+def test_late_interaction_is_the_mean_best_cosine_over_query_tokens(late: LateInteraction, embedder: Counting) -> None:
     asked, chunk = (
         tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
         for tokens in BundledEmbedder().tokens(["hill giant", GIANT])
@@ -57,9 +55,7 @@ def test_late_interaction_is_the_mean_best_cosine_over_query_tokens(
 
 
 @pytest.mark.model
-def test_a_second_query_over_the_same_chunks_encodes_only_itself(
-    late: LateInteraction, embedder: Counting
-) -> None:
+def test_a_second_query_over_the_same_chunks_encodes_only_itself(late: LateInteraction, embedder: Counting) -> None:
     first = late.score("hill giant", [GIANT, OWL, GIANT])
     assert sorted(embedder.encoded) == sorted(["hill giant", GIANT, OWL])
     embedder.encoded.clear()

@@ -21,15 +21,23 @@ BROKEN = '{"contains":1}'
         (bulk.remove(), BROKEN, None),
         (bulk.add_group(["a", " b ", ""]), None, '{"contain_one_of":[["a","b"]]}'),
         (bulk.add_group(["a"]), '{"contain":"x"}', '{"contain_one_of":[["a"]],"contain":"x"}'),
-        (bulk.add_spellings("ac 6", ["armor class 6", "CLERIC"]), ROW,
-         '{"contain_one_of":[["cleric","AC 6","armor class 6"],["hit"]],'
-         '"contain_none_of":["undead"]}'),
-        (bulk.replace_term("Undead", "ghost"), ROW,
-         '{"contain_one_of":[["cleric","AC 6"],["hit"]],"contain_none_of":["ghost"]}'),
-        (bulk.replace_term("ac 6", "cleric"), ROW,
-         '{"contain_one_of":[["cleric"],["hit"]],"contain_none_of":["undead"]}'),
+        (
+            bulk.add_spellings("ac 6", ["armor class 6", "CLERIC"]),
+            ROW,
+            '{"contain_one_of":[["cleric","AC 6","armor class 6"],["hit"]],"contain_none_of":["undead"]}',
+        ),
+        (
+            bulk.replace_term("Undead", "ghost"),
+            ROW,
+            '{"contain_one_of":[["cleric","AC 6"],["hit"]],"contain_none_of":["ghost"]}',
+        ),
+        (
+            bulk.replace_term("ac 6", "cleric"),
+            ROW,
+            '{"contain_one_of":[["cleric"],["hit"]],"contain_none_of":["undead"]}',
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_change(change: RuleChange, before: str | None, after: str | None) -> None:
     plan = bulk.plan(change, [Chunk("c", rule=before)])
     assert plan.after == {"c": after}

@@ -1,5 +1,4 @@
-"""Save, undo, redo and recovery of one rule or many: nothing is overwritten unseen, nothing is left
-half done."""
+"""Save, undo, redo and recovery of one rule or many: nothing is overwritten unseen, nothing is left half done."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'
 
 
 class FakeStore:
-    """A store in memory. `before_read`, `before_write` and `after_each` rule written may raise, or
-    look at it."""
+    """A store in memory. `before_read`, `before_write` and `after_each` rule written may raise, or look at it."""
 
     name = "rules"
 
@@ -66,9 +64,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     journal.close()
 
 
-def put(
-    store: FakeStore, journal: Journal, rule: str | None, *, expected: str | None, chunk: str = "c"
-) -> Edit | None:
+def put(store: FakeStore, journal: Journal, rule: str | None, *, expected: str | None, chunk: str = "c") -> Edit | None:
     return save(store, journal, chunk_id=chunk, rule=rule, expected=expected, who="ann")
 
 
@@ -124,9 +120,7 @@ def test_undo_and_redo_refuse_an_edit_that_the_user_has_not_seen(journal: Journa
     assert turn("redo", store, journal, who="bob", expected="")[0].after == A
 
 
-def test_a_write_that_arrived_in_spite_of_an_error_is_done(
-    journal: Journal, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_write_that_arrived_in_spite_of_an_error_is_done(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
     store = FakeStore(c=A)
     store.after_each = fail(StoreUnavailable("the answer was lost"))
     edit = put(store, journal, B, expected=A)
@@ -152,9 +146,7 @@ def test_where_the_store_cannot_tell_the_edit_waits_for_recovery(journal: Journa
     assert (edit.state, edit.after) == ("done", B)
 
 
-def test_recovery_leaves_a_third_text_alone_and_says_so(
-    journal: Journal, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_recovery_leaves_a_third_text_alone_and_says_so(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
     store = FakeStore(c=A)
     store.before_write = fail(Killed())
     with pytest.raises(Killed):
@@ -190,9 +182,7 @@ def test_of_threads_that_save_the_same_chunk_exactly_one_wins(journal: Journal) 
         except ConflictError as error:
             lost.append(error)
 
-    threads = [
-        threading.Thread(target=work, args=(f'{{"contain":"{i}"}}',)) for i in range(writers)
-    ]
+    threads = [threading.Thread(target=work, args=(f'{{"contain":"{i}"}}',)) for i in range(writers)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -203,18 +193,13 @@ def test_of_threads_that_save_the_same_chunk_exactly_one_wins(journal: Journal) 
 
 
 RULE_TEXTS = st.sampled_from([A, B, C, None])
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["save", "undo", "redo"]), st.sampled_from("cd"), RULE_TEXTS),
-    max_size=20,
-)
+STEPS = st.lists(st.tuples(st.sampled_from(["save", "undo", "redo"]), st.sampled_from("cd"), RULE_TEXTS), max_size=20)
 
 
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(STEPS, st.booleans())
-def test_undo_and_redo_equal_two_stacks(
-    steps: list[tuple[str, str, str | None]], by_chunk: bool
-) -> None:
+def test_undo_and_redo_equal_two_stacks(steps: list[tuple[str, str, str | None]], by_chunk: bool) -> None:
     store = FakeStore(c=None, d=None)
     done: list[tuple[str, str | None, str | None]] = []
     undone: list[tuple[str, str | None, str | None]] = []
@@ -265,9 +250,7 @@ def test_a_step_is_saved_undone_and_redone_as_a_whole(store: FakeStore, journal:
     assert (step.size, step.done, step.edit.id, step.edit.who) == (2, 2, first, "ann")
     turn("undo", store, journal, edit_id=first, who="bob")
     assert store.held == BEFORE
-    assert [(s.edit.kind, s.size, s.done) for s in journal.steps("rules")] == [
-        ("undo", 2, 2), ("edit", 2, 0),
-    ]  # fmt: skip
+    assert [(s.edit.kind, s.size, s.done) for s in journal.steps("rules")] == [("undo", 2, 2), ("edit", 2, 0)]
     turn("redo", store, journal, edit_id=first, who="bob")
     assert store.held == AFTER
     assert journal.edited_rules("rules") == {"x": C, "y": C}
@@ -275,9 +258,7 @@ def test_a_step_is_saved_undone_and_redone_as_a_whole(store: FakeStore, journal:
         turn("redo", store, journal, edit_id=first, who="bob")
 
 
-def test_an_earlier_step_is_undone_unless_it_was_changed_since(
-    store: FakeStore, journal: Journal
-) -> None:
+def test_an_earlier_step_is_undone_unless_it_was_changed_since(store: FakeStore, journal: Journal) -> None:
     first = change_two(store, journal)
     later = save_all(store, journal, rules={"z": C}, expected={"z": B}, who="ann")
     turn("undo", store, journal, edit_id=first, who="ann")
@@ -291,9 +272,7 @@ def test_an_earlier_step_is_undone_unless_it_was_changed_since(
     assert store.held["z"] == B
 
 
-def test_a_step_is_undone_although_a_chunk_is_gone_or_was_indexed_again(
-    store: FakeStore, journal: Journal
-) -> None:
+def test_a_step_is_undone_although_a_chunk_is_gone_or_was_indexed_again(store: FakeStore, journal: Journal) -> None:
     first = change_two(store, journal)
     del store.held["x"]
     turn("undo", store, journal, edit_id=first, who="ann")
@@ -303,9 +282,7 @@ def test_a_step_is_undone_although_a_chunk_is_gone_or_was_indexed_again(
         turn("redo", store, journal, edit_id=first, who="ann")
 
 
-def test_an_edit_with_later_ones_is_not_undone_though_its_text_is_back(
-    store: FakeStore, journal: Journal
-) -> None:
+def test_an_edit_with_later_ones_is_not_undone_though_its_text_is_back(store: FakeStore, journal: Journal) -> None:
     for before, after in ((None, A), (A, B), (B, A)):
         save(store, journal, chunk_id="y", rule=after, expected=before, who="ann")
     with pytest.raises(ConflictError, match="The rules of y have changed since"):
@@ -316,9 +293,7 @@ def test_an_edit_with_later_ones_is_not_undone_though_its_text_is_back(
 
 
 @pytest.mark.parametrize("seen", ["x", "y"])
-def test_edits_of_other_chunks_are_as_if_they_were_not_there(
-    store: FakeStore, journal: Journal, seen: str
-) -> None:
+def test_edits_of_other_chunks_are_as_if_they_were_not_there(store: FakeStore, journal: Journal, seen: str) -> None:
     change_two(store, journal)
     save(store, journal, chunk_id="z", rule=C, expected=B, who="bob")
     (step,) = journal.steps("rules", among={seen})
@@ -330,10 +305,7 @@ def test_edits_of_other_chunks_are_as_if_they_were_not_there(
         turn("undo", store, journal, edit_id=step.edit.id, who="ann", among={"z"})
 
 
-@pytest.mark.parametrize(
-    ("expected", "named"),
-    [({"x": B, "y": None}, "x"), ({"x": B, "y": B}, "x, y")],
-)
+@pytest.mark.parametrize(("expected", "named"), [({"x": B, "y": None}, "x"), ({"x": B, "y": B}, "x, y")])
 def test_a_conflict_names_the_chunks_and_writes_nothing(
     store: FakeStore, journal: Journal, expected: dict[str, str | None], named: str
 ) -> None:
@@ -344,9 +316,7 @@ def test_a_conflict_names_the_chunks_and_writes_nothing(
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])
-def test_a_step_that_was_killed_is_whole_or_not_at_all(
-    store: FakeStore, journal: Journal, writes: int
-) -> None:
+def test_a_step_that_was_killed_is_whole_or_not_at_all(store: FakeStore, journal: Journal, writes: int) -> None:
     left = iter(range(writes, 0, -1))
 
     def die() -> None:
@@ -368,9 +338,7 @@ def test_a_step_that_was_killed_is_whole_or_not_at_all(
     assert journal.edited_rules("rules") == ({"x": C, "y": C} if whole else {})
 
 
-def test_a_step_that_others_took_back_is_not_called_saved(
-    store: FakeStore, journal: Journal
-) -> None:
+def test_a_step_that_others_took_back_is_not_called_saved(store: FakeStore, journal: Journal) -> None:
     def others_start() -> None:
         recover(store, journal)
 

@@ -3,11 +3,10 @@
 Chroma's client may wait forever at the write after a failed one; here that would show as a timeout
 of the child process.
 
-A limit on the size of a file simulates the full disk. With room for some pages of Chroma's
-database, from none up to the first edit that fits, the edit may be in Chroma's log without being
-applied: it then appears when the store is opened again. If the disk fills up before a `call` of
-store or journal, the journal itself cannot be written: the edit cannot be closed, or cannot be
-rolled back.
+A limit on the size of a file simulates the full disk. With room for some pages of Chroma's database, from none up to
+the first edit that fits, the edit may be in Chroma's log without being applied: it then appears when the store is
+opened again. If the disk fills up before a `call` of store or journal, the journal itself cannot be written: the edit
+cannot be closed, or cannot be rolled back.
 """
 
 from __future__ import annotations
@@ -166,12 +165,9 @@ def test_with_room_again_and_reopened_journal_and_store_agree(cases: list[dict[s
         assert set(case["reopened"]["states"]) <= {"done", "rolled_back"}, case
 
 
-def test_the_disk_is_named_and_nobody_is_told_to_move_the_store_away(
-    cases: list[dict[str, Any]],
-) -> None:
+def test_the_disk_is_named_and_nobody_is_told_to_move_the_store_away(cases: list[dict[str, Any]]) -> None:
     for case in cases:
-        # If only the journal failed, the store has the edit, which a user who tries again has not
-        # seen.
+        # If only the journal failed, the store has the edit, which a user who tries again has not seen.
         tries = [case["told"]] if case["way"] == "finish" else [case["told"], case["again"]]
         for told in tries:
             assert "Free up space on the disk of" in told or "its disk is not full" in told, case
@@ -186,9 +182,7 @@ def test_a_rebuild_keeps_the_edit_and_undo_takes_it_back(cases: list[dict[str, A
             assert (case["undone"]["agree"], case["undone"]["has_it"]) == (True, False), case
 
 
-def test_with_room_again_the_open_workspace_takes_edits_at_once(
-    cases: list[dict[str, Any]],
-) -> None:
+def test_with_room_again_the_open_workspace_takes_edits_at_once(cases: list[dict[str, Any]]) -> None:
     for case in cases:
         assert (case["other"], case["next"]) == ("saved", "saved"), case
         assert case["still_open"]["agree"], case

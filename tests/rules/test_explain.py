@@ -42,33 +42,47 @@ def test_a_missing_group_says_what_came_nearest() -> None:
     assert not made.passes
     assert made.parts[0].near is None
     group = made.parts[1]
-    assert (group.place, group.terms, group.met) == (
-        "contain_one_of[1]", ("armor class 6", "ac 6"), False,
-    )  # fmt: skip
+    assert (group.place, group.terms, group.met) == ("contain_one_of[1]", ("armor class 6", "ac 6"), False)
     assert group.near is not None
-    assert (group.near.term, group.near.words, group.near.letters) == (
-        "armor class 6", "Armour Class 6", 1,
-    )  # fmt: skip
+    assert (group.near.term, group.near.words, group.near.letters) == ("armor class 6", "Armour Class 6", 1)
     assert texts(question, (group.near.span,)) == ["Armour Class 6"]
 
 
 def test_a_word_that_changes_its_length_is_marked_whole() -> None:
     question = "the ﬁghter at Straße 6"
     made = explain('{"contain_all_of":["fighter","strasse"]}', question)
-    assert [texts(question, part.found[0].spans) for part in made.parts] == [
-        ["ﬁghter"], ["Straße"],
-    ]  # fmt: skip
+    assert [texts(question, part.found[0].spans) for part in made.parts] == [["ﬁghter"], ["Straße"]]
 
 
-PIECES = st.sampled_from(("ac", "6", "-", "cleric", "Clerics", " ", "  ", "é", "e\u0301", "ß", "İ",
-                          "ﬁ", "\u00ad", "10", "\u2212", ",", "Σ", "日", "ʼ", "는"))  # fmt: skip
+PIECES = st.sampled_from(
+    (
+        "ac",
+        "6",
+        "-",
+        "cleric",
+        "Clerics",
+        " ",
+        "  ",
+        "é",
+        "e\u0301",
+        "ß",
+        "İ",
+        "ﬁ",
+        "\u00ad",
+        "10",
+        "\u2212",
+        ",",
+        "Σ",
+        "日",
+        "ʼ",
+        "는",
+    )
+)
 TEXT = st.lists(PIECES, min_size=1, max_size=8).map("".join)
 
 
 @given(TEXT, TEXT, st.sampled_from(("word", "substring")))
-def test_a_place_is_found_exactly_where_the_matcher_finds_the_term(
-    term: str, question: str, mode: str
-) -> None:
+def test_a_place_is_found_exactly_where_the_matcher_finds_the_term(term: str, question: str, mode: str) -> None:
     rule = json.dumps({"contain": term, "match": mode})
     read = read_text(rule)
     if isinstance(read, InvalidRule):
@@ -98,9 +112,7 @@ MINUS = ["armor class -7", "ac -7", "armor class minus 7"]
         ({"contain_none_of": ["armor class 6"]}, "armor class 6", ""),
     ],
 )
-def test_a_value_in_which_the_question_differs_is_named(
-    rule: dict[str, object], question: str, kind: str
-) -> None:
+def test_a_value_in_which_the_question_differs_is_named(rule: dict[str, object], question: str, kind: str) -> None:
     assert differing_quantity(json.dumps(rule), question) == kind
 
 

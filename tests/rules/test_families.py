@@ -54,9 +54,11 @@ def test_titles_that_count_the_same_thing_are_a_family_if_their_texts_are_alike(
     (family,) = find_families([*OTHERS, *CLERICS, *FIGHTERS])
     assert family.pattern == "armor class #"
     assert [member.named for member in family.members[:4]] == [
-        "clerics armor class 5", "clerics armor class 6", "clerics armor class -7",
+        "clerics armor class 5",
+        "clerics armor class 6",
+        "clerics armor class -7",
         "fighters armor class 5",
-    ]  # fmt: skip
+    ]
     assert find_families(CLERICS[:2]) == find_families([CLERICS[0]] * 3) == ()
 
 
@@ -65,17 +67,17 @@ def test_titles_that_count_the_same_thing_are_a_family_if_their_texts_are_alike(
     [
         (
             ("Clerics, levels 1-3", "Clerics, levels 4-6", "Clerics, levels 7-9"),
-            "a 2nd level cleric", "a 5th level cleric",
+            "a 2nd level cleric",
+            "a 5th level cleric",
         ),
         (
             ("Release 1.0 notes", "Release 1.1 notes", "Release 2.0 notes"),
-            "what is new in release 1.0?", "a grade of 1.0",
+            "what is new in release 1.0?",
+            "a grade of 1.0",
         ),
     ],
-)  # fmt: skip
-def test_a_proposal_is_met_by_its_own_value_alone(
-    titles: Sequence[str], meets: str, misses: str
-) -> None:
+)
+def test_a_proposal_is_met_by_its_own_value_alone(titles: Sequence[str], meets: str, misses: str) -> None:
     first, *_ = propose(find_families(alike(*titles)), ["a fighter of the 8th level"])
     book = RuleBook([first.rule])
     assert book.scan(meets).passes(first.rule)
@@ -90,13 +92,9 @@ def test_a_proposal_is_met_by_its_own_value_alone(
     ],
 )
 @pytest.mark.parametrize("regions", [("Europe", "America"), ("EU", "US")])
-def test_a_rule_asks_for_every_mark_that_tells_titles_apart(
-    form: str, rule: Groups, regions: Sequence[str]
-) -> None:
+def test_a_rule_asks_for_every_mark_that_tells_titles_apart(form: str, rule: Groups, regions: Sequence[str]) -> None:
     goods = ("Boots", "Ropes", "Scarves")
-    titles = [
-        form.format(y=y, r=r, g=g) for y in (2022, 2023, 2024) for r in regions for g in goods
-    ]
+    titles = [form.format(y=y, r=r, g=g) for y in (2022, 2023, 2024) for r in regions for g in goods]
     first, *_ = groups(alike(*titles))
     wanted = [[regions[0].lower()] if group == ["{r}"] else group for group in rule]
     assert all(set(group) <= set(made) for group, made in zip(wanted, first, strict=True))

@@ -18,9 +18,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     journal.close()
 
 
-def enter(
-    journal: Journal, chunk: str = "c", *, kind: Kind = "edit", of: int | None = None
-) -> Edit:
+def enter(journal: Journal, chunk: str = "c", *, kind: Kind = "edit", of: int | None = None) -> Edit:
     entry = Entry(chunk, None, "{}", of)
     return journal.begin([entry], who="ann", collection="rules", kind=kind)[0]
 
@@ -90,9 +88,7 @@ def test_the_rules_at_the_last_export_are_known(journal: Journal) -> None:
     assert journal.edited_since_export("rules") == {}
 
 
-def test_the_mark_changes_whenever_the_rules_edited_since_the_export_may_have(
-    journal: Journal,
-) -> None:
+def test_the_mark_changes_whenever_the_rules_edited_since_the_export_may_have(journal: Journal) -> None:
     marks = [journal.export_mark("rules")]
     pending = begin(journal, Entry("z", None, B))
     marks.append(journal.export_mark("rules"))
@@ -105,9 +101,7 @@ def test_the_mark_changes_whenever_the_rules_edited_since_the_export_may_have(
     assert journal.export_mark("rules") == marks[-1]
 
 
-def test_an_edit_made_after_the_rules_were_read_does_not_count_as_exported(
-    journal: Journal,
-) -> None:
+def test_an_edit_made_after_the_rules_were_read_does_not_count_as_exported(journal: Journal) -> None:
     assert journal.last_edit("rules") == 0
     exported = change(journal, Entry("y", None, A))
     assert journal.last_edit("rules") == exported

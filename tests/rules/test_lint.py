@@ -35,9 +35,7 @@ def found(rule: Any, title: str = "") -> list[tuple[str, str, Any]]:
     return [(f.kind, f.place, f.fix and json.loads(f.fix.text)) for f in findings]
 
 
-def catalogue(
-    rules: Mapping[str, Any], titles: Mapping[str, str] | None = None, text: str = ""
-) -> dict[str, Chunk]:
+def catalogue(rules: Mapping[str, Any], titles: Mapping[str, str] | None = None, text: str = "") -> dict[str, Chunk]:
     """Chunks with these rules, texts or values."""
     titles = titles or {}
     return {i: Chunk(i, text, titles.get(i, ""), rule=text_of(rule)) for i, rule in rules.items()}
@@ -52,14 +50,13 @@ def fixed(chunks: Mapping[str, Chunk], *kinds: str) -> dict[str, Any]:
 def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric(title: str) -> None:
     rule = read_text(text_of({"contain_one_of": THREE_GROUPS}))
     (finding,) = check_rule(rule, title)
-    assert (finding.kind, finding.place, finding.severity) == (
-        "spread", "contain_one_of[0]", "warning",
-    )  # fmt: skip
+    assert (finding.kind, finding.place, finding.severity) == ("spread", "contain_one_of[0]", "warning")
     assert isinstance(rule, Rule)
     assert finding.fix is not None
     assert finding.fix.value["contain_one_of"] == (
-        ("cleric", "clerics", "druid", "druids", "monk", "monks"), tuple(ARMOR),
-    )  # fmt: skip
+        ("cleric", "clerics", "druid", "druids", "monk", "monks"),
+        tuple(ARMOR),
+    )
     query = "what does a cleric need against ac 6"
     assert (check(rule, query).passes, check(finding.fix, query).passes) == (False, True)
 
@@ -68,8 +65,11 @@ def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric(title: s
     ("title", "groups", "merged"),
     [
         # Two alternatives are only recognised by the title's list.
-        ("ATTACK MATRIX FOR MAGIC-USERS AND ILLUSIONISTS",
-         [["magic-user"], ["ac 6"], ["illusionist"]], [["magic-user", "illusionist"], ["ac 6"]]),
+        (
+            "ATTACK MATRIX FOR MAGIC-USERS AND ILLUSIONISTS",
+            [["magic-user"], ["ac 6"], ["illusionist"]],
+            [["magic-user", "illusionist"], ["ac 6"]],
+        ),
         ("Thieves/Assassins: armor", [["thief"], ["assassin"]], [["thief", "assassin"]]),
         # No list, and fewer than three single words: meant together.
         ("Encounters, temperate forest", [["temperate"], ["forest"]], None),
@@ -90,7 +90,7 @@ def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric(title: s
         # Numbers are not plain words.
         ("", [["level 7"], ["ac 6"], ["10"]], None),
     ],
-)  # fmt: skip
+)
 def test_spread_alternatives(title: str, groups: Any, merged: Any) -> None:
     spread = [fix for kind, _, fix in found({"contain_one_of": groups}, title) if kind == "spread"]
     assert spread == ([] if merged is None else [{"contain_one_of": merged}])
@@ -102,70 +102,85 @@ FINDINGS: list[tuple[Any, list[tuple[str, str, Any]]]] = [
     ({}, [("empty", "", {})]),
     ({"contain_one_of": [["cleric", "clerics"]], "contain_all_of": ["10", "13"]}, []),
     # Twice, after normalisation.
-    ({"contain_one_of": [["Armor  Class", "armor class"]]},
-     [("duplicate", "contain_one_of[0][1]", {"contain_one_of": [["Armor  Class"]]})]),
-    ({"contain": "x", "contain_all_of": ["X"]},
-     [("duplicate", "contain_all_of[0]", {"contain": "x"})]),
+    (
+        {"contain_one_of": [["Armor  Class", "armor class"]]},
+        [("duplicate", "contain_one_of[0][1]", {"contain_one_of": [["Armor  Class"]]})],
+    ),
+    ({"contain": "x", "contain_all_of": ["X"]}, [("duplicate", "contain_all_of[0]", {"contain": "x"})]),
     # A shorter alternative decides; in word mode only if it ends at a token edge.
-    ({"contain_one_of": [["cleric", "clerics"]], "match": "substring"},
-     [("covered", "contain_one_of[0][1]",
-       {"contain_one_of": [["cleric"]], "match": "substring"})]),
-    ({"contain_one_of": [["psionic blast", "psionic"]]},
-     [("covered", "contain_one_of[0][0]", {"contain_one_of": [["psionic"]]})]),
+    (
+        {"contain_one_of": [["cleric", "clerics"]], "match": "substring"},
+        [("covered", "contain_one_of[0][1]", {"contain_one_of": [["cleric"]], "match": "substring"})],
+    ),
+    (
+        {"contain_one_of": [["psionic blast", "psionic"]]},
+        [("covered", "contain_one_of[0][0]", {"contain_one_of": [["psionic"]]})],
+    ),
     # A longer required term decides.
-    ({"contain": "armor class", "contain_all_of": ["class"]},
-     [("covered", "contain_all_of[0]", {"contain": "armor class"})]),
+    (
+        {"contain": "armor class", "contain_all_of": ["class"]},
+        [("covered", "contain_all_of[0]", {"contain": "armor class"})],
+    ),
     # A longer term elsewhere decides about a whole group; of two equal groups, the first.
-    ({"contain_one_of": [["troll", "trolls"]], "contain": "troll king"},
-     [("covered", "contain_one_of[0]", {"contain": "troll king"})]),
-    ({"contain_one_of": [["troll king", "ice troll"], ["troll", "ogre"]]},
-     [("covered", "contain_one_of[1]", {"contain_one_of": [["troll king", "ice troll"]]})]),
-    ({"contain_one_of": [["troll", "ogre"], ["ogre", "troll"]]},
-     [("covered", "contain_one_of[1]", {"contain_one_of": [["troll", "ogre"]]})]),
+    (
+        {"contain_one_of": [["troll", "trolls"]], "contain": "troll king"},
+        [("covered", "contain_one_of[0]", {"contain": "troll king"})],
+    ),
+    (
+        {"contain_one_of": [["troll king", "ice troll"], ["troll", "ogre"]]},
+        [("covered", "contain_one_of[1]", {"contain_one_of": [["troll king", "ice troll"]]})],
+    ),
+    (
+        {"contain_one_of": [["troll", "ogre"], ["ogre", "troll"]]},
+        [("covered", "contain_one_of[1]", {"contain_one_of": [["troll", "ogre"]]})],
+    ),
     ({"contain_one_of": [["troll", "ogre"], ["ice troll", "lich"]]}, []),
     # Required and forbidden. Nothing is fixed in a rule that no query can meet.
-    ({"contain_all_of": ["Undead king"], "contain_none_of": ["undead"]},
-     [("impossible", "contain_all_of[0]", None)]),
+    ({"contain_all_of": ["Undead king"], "contain_none_of": ["undead"]}, [("impossible", "contain_all_of[0]", None)]),
     ({"contain_all_of": ["undeadly"], "contain_none_of": ["undead"]}, []),
-    ({"contain_one_of": [["undead king"]], "contain_none_of": ["undead"]},
-     [("impossible", "contain_one_of[0]", None)]),
-    ({"contain_one_of": [["undead king", "lich"]], "contain_none_of": ["undead"]},
-     [("dead", "contain_one_of[0][0]",
-       {"contain_one_of": [["lich"]], "contain_none_of": ["undead"]})]),
+    ({"contain_one_of": [["undead king"]], "contain_none_of": ["undead"]}, [("impossible", "contain_one_of[0]", None)]),
+    (
+        {"contain_one_of": [["undead king", "lich"]], "contain_none_of": ["undead"]},
+        [("dead", "contain_one_of[0][0]", {"contain_one_of": [["lich"]], "contain_none_of": ["undead"]})],
+    ),
     # Substrings that match too much.
-    ({"contain_one_of": [["cleric"], ["armor class 1"]], "match": "substring"},
-     [("loose", "contain_one_of[1][0]", {"contain_one_of": [["cleric"], ["armor class 1"]]})]),
+    (
+        {"contain_one_of": [["cleric"], ["armor class 1"]], "match": "substring"},
+        [("loose", "contain_one_of[1][0]", {"contain_one_of": [["cleric"], ["armor class 1"]]})],
+    ),
     ({"contain": "intelligence", "match": "substring"}, []),
     ({"contain": "戦士"}, [("no_edges", "contain", {"contain": "戦士", "match": "substring"})]),
     # Neither mode suits both terms, so each finding leaves the choice to a person.
-    ({"contain_one_of": [["戦士"], ["level 3"]], "match": "substring"},
-     [("loose", "contain_one_of[1][0]", None)]),
+    ({"contain_one_of": [["戦士"], ["level 3"]], "match": "substring"}, [("loose", "contain_one_of[1][0]", None)]),
     ({"contain_one_of": [["戦士"], ["level 3"]]}, [("no_edges", "contain_one_of[0][0]", None)]),
     # A number alone, unless another part says what is counted.
-    ({"contain_one_of": [["six", "ac 6"]]},
-     [("bare", "contain_one_of[0][0]", None)]),
+    ({"contain_one_of": [["six", "ac 6"]]}, [("bare", "contain_one_of[0][0]", None)]),
     ({"contain": "psionic", "contain_all_of": ["10", "13"]}, []),
     ({"contain_one_of": [["ac -6"]], "contain_none_of": ["7"]}, []),
     ({"contain_one_of": [["7th level", "iv", "second level"]]}, []),
     ({"contain_one_of": [["2018", "2.1.3"]]}, []),
     ({"contain_one_of": [["999", "dragon"]]}, [("bare", "contain_one_of[0][0]", None)]),
     # Terms of every question.
-    ({"contain_one_of": [["the", "cleric"]]},
-     [("everywhere", "contain_one_of[0][0]", {"contain_one_of": [["cleric"]]})]),
-    ({"contain_one_of": [["cleric"], ["what is"]]},
-     [("everywhere", "contain_one_of[1][0]", {"contain_one_of": [["cleric"]]})]),
-    ({"contain_all_of": ["cleric", "how"]},
-     [("everywhere", "contain_all_of[1]", {"contain_all_of": ["cleric"]})]),
+    (
+        {"contain_one_of": [["the", "cleric"]]},
+        [("everywhere", "contain_one_of[0][0]", {"contain_one_of": [["cleric"]]})],
+    ),
+    (
+        {"contain_one_of": [["cleric"], ["what is"]]},
+        [("everywhere", "contain_one_of[1][0]", {"contain_one_of": [["cleric"]]})],
+    ),
+    ({"contain_all_of": ["cleric", "how"]}, [("everywhere", "contain_all_of[1]", {"contain_all_of": ["cleric"]})]),
     ({"contain_one_of": [["???", "dragon"]]}, []),
     # A rule that asks for nothing is not a fix.
     ({"contain_none_of": ["the"]}, [("everywhere", "contain_none_of[0]", None)]),
     # The rule itself says what else the value is called.
-    ({"contain_one_of": [["armor class 6", "ac 6"]]},
-     [("spelling", "contain_one_of[0]",
-       {"contain_one_of": [["armor class 6", "ac 6", "armor class of 6"]]})]),
+    (
+        {"contain_one_of": [["armor class 6", "ac 6"]]},
+        [("spelling", "contain_one_of[0]", {"contain_one_of": [["armor class 6", "ac 6", "armor class of 6"]]})],
+    ),
     ({"contain_one_of": [["armor class 6"]]}, []),
     ({"contain_one_of": [["ac 6"]]}, []),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("rule", "expected"), FINDINGS)
@@ -179,12 +194,13 @@ AC_6 = ["ac 6", "armor class 6", "armor class of 6"]
 @pytest.mark.parametrize(
     ("title", "rule", "expected"),
     [
-        (CLERICS, {"contain_one_of": [["cleric"], ["6"]]},
-         ("bare", {"contain_one_of": [["cleric"], SIX]})),
+        (CLERICS, {"contain_one_of": [["cleric"], ["6"]]}, ("bare", {"contain_one_of": [["cleric"], SIX]})),
         (CLERICS, {"contain_one_of": [["ac 6"]]}, ("spelling", {"contain_one_of": [AC_6]})),
-        (CLERICS, {"contain_one_of": [["cleric", "Armor  Class 6"]]},
-         ("spelling", {"contain_one_of": [["cleric", "Armor  Class 6", "armor class of 6",
-                                           "ac 6"]]})),
+        (
+            CLERICS,
+            {"contain_one_of": [["cleric", "Armor  Class 6"]]},
+            ("spelling", {"contain_one_of": [["cleric", "Armor  Class 6", "armor class of 6", "ac 6"]]}),
+        ),
         # A required spelling becomes a group.
         (CLERICS, {"contain": "ac 6"}, ("spelling", {"contain_one_of": [AC_6]})),
         (CLERICS, {"contain_one_of": [["armor class 6", "armor class of 6", "AC 6"]]}, None),
@@ -192,7 +208,7 @@ AC_6 = ["ac 6", "armor class 6", "armor class of 6"]
         # The year needs no words next to it.
         ("Price list 2022", {"contain_one_of": [["price list 2022"]]}, None),
     ],
-)  # fmt: skip
+)
 def test_findings_that_the_title_shows(title: str, rule: Any, expected: Any) -> None:
     assert [(kind, fix) for kind, _, fix in found(rule, title)] == ([expected] if expected else [])
 
@@ -209,8 +225,7 @@ def test_a_value_that_the_text_alone_names() -> None:
 def test_chunks_with_the_same_rule_share_a_finding_and_all_stand_in_the_order_of_rules() -> None:
     rules = {"b": "{", "a": {"contain": "x"}, "c": {}, "d": "{"}
     findings = analyse(catalogue(rules))
-    assert [(f.kind, f.chunk_ids) for f in findings] == [("unreadable", ("b", "d")),
-                                                         ("empty", ("c",))]  # fmt: skip
+    assert [(f.kind, f.chunk_ids) for f in findings] == [("unreadable", ("b", "d")), ("empty", ("c",))]
     assert findings[1].fixed is None
     assert analyse(catalogue(rules), {"a": read_text("{}")})[0].chunk_ids == ("a",)
 
@@ -218,22 +233,23 @@ def test_chunks_with_the_same_rule_share_a_finding_and_all_stand_in_the_order_of
 @pytest.mark.parametrize(
     ("title", "rule", "expected"),
     [
-        ("Goblins, armor class {}", {"contain": "goblin"},
-         {"contain": "goblin", "contain_one_of": [FOUR]}),
-        # For a sibling that has a different rule by now, in every spelling, also as a required
-        # term.
-        ("Goblins, armor class {}", {"contain_one_of": [["goblin"], ["armor class 3", "ac 3"]]},
-         {"contain_one_of": [["goblin"], FOUR]}),
-        ("Goblins, armor class {}", {"contain": "goblin", "contain_all_of": ["ac -3"]},
-         {"contain": "goblin", "contain_one_of": [FOUR]}),
+        ("Goblins, armor class {}", {"contain": "goblin"}, {"contain": "goblin", "contain_one_of": [FOUR]}),
+        # For a sibling that has a different rule by now, in every spelling, also as a required term.
+        (
+            "Goblins, armor class {}",
+            {"contain_one_of": [["goblin"], ["armor class 3", "ac 3"]]},
+            {"contain_one_of": [["goblin"], FOUR]},
+        ),
+        (
+            "Goblins, armor class {}",
+            {"contain": "goblin", "contain_all_of": ["ac -3"]},
+            {"contain": "goblin", "contain_one_of": [FOUR]},
+        ),
         # A number that needs no words gets none, nor an acronym.
-        ("Price list 202{}", {"contain": "price"},
-         {"contain": "price", "contain_one_of": [["2024"]]}),
+        ("Price list 202{}", {"contain": "price"}, {"contain": "price", "contain_one_of": [["2024"]]}),
     ],
-)  # fmt: skip
-def test_the_fix_of_a_shared_rule_asks_for_the_chunks_own_value(
-    title: str, rule: Any, expected: Any
-) -> None:
+)
+def test_the_fix_of_a_shared_rule_asks_for_the_chunks_own_value(title: str, rule: Any, expected: Any) -> None:
     titles = {f"c{n}": title.format(n) for n in (4, 5)}
     (finding, *_) = analyse(catalogue(dict.fromkeys(titles, text_of(rule)), titles))
     assert (finding.chunk_ids, finding.kind, finding.sure) == (("c4",), "shared", False)
@@ -276,9 +292,7 @@ def test_the_mode_of_a_rule_is_never_changed_unasked() -> None:
     stems = {"contain_one_of": [["regenerat"], ["1st level"]], "match": "substring"}
     chunks = catalogue({"a": stems, "b": {"contain_one_of": [["攻撃", "port"]]}})
     assert fixed(chunks) == {}
-    assert fixed(catalogue({"a": stems}), "loose") == {
-        "a": {"contain_one_of": [["regenerat"], ["1st level"]]}
-    }
+    assert fixed(catalogue({"a": stems}), "loose") == {"a": {"contain_one_of": [["regenerat"], ["1st level"]]}}
 
 
 def test_fixing_ends_in_rules_without_findings() -> None:
@@ -312,7 +326,6 @@ def test_messages(snapshot: Any) -> None:
 @pytest.mark.slow
 def test_the_demo_has_no_such_problem() -> None:
     records = [record for record in demo.records() if record.get("query_must")]
-    chunks = {r["id"]: Chunk(r["id"], r["text"], r["title"], rule=text_of(r["query_must"]))
-              for r in records}  # fmt: skip
+    chunks = {r["id"]: Chunk(r["id"], r["text"], r["title"], rule=text_of(r["query_must"])) for r in records}
     kinds = {finding.kind for finding in analyse(chunks)}
     assert not kinds & {"bare", "everywhere", "shared", "spelling"}

@@ -26,14 +26,7 @@ def passes(rule: Any, query: str, **more: Any) -> bool:
 def clerics(ac: int) -> dict[str, Any]:
     """The source's own rule: the alternatives in three groups."""
     spellings = [f"armor class {ac}", f"ac {ac}", f"a.c. {ac}"]
-    return {
-        "contain_one_of": [
-            ["cleric", "clerics"],
-            ["druid", "druids"],
-            ["monk", "monks"],
-            spellings,
-        ]
-    }
+    return {"contain_one_of": [["cleric", "clerics"], ["druid", "druids"], ["monk", "monks"], spellings]}
 
 
 def one_group(classes: list[str], ac: int) -> dict[str, Any]:
@@ -43,10 +36,7 @@ def one_group(classes: list[str], ac: int) -> dict[str, Any]:
 
 
 PSIONIC = {
-    "contain_one_of": [
-        ["psionic", "psionic blast", "psychic"],
-        ["intelligence", "wisdom", "int", "wis"],
-    ],
+    "contain_one_of": [["psionic", "psionic blast", "psychic"], ["intelligence", "wisdom", "int", "wis"]],
     "contain_all_of": ["10", "13"],
 }
 CLERICS = ["cleric", "clerics", "druid", "druids", "monk", "monks"]
@@ -72,9 +62,7 @@ def test_and_of_ors_stays_the_law_so_three_groups_are_met_by_no_cleric(match: st
         (FIGHTERS, 3, "4th level fighter (AC 3) or 7th level druid (AC 9)", True),
     ],
 )
-def test_attack_matrices(
-    classes: list[str], ac: int, query: str, expected: bool, match: str
-) -> None:
+def test_attack_matrices(classes: list[str], ac: int, query: str, expected: bool, match: str) -> None:
     assert passes(one_group(classes, ac), query, match=match) is expected
 
 
@@ -175,10 +163,7 @@ def test_token_edges(term: str, query: str, word: bool, substring: bool) -> None
 
 CLERIC_7 = json.dumps(
     {
-        "contain_one_of": [
-            ["cleric", "clerics"],
-            ["armor class 7", "ac 7", "a.c. 7", "ac7", "armor class of 7"],
-        ],
+        "contain_one_of": [["cleric", "clerics"], ["armor class 7", "ac 7", "a.c. 7", "ac7", "armor class of 7"]],
         "contain_all_of": ["10", "13"],
         "contain_none_of": ["undead", "ghost"],
     }

@@ -90,9 +90,7 @@ APOSTROPHES = "'’‘‛ʼʻ′＇`´"
 APOSTROPHE = st.sampled_from(APOSTROPHES)
 
 
-@given(
-    TERM | st.sampled_from(["a'b", "b'", "'a", "é' b"]), st.text("ab' é", max_size=20), st.data()
-)
+@given(TERM | st.sampled_from(["a'b", "b'", "'a", "é' b"]), st.text("ab' é", max_size=20), st.data())
 def test_apostrophes_are_alike(term: str, query: str, data: st.DataObject) -> None:
     def exchanged(text: str) -> str:
         return re.sub("'", lambda _: data.draw(APOSTROPHE), text)
@@ -101,29 +99,10 @@ def test_apostrophes_are_alike(term: str, query: str, data: st.DataObject) -> No
         rule = Rule(contain=term, match=match).text
         other = Rule(contain=exchanged(term), match=match).text
         asked = exchanged(query)
-        assert RuleBook([rule]).scan(query).passes(rule) is RuleBook([other]).scan(asked).passes(
-            other
-        )
+        assert RuleBook([rule]).scan(query).passes(rule) is RuleBook([other]).scan(asked).passes(other)
 
 
-SCRIPTS = [
-    "a",
-    "b1",
-    "é",
-    "1",
-    "6",
-    "μ",
-    "戦士",
-    "は",
-    "カー",
-    "는",
-    "ไทย",
-    "б",
-    "ا",
-    "की",
-    " ",
-    "'",
-]
+SCRIPTS = ["a", "b1", "é", "1", "6", "μ", "戦士", "は", "カー", "는", "ไทย", "б", "ا", "की", " ", "'"]
 WRITTEN = st.lists(st.sampled_from(SCRIPTS), min_size=1, max_size=8).map("".join)
 
 
@@ -142,9 +121,7 @@ def test_a_space_between_scripts_changes_no_match(term: str, query: str) -> None
 )
 @example({"a", "aa", "a" * 63, "a" * 64, "a" * 65, "a" * 66 + "b"}, "a", 500, "")
 @example({*("a" * n for n in range(1, 12)), "ab", "b", "ba"}, "a", 9000, "b")
-def test_needles_are_found_like_by_the_in_operator(
-    needles: set[str], part: str, times: int, end: str
-) -> None:
+def test_needles_are_found_like_by_the_in_operator(needles: set[str], part: str, times: int, end: str) -> None:
     numbered = {needle: number for number, needle in enumerate(sorted(needles))}
     text = part * times + end
     expected = {number for needle, number in numbered.items() if needle in text}

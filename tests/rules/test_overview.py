@@ -19,8 +19,7 @@ RULES = {
     "hurts": '{"contain":"troll"}',
 }
 CHUNKS = [
-    Chunk(i, "", f"Title of {i}", "table" if i == "good" else "text", "a.md", rule=rule)
-    for i, rule in RULES.items()
+    Chunk(i, "", f"Title of {i}", "table" if i == "good" else "text", "a.md", rule=rule) for i, rule in RULES.items()
 ]
 
 
@@ -30,9 +29,7 @@ def listed(wanted: RuleFilter, drafts: Sequence[str] = (), **given: object) -> l
 
 
 def test_what_needs_attention_comes_first() -> None:
-    assert listed(RuleFilter(), drafts=["good"]) == [
-        "broken", "never", "good", "doubtful", "twice", "hurts", "bare",
-    ]  # fmt: skip
+    assert listed(RuleFilter(), drafts=["good"]) == ["broken", "never", "good", "doubtful", "twice", "hurts", "bare"]
 
 
 @pytest.mark.parametrize(

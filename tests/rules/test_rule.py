@@ -87,9 +87,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("rule", "place", "says"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
+@pytest.mark.parametrize(("rule", "place", "says"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_what_is_refused_says_where_and_what_to_do(rule: Any, place: str, says: str) -> None:
     text = rule if isinstance(rule, str) else json.dumps(rule)
     with pytest.raises(RuleError) as caught:

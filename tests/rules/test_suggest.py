@@ -17,16 +17,7 @@ from ragfilter.errors import ChatError
 from ragfilter.model import Chunk
 from ragfilter.models.openai import OpenAIChat
 from ragfilter.protocols import Delta, Message, Usage
-from ragfilter.rules.drafting import (
-    NO_JSON,
-    NO_TEXT,
-    SCHEMA,
-    SYSTEM,
-    Draft,
-    messages,
-    read,
-    suggest,
-)
+from ragfilter.rules.drafting import NO_JSON, NO_TEXT, SCHEMA, SYSTEM, Draft, messages, read, suggest
 from ragfilter.rules.rule import Rule, parse
 from ragfilter.rules.templates import packaged, recognise
 
@@ -49,9 +40,7 @@ def chat(server: Server) -> OpenAIChat:
 def drafted(serve: Serve, *answers: str) -> tuple[Draft, list[dict[str, Any]]]:
     """The draft made from these answers, and what the server was asked."""
     server = serve(says(*answers))
-    return suggest(CHUNK, chat(server), timeout_s=PATIENT_S), [
-        call["body"] for call in server.asked
-    ]
+    return suggest(CHUNK, chat(server), timeout_s=PATIENT_S), [call["body"] for call in server.asked]
 
 
 # -- the prompt ------------------------------------------------------------------------------------
@@ -69,9 +58,7 @@ def test_what_is_sent(serve: Serve) -> None:
         "</chunk>\n",
     ):
         assert part in user
-    assert body["response_format"]["json_schema"] == {
-        "name": "answer", "schema": SCHEMA, "strict": True,
-    }  # fmt: skip
+    assert body["response_format"]["json_schema"] == {"name": "answer", "schema": SCHEMA, "strict": True}
 
 
 def test_chunk_text_cannot_leave_its_block() -> None:
@@ -153,11 +140,7 @@ def test_whatever_is_answered_is_a_rule_or_a_fault(parts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "told"),
-    [
-        (SPREAD, "put them in one group"),
-        (FOREIGN, "what the chunk itself does not contain"),
-    ],
+    ("first", "told"), [(SPREAD, "put them in one group"), (FOREIGN, "what the chunk itself does not contain")]
 )
 def test_a_fault_is_sent_back_once(serve: Serve, first: str, told: str) -> None:
     draft, (before, after) = drafted(serve, first, GOOD)

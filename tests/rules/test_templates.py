@@ -51,9 +51,7 @@ rule = '{"contain_one_of": [["wire", "wires"]]}'
 def test_a_new_category_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "traps.toml").write_text(TRAPS, encoding="utf-8")
     templates = with_folder(tmp_path)
-    assert [t.category for t in templates] == [
-        "traps", "attack-matrix", "encounter", "psionic", "general",
-    ]  # fmt: skip
+    assert [t.category for t in templates] == ["traps", "attack-matrix", "encounter", "psionic", "general"]
     made = recognise(Chunk("c", title="TRAP matrix", type="Table"), templates)
     assert (made.category, made.version) == ("traps", "traps-3")
     assert made.example.rule == Rule(contain_one_of=(("wire", "wires"),))
@@ -87,9 +85,7 @@ TITLE = "title = ['\\btraps?\\b']"
     ],
     ids=lambda text: text[:30],
 )
-def test_a_bad_file_is_named_with_its_fault(
-    tmp_path: Path, old: str, new: str, snapshot: SnapshotAssertion
-) -> None:
+def test_a_bad_file_is_named_with_its_fault(tmp_path: Path, old: str, new: str, snapshot: SnapshotAssertion) -> None:
     assert old in TRAPS
     (tmp_path / "traps.toml").write_text(TRAPS.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(InputError) as caught:

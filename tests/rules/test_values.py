@@ -22,10 +22,7 @@ from ragfilter.rules.values import Value, forms, mask, spellings, values
         ("Armor Class: 7\nHit Dice: 5", (Value(("armor", "class"), 7), Value(("hit", "dice"), 5))),
         ("| Armor Class | 6 |", (Value(("armor", "class"), 6),)),
         ("| AC | HD |\n| --- | :-: |\n| 6 | 3 |", (Value(("ac",), 6), Value(("hd",), 3))),
-        (
-            "Chapter 2: 5 goblins",
-            (Value(("chapter",), 2), Value(("goblins",), 5, None, after=True)),
-        ),
+        ("Chapter 2: 5 goblins", (Value(("chapter",), 2), Value(("goblins",), 5, None, after=True))),
         # Not a value: nothing says what is counted, or the numbers belong together.
         ("6", ()),
         ("Odds 4/6", ()),
@@ -41,9 +38,18 @@ def test_values_of_a_title(text: str, wanted: tuple[Value, ...]) -> None:
 
 def test_spellings_of_a_number_that_words_stand_before() -> None:
     assert list(spellings(Value(("armor", "class"), 6), ("armor class", "ac"))) == [
-        "armor class 6", "armor class of 6", "armor class six", "armor class of six",
-        "ac 6", "ac of 6", "ac six", "ac of six", "a.c. 6", "a.c. of 6", "ac6",
-    ]  # fmt: skip
+        "armor class 6",
+        "armor class of 6",
+        "armor class six",
+        "armor class of six",
+        "ac 6",
+        "ac of 6",
+        "ac six",
+        "ac of six",
+        "a.c. 6",
+        "a.c. of 6",
+        "ac6",
+    ]
     below = spellings(Value(("armor", "class"), -2), ("ac",))
     assert {"ac -2", "ac minus 2", "ac of negative two", "ac-2", "a.c. -2"} <= set(below)
 
@@ -51,10 +57,12 @@ def test_spellings_of_a_number_that_words_stand_before() -> None:
 @pytest.mark.parametrize(
     ("title", "has", "lacks"),
     [
-        ("Levels 4-6", {"level 4", "level five", "levels 6", "levels 4-6", "level 4 to 6"},
-         {"level 3", "level 7", "5th level"}),
-        ("7th level", {"7th level", "7th-level", "seventh level", "level 7", "level seven"},
-         {"7 level", "level 7th"}),
+        (
+            "Levels 4-6",
+            {"level 4", "level five", "levels 6", "levels 4-6", "level 4 to 6"},
+            {"level 3", "level 7", "5th level"},
+        ),
+        ("7th level", {"7th level", "7th-level", "seventh level", "level 7", "level seven"}, {"7 level", "level 7th"}),
         ("Part IV", {"part iv", "part 4", "part four"}, {"4th part"}),
         ("3 days", {"3 days", "3 day", "three-day", "3-day"}, {"day 3", "3rd day"}),
         ("Rooms 1-100", {"rooms 1-100", "rooms 1 to 100"}, {"room 7"}),
@@ -65,7 +73,7 @@ def test_spellings_of_a_number_that_words_stand_before() -> None:
         ("Router X200", {"x200"}, {"router x200", "200"}),
         ("10-12 kg", {"10 kg", "11kg", "twelve kg", "10-12 kg"}, {"13 kg", "tenkg"}),
     ],
-)  # fmt: skip
+)
 def test_spellings_of_other_values(title: str, has: set[str], lacks: set[str]) -> None:
     (value,) = values(title)
     made = set(spellings(value, (" ".join(value.words),)))
@@ -75,11 +83,7 @@ def test_spellings_of_other_values(title: str, has: set[str], lacks: set[str]) -
 
 @pytest.mark.parametrize(
     ("number", "wanted"),
-    [
-        (1, {"1st level", "first level"}),
-        (11, {"11th level", "eleventh-level"}),
-        (112, {"112th level"}),
-    ],
+    [(1, {"1st level", "first level"}), (11, {"11th level", "eleventh-level"}), (112, {"112th level"})],
 )
 def test_a_number_is_called_by_its_place_where_others_are(number: int, wanted: set[str]) -> None:
     level = Value(("level",), number)

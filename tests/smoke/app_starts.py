@@ -18,8 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_S = 600
-"""How long a start may take on a busy machine; a first one embeds the demo, a second one does not.
-"""
+"""How long a start may take on a busy machine; a first one embeds the demo, a second one does not."""
 
 
 def main() -> None:
@@ -39,9 +38,8 @@ def refused(workspace: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         made = subprocess.run(
-            make(port), cwd=ROOT, env=environ(workspace), capture_output=True, text=True,
-            timeout=LONGEST_S,
-        )  # fmt: skip
+            make(port), cwd=ROOT, env=environ(workspace), capture_output=True, text=True, timeout=LONGEST_S
+        )
     ours = [line for line in made.stderr.splitlines() if not line.startswith("make")]
     assert made.returncode != 0, made
     assert len(ours) == 1, ours
@@ -57,9 +55,8 @@ def started(workspace: Path) -> tuple[float, str]:
     with log.open("wb") as output:
         # In its own process group, so that all of it can be stopped.
         process = subprocess.Popen(
-            make(port), cwd=ROOT, env=environ(workspace), stdout=output, stderr=output,
-            start_new_session=True,
-        )  # fmt: skip
+            make(port), cwd=ROOT, env=environ(workspace), stdout=output, stderr=output, start_new_session=True
+        )
         try:
             while not healthy(port):
                 printed = log.read_text(encoding="utf-8")

@@ -15,9 +15,7 @@ from ragfilter.stores.copies import StoredRow, read_catalogue, write_catalogue
 CHUNKS = {
     chunk.id: chunk
     for chunk in (
-        Chunk(
-            "a", type="rule", source="x.md", refs=("b", "ü"), rule='{"contain":"x"}', loaded=False
-        ),
+        Chunk("a", type="rule", source="x.md", refs=("b", "ü"), rule='{"contain":"x"}', loaded=False),
         Chunk("b", clearance=None, department="ops", loaded=False),
         Chunk("ü", clearance=2**63 - 1, rule='{"contain":"x"}', loaded=False),
     )

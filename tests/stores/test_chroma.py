@@ -54,18 +54,14 @@ def numbered(count: int) -> list[Chunk]:
 
 @pytest.mark.parametrize(("space", "distance"), [("cosine", 1.0), ("ip", 1.0), ("l2", 2.0)])
 def test_the_space_is_the_collections_own(store: ChromaStore, space: Any, distance: float) -> None:
-    raw = store.client.create_collection(
-        "foreign", configuration={"hnsw": {"space": space}}, embedding_function=None
-    )
+    raw = store.client.create_collection("foreign", configuration={"hnsw": {"space": space}}, embedding_function=None)
     raw.add(ids=["a"], embeddings=[[0.0, 1.0]])
     collection = store.collection("foreign")
     assert collection.space == space
     assert collection.nearest(unit(1, 0), 1) == [("a", pytest.approx(distance))]
 
 
-def test_a_stored_embedding_function_is_never_built(
-    store: ChromaStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stored_embedding_function_is_never_built(store: ChromaStore, monkeypatch: pytest.MonkeyPatch) -> None:
     from chromadb.utils.embedding_functions import DefaultEmbeddingFunction
 
     built: list[Any] = []
@@ -95,9 +91,7 @@ def test_everything_is_paged(store: ChromaStore, monkeypatch: pytest.MonkeyPatch
     assert found == sorted(some)[:8]
 
 
-def test_a_version_is_outdated_once_its_collection_was_changed_or_deleted(
-    store: ChromaStore,
-) -> None:
+def test_a_version_is_outdated_once_its_collection_was_changed_or_deleted(store: ChromaStore) -> None:
     first = filled(store, [Chunk("b")]).version
     assert not store.outdated(first)
     store.collection("demo").set_rules({"b": '{"contain":"y"}'})
@@ -142,9 +136,7 @@ def test_a_collection_made_anew_is_found_by_those_who_hold_it(store: ChromaStore
 def test_collections_are_listed_with_what_is_known_of_them(store: ChromaStore) -> None:
     filled(store, numbered(3), "ours").set_content("abc")
     filled(store, numbered(2), "half")
-    store.client.create_collection(
-        "foreign", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
-    )
+    store.client.create_collection("foreign", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None)
     rows = [(i.name, i.count, i.space, i.embedder, i.ours, i.complete) for i in store.collections()]
     assert rows == [
         ("foreign", 0, "cosine", "", False, True),
@@ -195,12 +187,7 @@ def test_a_read_only_store_is_not_to_be_moved_away(tmp_path: Path) -> None:
     plain = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
     command = [*(plain if os.geteuid() == 0 else []), sys.executable, "-c", READ_ONLY]
     made = subprocess.run(
-        [*command, str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PROCESS_S,
-        check=True,
+        [*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=PROCESS_S, check=True
     )
     assert "read" in made.stdout
     assert "make it writable" in made.stdout

@@ -40,9 +40,7 @@ def chroma_run(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     port = free_port()
     command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder)]
     process = subprocess.Popen(
-        [*command, "--host", "127.0.0.1", "--port", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        [*command, "--host", "127.0.0.1", "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     url = f"http://127.0.0.1:{port}"
     try:
@@ -75,15 +73,11 @@ def connect() -> Iterator[Callable[[str], ChromaStore]]:
         yield connect_
 
 
-def test_writes_of_a_second_client_are_seen(
-    tmp_path: Path, connect: Callable[[str], ChromaStore]
-) -> None:
+def test_writes_of_a_second_client_are_seen(tmp_path: Path, connect: Callable[[str], ChromaStore]) -> None:
     with chroma_run(tmp_path / "server") as (url, _):
         store = connect(f"{url}/")
         collection = store.create("demo", embedder="fake")
-        collection.write(
-            [StoredRow(Chunk("a", "text a"), RIGHT), StoredRow(Chunk("b", clearance=2), UP)]
-        )
+        collection.write([StoredRow(Chunk("a", "text a"), RIGHT), StoredRow(Chunk("b", clearance=2), UP)])
         # Versions are asked of the server.
         other = connect(url).collection("demo")
         collection.catalogue()
@@ -159,9 +153,7 @@ def test_a_server_that_hangs_after_the_heartbeat_is_given_up() -> None:
         Server(url, timeout_s=0.5).open()
 
 
-def test_a_server_that_goes_deaf_later_is_given_up(
-    tmp_path: Path, connect: Callable[[str], ChromaStore]
-) -> None:
+def test_a_server_that_goes_deaf_later_is_given_up(tmp_path: Path, connect: Callable[[str], ChromaStore]) -> None:
     with chroma_run(tmp_path) as (url, process):
         store = connect(url)
         collection = store.create("demo", embedder="fake")
@@ -179,9 +171,7 @@ def test_a_server_that_goes_deaf_later_is_given_up(
         assert collection.count() == 0
 
 
-@pytest.mark.parametrize(
-    "url", ["", "localhost:8000", "ftp://host", "http://", "http://host:99999", "http://[::1"]
-)
+@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://host", "http://", "http://host:99999", "http://[::1"])
 def test_what_is_not_the_url_of_a_server(url: str) -> None:
     with pytest.raises(InputError) as error:
         Server(url).open()

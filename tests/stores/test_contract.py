@@ -51,9 +51,14 @@ class TestInMemory(CollectionTests):
 
 class TestChroma(RuleStoreTests):
     damages = (
-        {"clearance": "top"}, {"clearance": "1"}, {"clearance": -1}, {"clearance": 1.5},
-        {"clearance": True}, {"clearance": None}, {"department": None},
-    )  # fmt: skip
+        {"clearance": "top"},
+        {"clearance": "1"},
+        {"clearance": -1},
+        {"clearance": 1.5},
+        {"clearance": True},
+        {"clearance": None},
+        {"department": None},
+    )
 
     def damage(self, collection: Any, how: Any) -> None:
         ids = [chunk.id for chunk in CHUNKS]
@@ -172,9 +177,10 @@ class TestTable(RuleStoreTests):
     """Another program's table, with fields in columns and in JSON."""
 
     damages = (
-        "meta = meta || '{\"clearance\": \"top\"}'", "meta = meta || '{\"clearance\": -1}'",
+        'meta = meta || \'{"clearance": "top"}\'',
+        "meta = meta || '{\"clearance\": -1}'",
         "meta = meta || '{\"clearance\": [1]}'",
-    )  # fmt: skip
+    )
 
     def damage(self, collection: Any, how: Any) -> None:
         with collection._store.writing() as connection:
@@ -198,19 +204,21 @@ class TestTable(RuleStoreTests):
                 own = to_metadata(chunk)
                 given.append(
                     (
-                        chunk.id, chunk.text, own.pop("source", ""), own.pop("department"),
-                        rows.written(vector), json.dumps(own),
+                        chunk.id,
+                        chunk.text,
+                        own.pop("source", ""),
+                        own.pop("department"),
+                        rows.written(vector),
+                        json.dumps(own),
                     )
-                )  # fmt: skip
+                )
             with store.writing() as connection:
                 connection.exec_driver_sql(
                     f"CREATE TABLE {name} (id text PRIMARY KEY, text text, source text, "
                     f"department text, v vector({vectors.shape[1]}), meta jsonb)"
                 )
                 connection.exec_driver_sql(f"CREATE INDEX ON {name} USING hnsw (v vector_l2_ops)")
-                connection.exec_driver_sql(
-                    f"INSERT INTO {name} VALUES (%s, %s, %s, %s, %s, %s)", given
-                )
+                connection.exec_driver_sql(f"INSERT INTO {name} VALUES (%s, %s, %s, %s, %s, %s)", given)
             return store.opened(name, {}, "l2")
 
         return make

@@ -44,16 +44,14 @@ def vectors() -> Any:
 def theirs(tmp_path: Path, vectors: Any) -> Path:
     """A Chroma folder as another program leaves it."""
     folder = tmp_path / "theirs"
-    client: Any = chromadb.PersistentClient(
-        str(folder), settings=Settings(anonymized_telemetry=False)
-    )
-    made = client.create_collection(
-        "notes", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
-    )
+    client: Any = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+    made = client.create_collection("notes", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None)
     made.add(
-        ids=list(TEXTS), embeddings=vectors, documents=list(TEXTS.values()),
+        ids=list(TEXTS),
+        embeddings=vectors,
+        documents=list(TEXTS.values()),
         metadatas=[{"title": "Trolls", "author": "x"}, {"title": "Owls"}, {"clearance": 4}],
-    )  # fmt: skip
+    )
     long = client.create_collection("long", embedding_function=None)
     long.add(ids=list(TEXTS), embeddings=np.asarray(vectors) * 3)
     client.create_collection("flat", embedding_function=None).add(ids=["a"], embeddings=[[1, 0]])
@@ -83,9 +81,7 @@ def test_it_is_asked_as_it_is(bench: Workbench, theirs: Path, snapshot: Snapshot
     assert (facts.info.name, facts.info.ours, facts.info.count) == ("notes", False, 3)
 
 
-def test_one_on_a_server_is_asked_and_a_password_is_not_kept(
-    bench: Workbench, vectors: Any, tmp_path: Path
-) -> None:
+def test_one_on_a_server_is_asked_and_a_password_is_not_kept(bench: Workbench, vectors: Any, tmp_path: Path) -> None:
     with chroma_run(tmp_path / "server") as (url, _):
         client = chromadb.HttpClient(url, settings=Settings(anonymized_telemetry=False))
         client.create_collection("notes", embedding_function=None).add(
@@ -95,17 +91,13 @@ def test_one_on_a_server_is_asked_and_a_password_is_not_kept(
         result = bench["notes"].search("How do I kill a troll?", "adaptive-gap")
         assert result.kept[0].id == "a"
         with pytest.raises(InputError, match="user or password") as error:
-            bench.stores.open(
-                "notes", Opening(url.replace("//", "//me:hush@"), BUNDLED), bench.load_embedder
-            )
+            bench.stores.open("notes", Opening(url.replace("//", "//me:hush@"), BUNDLED), bench.load_embedder)
     assert "hush" not in str(error.value)
     # It is left out while it cannot be reached.
     assert list(bench) == []
 
 
-def test_one_in_the_own_store_is_asked_only_with_a_model_that_is_known(
-    bench: Workbench, vectors: Any
-) -> None:
+def test_one_in_the_own_store_is_asked_only_with_a_model_that_is_known(bench: Workbench, vectors: Any) -> None:
     client: Any = bench.workspace.store().client
     for name, function in (("told", DefaultEmbeddingFunction()), ("untold", None)):
         made = client.create_collection(name, embedding_function=function)
@@ -123,15 +115,13 @@ def test_one_in_the_own_store_is_asked_only_with_a_model_that_is_known(
 @pytest.mark.parametrize(
     ("function", "config", "model"),
     [
-        ("openai", {"model_name": "text-embedding-3-small", "api_base": None},
-         "openai:text-embedding-3-small"),
-        ("ollama", {"url": "http://localhost:11434", "model_name": "nomic-embed-text"},
-         "openai:nomic-embed-text"),
+        ("openai", {"model_name": "text-embedding-3-small", "api_base": None}, "openai:text-embedding-3-small"),
+        ("ollama", {"url": "http://localhost:11434", "model_name": "nomic-embed-text"}, "openai:nomic-embed-text"),
         ("sentence_transformer", {"model_name": "all-mpnet-base-v2"}, "all-mpnet-base-v2"),
         ("onnx_mini_lm_l6_v2", {"preferred_providers": None}, "all-MiniLM-L6-v2"),
         ("voyageai", {"model_name": "voyage-3"}, ""),
     ],
-)  # fmt: skip
+)
 def test_each_function_of_chroma_gives_the_name_by_which_its_model_can_be_asked(
     bench: Workbench, function: str, config: Any, model: str
 ) -> None:
@@ -150,12 +140,8 @@ def test_one_made_with_openai_is_asked_over_the_openai_protocol(
     bench: Workbench, theirs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    function = OpenAIEmbeddingFunction(
-        api_key_env_var="OPENAI_API_KEY", model_name="text-embedding-3-small"
-    )
-    client: Any = chromadb.PersistentClient(
-        str(theirs), settings=Settings(anonymized_telemetry=False)
-    )
+    function = OpenAIEmbeddingFunction(api_key_env_var="OPENAI_API_KEY", model_name="text-embedding-3-small")
+    client: Any = chromadb.PersistentClient(str(theirs), settings=Settings(anonymized_telemetry=False))
     made = client.create_collection("bought", embedding_function=function)
     made.add(ids=["a"], embeddings=[[1.0, 0.0, 0.0]], documents=["Fire."])
     client.close()
@@ -188,11 +174,7 @@ def test_what_does_not_fit_is_refused_with_the_remedy(bench: Workbench, theirs: 
         ("nothing", str(theirs), "nothing"),
         ("notes", str(theirs.parent), "is not a Chroma folder"),
         ("notes", "a" * 5000, "is not a Chroma folder"),
-        (
-            "notes",
-            "user:word@127.0.0.1:1",
-            r"^\(an address that is not shown\) is not a Chroma folder",
-        ),
+        ("notes", "user:word@127.0.0.1:1", r"^\(an address that is not shown\) is not a Chroma folder"),
     ):
         with pytest.raises((StoreError, InputError), match=said) as error:
             bench.stores.open(name, Opening(folder, BUNDLED), bench.load_embedder)
@@ -233,9 +215,7 @@ def test_a_folder_that_is_gone_leaves_the_others(bench: Workbench, theirs: Path)
         assert list(again) == []
 
 
-def test_the_command_line_opens_and_closes_it(
-    theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_opens_and_closes_it(theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--data-dir", str(tmp_path / "ws")]
     named = ["collections", "open", "notes", "--folder", str(theirs), *where]
     assert main(named) == 2

@@ -48,9 +48,7 @@ def test_two_people_disagree_the_last_counts_and_it_is_told(book: LabelBook) -> 
     assert {(label.who, label.grade) for label in pair} == {("ann", 1), ("bob", 0)}
 
 
-def test_an_llms_labels_are_never_mixed_in_silently(
-    book: LabelBook, snapshot: SnapshotAssertion
-) -> None:
+def test_an_llms_labels_are_never_mixed_in_silently(book: LabelBook, snapshot: SnapshotAssertion) -> None:
     book.label("c", "q", ["x"], 0, who="ann")
     book.add("c", [("q", "x", 2), ("q", "y", 2)], who="gpt", made_by="llm")
     assert grades(book) == {"q": {"x": 0}}
@@ -109,12 +107,8 @@ def test_a_set_that_changed_meanwhile_is_not_replaced(book: LabelBook) -> None:
     assert book.queries("c", "mine") == seen
 
 
-@pytest.mark.parametrize(
-    ("name", "queries"), [("", {"1": "x"}), ("asked", {"1": "x"}), ("mine", {})]
-)
-def test_a_set_needs_a_name_of_its_own_and_questions(
-    book: LabelBook, name: str, queries: dict[str, str]
-) -> None:
+@pytest.mark.parametrize(("name", "queries"), [("", {"1": "x"}), ("asked", {"1": "x"}), ("mine", {})])
+def test_a_set_needs_a_name_of_its_own_and_questions(book: LabelBook, name: str, queries: dict[str, str]) -> None:
     with pytest.raises(InputError):
         book.put_set("c", name, queries)
 

@@ -20,12 +20,19 @@ from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
 RECORDS: list[dict[str, Any]] = [
-    {"id": "a", "text": "Trolls fear fire.", "title": "Troll", "page": 3, "refs": ["b", "x"],
-     "query_must": {"contain": "troll"}, "own": {"deep": [1]}},
+    {
+        "id": "a",
+        "text": "Trolls fear fire.",
+        "title": "Troll",
+        "page": 3,
+        "refs": ["b", "x"],
+        "query_must": {"contain": "troll"},
+        "own": {"deep": [1]},
+    },
     {"id": "b", "text": "Hush.", "clearance": 4, "department": "ops"},
     {"id": "c", "text": "Odd.", "clearance": "abc", "query_must": "{broken"},
     {"id": "d", "text": "Blank.", "clearance": " "},
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +50,14 @@ def bench(tmp_path: Path, source: Path) -> Iterator[Workbench]:
 
 
 def edit(bench: Workbench) -> None:
-    edits.save(bench.collection("mine"), bench.journal, chunk_id="a", who="me",
-               rule='{"contain":"fire"}', expected='{"contain":"troll"}')  # fmt: skip
+    edits.save(
+        bench.collection("mine"),
+        bench.journal,
+        chunk_id="a",
+        who="me",
+        rule='{"contain":"fire"}',
+        expected='{"contain":"troll"}',
+    )
 
 
 def test_an_export_indexes_back_exactly(bench: Workbench, tmp_path: Path) -> None:
@@ -103,9 +116,7 @@ def test_what_others_made_is_neither_renamed_nor_deleted(bench: Workbench) -> No
     assert bench.workspace.copy_path("mine").exists()
 
 
-def test_the_command_line_does_it_all(
-    tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_does_it_all(tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--data-dir", str(tmp_path / "ws")]
     assert main(["index", str(source), "-c", "mine", *where]) == 0
     assert main(["collections", *where]) == 0

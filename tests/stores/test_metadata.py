@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.model import Chunk, readable_level
-from ragfilter.stores.metadata import (
-    references,
-    to_chunk,
-    to_entry,
-    to_metadata,
-)
+from ragfilter.stores.metadata import references, to_chunk, to_entry, to_metadata
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20)
 NAME = TEXT.map(str.strip).filter(bool)
@@ -22,16 +17,7 @@ NAME = TEXT.map(str.strip).filter(bool)
 
 @pytest.mark.parametrize(
     ("stored", "level"),
-    [
-        (0, 0),
-        (3, 3),
-        (-1, None),
-        (True, None),
-        ("abc", None),
-        ("2", None),
-        ([1], None),
-        (2**63, None),
-    ],
+    [(0, 0), (3, 3), (-1, None), (True, None), ("abc", None), ("2", None), ([1], None), (2**63, None)],
 )
 def test_only_whole_numbers_from_zero_are_a_clearance(stored: object, level: int | None) -> None:
     assert readable_level(stored) == level
@@ -47,9 +33,7 @@ def test_only_whole_numbers_from_zero_are_a_clearance(stored: object, level: int
         ({"clearance": 0, "department": ["ops", "hr"]}, None, None),
     ],
 )
-def test_access_of_stored_rows(
-    metadata: dict[str, Any] | None, clearance: int | None, department: str | None
-) -> None:
+def test_access_of_stored_rows(metadata: dict[str, Any] | None, clearance: int | None, department: str | None) -> None:
     whole, entry = to_chunk("a", metadata, "text"), to_entry("a", metadata)
     assert (whole.clearance, whole.department) == (clearance, department)
     assert (entry.clearance, entry.department) == (clearance, department)
@@ -71,8 +55,7 @@ def test_references_of_stored_rows(stored: object, refs: tuple[str, ...]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("stored", "page"),
-    [(3, 3), (3.0, 3), ("12", 12), (" 12 ", 12), ("xii", None), (3.5, None), (True, None)],
+    ("stored", "page"), [(3, 3), (3.0, 3), ("12", 12), (" 12 ", 12), ("xii", None), (3.5, None), (True, None)]
 )
 def test_page_of_stored_rows(stored: object, page: int | None) -> None:
     assert to_chunk("a", {"page": stored}, "").page == page
@@ -81,13 +64,15 @@ def test_page_of_stored_rows(stored: object, page: int | None) -> None:
 def test_whole_characters_come_out_of_a_foreign_collection() -> None:
     half = "x\ud83d"
     row = {
-        "title": half, "type": half, "source": half, "refs": '["x\\ud83d", "\\ud83d\\ude00"]',
-        "department": half, "query_must": half,
-    }  # fmt: skip
+        "title": half,
+        "type": half,
+        "source": half,
+        "refs": '["x\\ud83d", "\\ud83d\\ude00"]',
+        "department": half,
+        "query_must": half,
+    }
     read = "x\ufffd"
-    assert to_chunk("a", row, half) == Chunk(
-        "a", read, read, read, read, None, (read, "😀"), 0, read, read
-    )
+    assert to_chunk("a", row, half) == Chunk("a", read, read, read, read, None, (read, "😀"), 0, read, read)
     assert to_chunk("a", {"refs": "[" * 100_000}, None).refs == ("[" * 100_000,)
 
 

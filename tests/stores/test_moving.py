@@ -50,9 +50,7 @@ def copied(source: Workspace, target: Workspace) -> dict[str, Copied]:
     return {each.name: each for each in copy_workspace(source, target, lambda name: None)}
 
 
-def test_a_folder_moves_into_a_database_and_back(
-    folder: Workspace, database: Workspace, tmp_path: Path
-) -> None:
+def test_a_folder_moves_into_a_database_and_back(folder: Workspace, database: Workspace, tmp_path: Path) -> None:
     there = copied(folder, database)
     count = folder.versioned_store().collection("ours").count()
     assert there["ours"].count == there["ours"].new == count

@@ -14,13 +14,11 @@ from ragfilter.stores import copies
 from ragfilter.stores.copies import StoredRow
 
 FULL = StoredRow(
-    Chunk(
-        "a\x00ä🙂", "text", "title", "type", "source", 7, ("b", "c"), None, "ops", '{"contain":"x"}'
-    ),
+    Chunk("a\x00ä🙂", "text", "title", "type", "source", 7, ("b", "c"), None, "ops", '{"contain":"x"}'),
     np.array([0.6, 0.8], dtype=np.float32),
     "1.5",
     "f" * 64,
-)  # fmt: skip
+)
 PLAIN = StoredRow(Chunk("b"), np.array([1, 0], dtype=np.float32), None, "0" * 64)
 
 
@@ -66,9 +64,7 @@ def test_a_damaged_copy_is_told(tmp_path: Path, damage: bytes) -> None:
         assert error.value.action == "replace"
 
 
-def test_a_failed_write_leaves_the_old_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "demo.parquet"
     copies.write_copy(path, [PLAIN], embedder="m")
 

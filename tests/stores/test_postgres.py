@@ -16,13 +16,7 @@ from test_kept_before import KEPT, kept_in
 
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
-from ragfilter.errors import (
-    ConflictError,
-    OutcomeUnknown,
-    StoreError,
-    StoreUnavailable,
-    WorkspaceLocked,
-)
+from ragfilter.errors import ConflictError, OutcomeUnknown, StoreError, StoreUnavailable, WorkspaceLocked
 from ragfilter.ingest.records import Record
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Vectors, Where
@@ -86,9 +80,7 @@ def another(postgres: str) -> str:
         ("Is it the one?", Where(), []),
     ],
 )
-def test_words_are_searched_as_the_user(
-    ours: PgStore, query: str, where: Where, expected: list[str]
-) -> None:
+def test_words_are_searched_as_the_user(ours: PgStore, query: str, where: Where, expected: list[str]) -> None:
     found = ours.collection("ours").matching(query, 99, where=where)
     assert [i for i, _ in found] == expected
     assert all(score > 0 for _, score in found)
@@ -102,16 +94,12 @@ def test_a_question_of_a_workspace_in_postgres_is_also_searched_by_words(ours: P
     assert {i: score.rank for i, score in scores.items()} == {"c07": 1}
 
 
-def test_an_edit_is_one_transaction_and_another_instance_sees_it(
-    ours: PgStore, address: str
-) -> None:
+def test_an_edit_is_one_transaction_and_another_instance_sees_it(ours: PgStore, address: str) -> None:
     other, journal = PgStore(address), Journal(address)
     mine, theirs = ours.collection("ours"), other.collection("ours")
     before = theirs.version
     assert theirs.entries()["c01"].rule is None
-    (edit,) = edits.save_all(
-        mine, journal, rules={"c01": '{"contain": "x"}'}, expected={"c01": None}, who="a"
-    )
+    (edit,) = edits.save_all(mine, journal, rules={"c01": '{"contain": "x"}'}, expected={"c01": None}, who="a")
     assert (edit.state, theirs.rule("c01")) == ("done", edit.after)
     assert theirs.entries()["c01"].rule == edit.after
     assert theirs.version != before
@@ -120,9 +108,8 @@ def test_an_edit_is_one_transaction_and_another_instance_sees_it(
         edits.save(theirs, journal, chunk_id="c01", rule=None, expected=None, who="b")
     with pytest.raises(ConflictError):
         edits.save_all(
-            theirs, journal, rules={"c02": '{"contain": "y"}', "nobody": '{"contain": "y"}'},
-            expected={}, who="b",
-        )  # fmt: skip
+            theirs, journal, rules={"c02": '{"contain": "y"}', "nobody": '{"contain": "y"}'}, expected={}, who="b"
+        )
     assert theirs.rule("c02") is None
     assert journal.unfinished() == ()
     assert [each.id for each in journal.history("ours")] == [edit.id]
@@ -132,9 +119,7 @@ def test_an_edit_is_one_transaction_and_another_instance_sees_it(
     journal.close()
 
 
-def test_a_failure_amid_an_edit_leaves_nothing(
-    ours: PgStore, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_amid_an_edit_leaves_nothing(ours: PgStore, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     journal, collection = Journal(address), ours.collection("ours")
 
     def fail(edit: object) -> None:
@@ -142,9 +127,7 @@ def test_a_failure_amid_an_edit_leaves_nothing(
 
     monkeypatch.setattr(journal, "finish", fail)
     with pytest.raises(StoreError, match="Nothing was saved"):
-        edits.save(
-            collection, journal, chunk_id="c01", rule='{"contain": "x"}', expected=None, who="a"
-        )
+        edits.save(collection, journal, chunk_id="c01", rule='{"contain": "x"}', expected=None, who="a")
     assert collection.rule("c01") is None
     assert journal.history("ours") == ()
     journal.close()
@@ -190,9 +173,7 @@ def records(n: int, text: str = "text", clearance: int | None = 0) -> list[Recor
     return [Record(chunk, "a line") for chunk in made]
 
 
-def test_only_what_changed_is_embedded_and_edited_rules_stay(
-    workspace: Workspace, store: PgStore
-) -> None:
+def test_only_what_changed_is_embedded_and_edited_rules_stay(workspace: Workspace, store: PgStore) -> None:
     embedder = Counting()
     index(records(70), name="notes", workspace=workspace, embedder=embedder)
     assert len(embedder.texts) == 70
@@ -203,9 +184,7 @@ def test_only_what_changed_is_embedded_and_edited_rules_stay(
     assert (report.unchanged, report.written, len(embedder.texts)) == (70, 0, 70)
     assert store.collection("notes").version == version
     more = [*records(2, "other"), *records(71)[2:]]
-    report = index(
-        more, name="notes", workspace=workspace, embedder=embedder, rules=lambda: {"c001": rule}
-    )
+    report = index(more, name="notes", workspace=workspace, embedder=embedder, rules=lambda: {"c001": rule})
     assert (report.added, report.changed, report.embedded) == (1, 2, 3)
     assert store.collection("notes").rule("c001") == rule
     assert list(store.collection("notes").entries()) == [f"c{i:03d}" for i in range(71)]
@@ -214,9 +193,7 @@ def test_only_what_changed_is_embedded_and_edited_rules_stay(
     assert set(store.collection("notes").entries()) == {"c000", "c001", "c002"}
 
 
-def test_an_interrupted_indexing_leaves_the_collection_and_goes_on(
-    workspace: Workspace, store: PgStore
-) -> None:
+def test_an_interrupted_indexing_leaves_the_collection_and_goes_on(workspace: Workspace, store: PgStore) -> None:
     index(records(3), name="notes", workspace=workspace, embedder=Counting())
     with suppress(KeyboardInterrupt):
         index(records(200, "new"), name="notes", workspace=workspace, embedder=Counting(2))
@@ -227,9 +204,7 @@ def test_an_interrupted_indexing_leaves_the_collection_and_goes_on(
     assert store.collection("notes").count() == 200
 
 
-def test_clearances_change_before_anything_is_embedded(
-    workspace: Workspace, store: PgStore
-) -> None:
+def test_clearances_change_before_anything_is_embedded(workspace: Workspace, store: PgStore) -> None:
     index(records(3), name="notes", workspace=workspace, embedder=Counting())
     secret = [Record(Chunk(f"c{i:03d}", f"new {i}", clearance=4), "a line") for i in range(3)]
     with suppress(KeyboardInterrupt):
@@ -240,9 +215,7 @@ def test_clearances_change_before_anything_is_embedded(
     assert len(store.collection("notes").nearest(QUERY, 9, where=Where(User(4)))) == 3
 
 
-def test_an_edit_elsewhere_leaves_the_content_and_is_seen_with_the_next_version(
-    ours: PgStore, address: str
-) -> None:
+def test_an_edit_elsewhere_leaves_the_content_and_is_seen_with_the_next_version(ours: PgStore, address: str) -> None:
     before, content = ours.collection("ours").version, ours.collection("ours").content
     other = PgStore(address)
     other.collection("ours").set_rules({CHUNKS[0].id: '{"contain": "owl"}'})
@@ -284,10 +257,7 @@ def test_every_profile_keeps_what_it_keeps_in_a_folder(
 )
 def test_a_failure_is_one_line_with_the_remedy(postgres: str, address: str, remedy: str) -> None:
     host = f"/missing?{postgres.partition('?')[2]}"
-    with (
-        pytest.raises(StoreError) as caught,
-        Workbench.open(Deployment(workspace=address.format(host=host))),
-    ):
+    with pytest.raises(StoreError) as caught, Workbench.open(Deployment(workspace=address.format(host=host))):
         pass
     assert remedy in caught.value.remedy
     assert "secret" not in str(caught.value)
@@ -311,9 +281,7 @@ def test_another_schema_is_no_damage(address: str, change: str, remedy: str) -> 
     assert remedy in caught.value.remedy
 
 
-def test_a_frozen_server_is_told_within_the_deadline(
-    ours: PgStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_frozen_server_is_told_within_the_deadline(ours: PgStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ours, "_timeout_s", 0.5)
     with pytest.raises(StoreUnavailable, match=r"no answer within 0\.5 s"):
         ours.read("SELECT pg_sleep(5)")

@@ -20,12 +20,9 @@ def book(tmp_path: Path) -> Preferences:
 
 
 @pytest.mark.parametrize(
-    ("said", "turned"),
-    [("first", "second"), ("second", "first"), ("both", "both"), ("neither", "neither")],
+    ("said", "turned"), [("first", "second"), ("second", "first"), ("both", "both"), ("neither", "neither")]
 )
-def test_a_vote_is_the_same_from_either_side(
-    book: Preferences, said: Choice, turned: Choice
-) -> None:
+def test_a_vote_is_the_same_from_either_side(book: Preferences, said: Choice, turned: Choice) -> None:
     book.vote("demo", " Who? ", FULL, PLAIN, said, who="ann")
     (vote,) = on_pair(book.votes("demo"), PLAIN, FULL)
     assert vote.seen_from(FULL) == said

@@ -27,9 +27,7 @@ def test_a_workspace_keeps_its_vectors_in_a_folder_of_qdrant(tmp_path: Path) -> 
     with Workspace.open(tmp_path / "ws", server=place) as workspace:
         index(records(5), name="notes", workspace=workspace, embedder=embedder)
         notes = workspace.versioned_store().collection("notes")
-        assert (notes.count(), notes.incomplete, list(notes.entries())[:2]) == (
-            5, "", ["c000", "c001"],
-        )  # fmt: skip
+        assert (notes.count(), notes.incomplete, list(notes.entries())[:2]) == (5, "", ["c000", "c001"])
         notes.set_rules({"c001": "{}"})
         more = [*records(1, clearance=3), *records(6)[1:]]
         report = index(more, name="notes", workspace=workspace, embedder=embedder)
@@ -63,9 +61,7 @@ def test_a_collection_is_paged(monkeypatch: pytest.MonkeyPatch) -> None:
     store = QdrantPlace(":memory:").open()
     chunks = [Chunk(f"c{i:02d}") for i in range(30)]
     made = store.create("notes", embedder="given")
-    made.write(
-        [StoredRow(chunk, np.eye(30, dtype=np.float32)[i]) for i, chunk in enumerate(chunks)]
-    )
+    made.write([StoredRow(chunk, np.eye(30, dtype=np.float32)[i]) for i, chunk in enumerate(chunks)])
     assert list(made.chunks([c.id for c in chunks]).values()) == chunks
     assert list(made.entries()) == [c.id for c in chunks]
     assert (made.vectors(["c03", "c29"]) == np.eye(30)[[3, 29]]).all()

@@ -13,10 +13,17 @@ from ragfilter.model import User
 from ragfilter.stores.runs import Plan, Runs
 
 PLAN = Plan(
-    collection="c", query_set="mine", profile="full", changes={"cutoff.max_results": 3},
-    viewer=User(2, ("ops", "hr")), collection_version="7", labels_version="a", model="m",
-    space="l2", queries=2,
-)  # fmt: skip
+    collection="c",
+    query_set="mine",
+    profile="full",
+    changes={"cutoff.max_results": 3},
+    viewer=User(2, ("ops", "hr")),
+    collection_version="7",
+    labels_version="a",
+    model="m",
+    space="l2",
+    queries=2,
+)
 
 
 @pytest.fixture
@@ -41,10 +48,9 @@ def test_a_stopped_run_goes_on_and_a_complete_one_is_left_alone(runs: Runs) -> N
 
 @pytest.mark.parametrize(
     "changed",
-    [{"collection_version": "8"}, {"labels_version": "b"}, {"changes": {}}, {"viewer": User()},
-     {"model": "n"}],
+    [{"collection_version": "8"}, {"labels_version": "b"}, {"changes": {}}, {"viewer": User()}, {"model": "n"}],
     ids=lambda changed: next(iter(changed)),
-)  # fmt: skip
+)
 def test_a_run_of_anything_else_is_another_run(runs: Runs, changed: dict[str, object]) -> None:
     first = runs.begin(PLAN, who="ann")
     assert runs.begin(replace(PLAN, **changed), who="ann").id != first.id  # type: ignore[arg-type]

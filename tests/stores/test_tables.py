@@ -81,9 +81,12 @@ MADE = {
 }
 NAMES = {"langchain": "my notes"}
 SPACES = {
-    "langchain": "cosine", "langchain_table": "cosine", "data_notes": "cosine",
-    "haystack_documents": "ip", "plain": "l2",
-}  # fmt: skip
+    "langchain": "cosine",
+    "langchain_table": "cosine",
+    "data_notes": "cosine",
+    "haystack_documents": "ip",
+    "plain": "l2",
+}
 
 
 def make(address: str, statements: str, vectors: Vectors) -> None:
@@ -91,9 +94,7 @@ def make(address: str, statements: str, vectors: Vectors) -> None:
     engine = sa.create_engine(address)
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
-        connection.exec_driver_sql(
-            "CREATE TEMP TABLE given (n int, key text, text text, vector vector, fields text)"
-        )
+        connection.exec_driver_sql("CREATE TEMP TABLE given (n int, key text, text text, vector vector, fields text)")
         fields = ({"title": "Trolls", "author": "x"}, {"title": "Owls"}, {"clearance": 4})
         for n, (text, vector, own) in enumerate(zip(TEXTS, vectors, fields, strict=True)):
             connection.exec_driver_sql(
@@ -122,9 +123,7 @@ def made(request: pytest.FixtureRequest, address: str, vectors: Any) -> tuple[st
 
 def key_of(name: str, n: int) -> str:
     """The id of a row."""
-    return {
-        "plain": f"{n}", "langchain_table": f"6ba7b81{n}-9dad-11d1-80b4-00c04fd430c8",
-    }.get(name, f"c{n}")  # fmt: skip
+    return {"plain": f"{n}", "langchain_table": f"6ba7b81{n}-9dad-11d1-80b4-00c04fd430c8"}.get(name, f"c{n}")
 
 
 @pytest.mark.model
@@ -256,9 +255,7 @@ def test_a_table_in_the_workspaces_own_database_is_opened_by_its_name(
 
 
 def test_a_password_is_never_kept(tmp_path: Path) -> None:
-    places = (
-        "postgresql://me:hush@host/db", "postgresql://host/db?password=hush", "postgresql://h/us@h",
-    )  # fmt: skip
+    places = ("postgresql://me:hush@host/db", "postgresql://host/db?password=hush", "postgresql://h/us@h")
     with open_workspace(tmp_path / "ws") as bench:
         for place in places:
             with pytest.raises(InputError, match="contains a user or password") as error:

@@ -42,13 +42,9 @@ def drawn(
 ) -> dict[str, Any]:
     detail, line = (None, None) if by_distance else (cutoff_detail(made), cut_line(made))
     placed = curve_plot.place(made, rows(made), detail)
-    ranges = curve_plot.axis_ranges(
-        placed, window or curve_plot.around_cut(made, placed, detail), line
-    )
+    ranges = curve_plot.axis_ranges(placed, window or curve_plot.around_cut(made, placed, detail), line)
     tuned = (made, detail) if tuning and detail is not None else None
-    plot: dict[str, Any] = curve_plot.plot(
-        placed, line, ranges, tuned=tuned, second=second
-    ).to_dict()
+    plot: dict[str, Any] = curve_plot.plot(placed, line, ranges, tuned=tuned, second=second).to_dict()
     # Raises if plotly does not know a property or value.
     go.Figure(plot)
     return plot
@@ -70,18 +66,30 @@ def points(plot: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
 @pytest.mark.parametrize(
     ("distances", "settings", "expected"),
     [
-        (CLIFFS, {},
-         {"<b>limit 0.510</b><br>kept below", "dropped above", "cliff: the next is 0.150 farther",
-          "largest step 0.200 after 1 chunk: skipped"}),
-        (CLIFFS, {"gap_threshold": 0.16},
-         {"<b>limit 0.500</b><br>kept below", "dropped above", "no cliff: the next is 0.040 farther"
-          "<br>largest step 0.200 after 1 chunk: skipped"}),
-        (FLAT, {"strategy": "fixed"},
-         {"<b>Max results = 6</b><br>kept before", "dropped after"}),
+        (
+            CLIFFS,
+            {},
+            {
+                "<b>limit 0.510</b><br>kept below",
+                "dropped above",
+                "cliff: the next is 0.150 farther",
+                "largest step 0.200 after 1 chunk: skipped",
+            },
+        ),
+        (
+            CLIFFS,
+            {"gap_threshold": 0.16},
+            {
+                "<b>limit 0.500</b><br>kept below",
+                "dropped above",
+                "no cliff: the next is 0.040 farther<br>largest step 0.200 after 1 chunk: skipped",
+            },
+        ),
+        (FLAT, {"strategy": "fixed"}, {"<b>Max results = 6</b><br>kept before", "dropped after"}),
         (FLAT, {"enabled": False}, {"<b>Unfiltered k = 6</b><br>kept before", "dropped after"}),
         (CLIFFS[:4], {"enabled": False}, {"Unfiltered k = 6: all chunks stay"}),
     ],
-)  # fmt: skip
+)
 def test_one_line_cuts_and_both_its_sides_are_named(
     distances: tuple[float, ...], settings: dict[str, Any], expected: set[str]
 ) -> None:
@@ -107,8 +115,14 @@ def test_a_far_pin_stands_first_as_the_cutoff_saw_it() -> None:
         Hit(Chunk(f"c{rank}", title="A mammoth" if rank == 40 else "A giant"), distance, rank)
         for rank, distance in enumerate(FLAT, start=1)
     ]
-    pool = Pool("giant vs mammoth", "demo", "l2", tuple(hits), queries=1,
-                entities=(Entity("giant", ("c1",)), Entity("mammoth", ("c40",))))  # fmt: skip
+    pool = Pool(
+        "giant vs mammoth",
+        "demo",
+        "l2",
+        tuple(hits),
+        queries=1,
+        entities=(Entity("giant", ("c1",)), Entity("mammoth", ("c40",))),
+    )
     on = {"entities.enabled": True, "cutoff.enabled": True, "cutoff.max_results": 5}
     plot = drawn(replay(pool, Settings().with_values(on)))
     assert points(plot)["pinned"] == ([1, 2], [0.5, 1.28])
@@ -120,11 +134,7 @@ def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> 
     """Ranks 2, 3 and 5 and the last fail their rules: the cutoff sees ranks 1, 4 and 6."""
     distances = (0.10, 0.20, 0.25, 0.30, 0.50, 0.80, 0.90)
     hits = tuple(
-        Hit(
-            Chunk(f"c{rank}", rule='{"contain": "owl"}' if rank in (2, 3, 5, 7) else None),
-            distance,
-            rank,
-        )
+        Hit(Chunk(f"c{rank}", rule='{"contain": "owl"}' if rank in (2, 3, 5, 7) else None), distance, rank)
         for rank, distance in enumerate(distances, start=1)
     )
     on = {"query_must.enabled": True, "cutoff.max_results": 5}
@@ -143,8 +153,13 @@ def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> 
 
 
 def test_after_reranking_few_have_a_score_and_by_distance_shows_all() -> None:
-    on = {"quality.enabled": True, "quality.mode": "always", "quality.max_top_k": 4,
-          "quality.reranker_top_k": 3, "quality.reranker_threshold": 0.3}  # fmt: skip
+    on = {
+        "quality.enabled": True,
+        "quality.mode": "always",
+        "quality.max_top_k": 4,
+        "quality.reranker_top_k": 3,
+        "quality.reranker_threshold": 0.3,
+    }
     settings = result(CLIFFS, **on).settings
     plain = result(CLIFFS, **on).pool
     scores = dict(zip(("c1", "c2", "c3", "c4"), (0.4, 0.9, 0.2, 0.5), strict=True))
@@ -168,8 +183,7 @@ def test_a_second_score_stands_beside_the_curve_on_an_axis_of_its_own() -> None:
     assert curve_panel.other_scores(made) == {}
     lexical = {"c1": Score(2.0, "rank", 2), "c3": Score(7.5, "rank", 1)}
     hits = tuple(
-        replace(hit, scores={"lexical": lexical[hit.id]} if hit.id in lexical else {})
-        for hit in made.pool.hits
+        replace(hit, scores={"lexical": lexical[hit.id]} if hit.id in lexical else {}) for hit in made.pool.hits
     )
     made = replay(replace(made.pool, hits=hits), made.settings)
     others = curve_panel.other_scores(made)

@@ -42,9 +42,7 @@ def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
         ({"enabled": False}, []),
     ],
 )
-def test_only_the_line_that_cuts_is_moved_while_nothing_is_tuned(
-    settings: dict[str, Any], paths: list[str]
-) -> None:
+def test_only_the_line_that_cuts_is_moved_while_nothing_is_tuned(settings: dict[str, Any], paths: list[str]) -> None:
     made = result(CLIFFS, **{f"cutoff.{name}": value for name, value in settings.items()})
     assert [line["path"] for line in overlaid(made, tuning=False)["lines"]] == paths
 
@@ -56,17 +54,11 @@ def test_only_the_line_that_cuts_is_moved_while_nothing_is_tuned(
     threshold=st.sampled_from((0.0, 0.1, 0.2)),
     k=st.integers(1, 12),
 )
-def test_every_step_is_what_the_filter_decides(
-    gaps: list[float], strategy: str, threshold: float, k: int
-) -> None:
+def test_every_step_is_what_the_filter_decides(gaps: list[float], strategy: str, threshold: float, k: int) -> None:
     distances = [0.2]
     for gap in gaps:
         distances.append(distances[-1] + gap)
-    settings = {
-        "cutoff.strategy": strategy,
-        "cutoff.gap_threshold": threshold,
-        "cutoff.max_results": k,
-    }
+    settings = {"cutoff.strategy": strategy, "cutoff.gap_threshold": threshold, "cutoff.max_results": k}
     made = result(tuple(distances), **settings)
     for line in overlaid(made)["lines"]:
         kept_by_value = line["kept_by_value"]
@@ -80,11 +72,7 @@ def test_each_line_stands_where_the_plot_draws_it() -> None:
     lines = {line["path"]: line for line in overlaid(result(CLIFFS))["lines"]}
     assert list(lines) == ["cutoff.max_results", "cutoff.gap_threshold", "cutoff.distance_offset"]
     stands = {path: line["base"] + line["per"] * line["value"] for path, line in lines.items()}
-    assert stands == {
-        "cutoff.max_results": 6.5,
-        "cutoff.gap_threshold": 0.1,
-        "cutoff.distance_offset": 0.5,
-    }
+    assert stands == {"cutoff.max_results": 6.5, "cutoff.gap_threshold": 0.1, "cutoff.distance_offset": 0.5}
     relative = overlaid(result(FAR, **{"cutoff.strategy": "relative"}))["lines"][1]
     assert relative["path"] == "cutoff.relative_offset"
     # 0.1 + 0.3 × (0.545 − 0.1)
@@ -98,9 +86,7 @@ def test_each_line_stands_where_the_plot_draws_it() -> None:
     strategy=st.sampled_from(("gap", "fixed", "autocut", "adaptive_k", "otsu", "relative")),
     by=st.sampled_from((-1, 1)),
 )
-def test_one_more_or_less_is_kept_by_the_change_that_says_so(
-    gaps: list[float], strategy: str, by: int
-) -> None:
+def test_one_more_or_less_is_kept_by_the_change_that_says_so(gaps: list[float], strategy: str, by: int) -> None:
     distances = [0.2]
     for gap in gaps:
         distances.append(distances[-1] + gap)

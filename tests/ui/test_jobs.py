@@ -59,9 +59,11 @@ def test_jobs_in_progress_are_remembered_before_any_that_have_ended() -> None:
 
 @pytest.mark.parametrize(
     ("error", "message"),
-    [(InputError("No such file.", remedy="Look."), "No such file. Look."),
-     (ValueError("secret"), "An unexpected error.")],
-)  # fmt: skip
+    [
+        (InputError("No such file.", remedy="Look."), "No such file. Look."),
+        (ValueError("secret"), "An unexpected error."),
+    ],
+)
 def test_only_errors_of_ours_are_told(error: Exception, message: str) -> None:
     def work(job: Job[None]) -> None:
         raise error

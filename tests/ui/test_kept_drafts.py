@@ -21,11 +21,20 @@ def test_drafts_come_back_with_the_rule_they_began_from() -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        None, 5, {"a": 1}, "", "{", "null", "7", '{"demo": {}}', "[" * 100_000,
+        None,
+        5,
+        {"a": 1},
+        "",
+        "{",
+        "null",
+        "7",
+        '{"demo": {}}',
+        "[" * 100_000,
         '[5, null, "text", [], ["demo", "a"], ["demo", "a", null, null], ["demo", 5, "x", null]]',
-        '[["demo", "a", "x", 5]]', json.dumps([["demo", "a", "x" * MAX_CHARS, None]]),
+        '[["demo", "a", "x", 5]]',
+        json.dumps([["demo", "a", "x" * MAX_CHARS, None]]),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_draft_is_left_out(sent: Any) -> None:
     assert parse_drafts(sent) == {}
 

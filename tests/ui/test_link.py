@@ -12,14 +12,21 @@ from ragfilter.ui.session import link
     [
         ({}, {}, "full", ()),
         ({"profile": "adaptive-gap"}, {}, "adaptive-gap", ()),
-        ({"profile": "nosuch"}, {}, "full",
-         ("There is no profile 'nosuch'; full is used instead.",)),
-        ({"profile": "nosuch"}, {"RAGFILTER_PROFILE": "query-must"}, "query-must",
-         ("There is no profile 'nosuch'; query-must is used instead.",)),
-        ({"profile": "full", "cutoff.nosuch": "1"}, {}, "full",
-         ("There is no setting 'cutoff.nosuch' (from the link). See the settings reference.",)),
+        ({"profile": "nosuch"}, {}, "full", ("There is no profile 'nosuch'; full is used instead.",)),
+        (
+            {"profile": "nosuch"},
+            {"RAGFILTER_PROFILE": "query-must"},
+            "query-must",
+            ("There is no profile 'nosuch'; query-must is used instead.",),
+        ),
+        (
+            {"profile": "full", "cutoff.nosuch": "1"},
+            {},
+            "full",
+            ("There is no setting 'cutoff.nosuch' (from the link). See the settings reference.",),
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_a_link_gets_wrong_is_named(
     params: dict[str, str], environ: dict[str, str], profile: str, refused: tuple[str, ...]
 ) -> None:

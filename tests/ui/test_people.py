@@ -21,9 +21,7 @@ def chunk(chunk_id: str, clearance: int = 0, department: str | None = None) -> S
     return StoredRow(made, np.array([1, 0], dtype=np.float32))
 
 
-def test_the_departments_follow_the_collection_as_it_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_departments_follow_the_collection_as_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(st.session_state, KEY, Session("full", {}, collection="mine"))
     with open_workspace(tmp_path / "ws") as bench:
         resources = Resources(bench, bench.deployment)

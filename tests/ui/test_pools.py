@@ -38,9 +38,7 @@ FILES = "retrieval.source_pattern"
         ({FILES: "a.md"}, {FILES: "a.md"}, False, False),
     ],
 )
-def test_a_wider_pool_or_other_files(
-    before: dict[str, Any], now: dict[str, Any], complete: bool, short: bool
-) -> None:
+def test_a_wider_pool_or_other_files(before: dict[str, Any], now: dict[str, Any], complete: bool, short: bool) -> None:
     asked_with = Settings().with_values({"retrieval.k": 2, "cutoff.max_results": 2} | before)
     hits = tuple(Hit(Chunk(f"c{rank}", source="a.md"), 0.01 * rank, rank) for rank in range(1, 61))
     pattern = asked_with.retrieval.source_pattern
@@ -104,9 +102,7 @@ class Workbench:
     def press(self, pool: Pool, settings: Settings) -> Pool:
         """Press the button in a session that has drawn `pool`."""
         needs = replay(pool, settings).needs
-        return keep_pool(
-            ASKED, Completion(settings, self.backends(""), UNRESTRICTED).complete(pool, needs), self
-        )  # type: ignore[arg-type]
+        return keep_pool(ASKED, Completion(settings, self.backends(""), UNRESTRICTED).complete(pool, needs), self)  # type: ignore[arg-type]
 
     def now(self, settings: Settings) -> PoolResult:
         """What a session sees after a redraw."""
@@ -153,11 +149,7 @@ def test_a_question_put_again_takes_what_the_llm_said_before_and_asks_nobody() -
     bench.said = "b -> EXPAND_1"
     bench.press(POOL, ON)
     settled = complete_pool(
-        AskedQuestion("why?", "demo", "2", reach_of(ON, UNRESTRICTED)),
-        POOL,
-        ON,
-        UNRESTRICTED,
-        bench,
+        AskedQuestion("why?", "demo", "2", reach_of(ON, UNRESTRICTED)), POOL, ON, UNRESTRICTED, bench
     )  # type: ignore[arg-type]
     assert kept(replay(settled, ON)) == ["b", "x"]
     assert [judgement.cached for judgement in settled.judgements] == [True]

@@ -63,10 +63,7 @@ def test_text_from_outside_stays_to_the_letter_and_does_nothing(text: str) -> No
     assert " ".join(shown.split()) == " ".join(text.split())
 
 
-@given(
-    st.text(alphabet="![](){}<>:/\\\"'@$&#`*_~|+=-. \n\twax1", max_size=30),
-    st.sampled_from(HOSTILE),
-)
+@given(st.text(alphabet="![](){}<>:/\\\"'@$&#`*_~|+=-. \n\twax1", max_size=30), st.sampled_from(HOSTILE))
 def test_no_text_around_it_makes_it_act(text: str, hostile: str) -> None:
     for whole in (text + hostile, hostile + text, text):
         assert acts(f"Open {literal(whole)}.") == set()
@@ -86,18 +83,13 @@ def test_a_title_on_a_button_begins_with_no_icon(title: str) -> None:
 
 
 def test_a_message_keeps_its_commands() -> None:
-    assert message("No *x*: run `ragfilter index a_b` first") == (
-        r"No \*x\*: run `ragfilter index a_b` first"
-    )
+    assert message("No *x*: run `ragfilter index a_b` first") == (r"No \*x\*: run `ragfilter index a_b` first")
     for text in HOSTILE:
         assert acts(message(f"There is no {text!r}.")) <= {"code_inline"}
         assert acts(message(f"There is no {text}.")) <= {"code_inline"}
 
 
-@pytest.mark.parametrize(
-    "fence",
-    ["```mermaid\n{}\n```", "~~~~ Mermaid x\n{}\n~~~~", "> ```&#109;ermaid\n> {}\n> ```"],
-)
+@pytest.mark.parametrize("fence", ["```mermaid\n{}\n```", "~~~~ Mermaid x\n{}\n~~~~", "> ```&#109;ermaid\n> {}\n> ```"])
 def test_no_diagram_is_drawn(fence: str) -> None:
     text = fence.format('flowchart\na@{ img: "http://zqx.example/a.png" }')
     assert "diagram" in fetches(text)

@@ -30,9 +30,7 @@ def test_a_question_keeps_its_id_and_wording_whatever_is_edited_beside_it(asked:
     shown = "\n".join(map(one_line, before.values()))
     assert len(shown.split("\n")) == 2
     edited = lines(f"{shown}\nnew")
-    assert with_ids(edited, before) == {
-        "q1": asked.strip(), "q2": "x", query_id("new"): "new",
-    }  # fmt: skip
+    assert with_ids(edited, before) == {"q1": asked.strip(), "q2": "x", query_id("new"): "new"}
 
 
 def test_an_llms_labels_are_exported_in_files_of_their_own() -> None:

@@ -18,10 +18,14 @@ from ragfilter.ui.tune import tuning_map
 BUDGET = "context.max_context_tokens"
 GAP = load(profile="adaptive-gap", environ={}).settings
 POOLS = {
-    "q": Pool("q", "c", "l2", tuple(
-        Hit(Chunk(f"c{i}", f"text {i}"), d, i) for i, d in enumerate((0.5, 0.55, 0.8, 0.9), 1)
-    ), exhaustive=True)
-}  # fmt: skip
+    "q": Pool(
+        "q",
+        "c",
+        "l2",
+        tuple(Hit(Chunk(f"c{i}", f"text {i}"), d, i) for i, d in enumerate((0.5, 0.55, 0.8, 0.9), 1)),
+        exhaustive=True,
+    )
+}
 QRELS = {"q": {"c1": 1, "c2": 1}}
 
 
@@ -77,8 +81,11 @@ def test_the_points_of_the_map_name_their_place_and_lie_on_its_colours() -> None
     plot = tuning_map.heatmap(made, "f1", made.nearest(GAP), int(np.argmax(flat)), dark=False)
     points, colours, *_ = plot["data"]
     assert points["customdata"] == list(range(flat.size))
-    at = {(x, y): z for x, row in zip(colours["x"], zip(*colours["z"], strict=True), strict=True)
-          for y, z in zip(colours["y"], row, strict=True)}  # fmt: skip
+    at = {
+        (x, y): z
+        for x, row in zip(colours["x"], zip(*colours["z"], strict=True), strict=True)
+        for y, z in zip(colours["y"], row, strict=True)
+    }
     assert [at[each] for each in zip(points["x"], points["y"], strict=True)] == flat.tolist()
     front = tuning_map.front(made, 0, 1, dark=True)["data"][1]
     assert front["x"] == sorted(front["x"])
@@ -97,11 +104,7 @@ def test_places_without_rerank_scores_have_no_figures() -> None:
     assert len(made.places) == n - len(lacking)
     assert f"{len(lacking)} left out" in made.left_out
     key = reranker_key(poor.quality)
-    scored = replace(
-        POOLS["q"],
-        hits=tuple(replace(hit, rerank_score=0.9) for hit in POOLS["q"].hits),
-        reranker=key,
-    )
+    scored = replace(POOLS["q"], hits=tuple(replace(hit, rerank_score=0.9) for hit in POOLS["q"].hits), reranker=key)
     assert make({"q": scored}, QRELS, poor, PUBLIC, axis, "").left_out == ""
     failed = replace(POOLS["q"], failures=(Failure("rerank", key, "it is gone"),))
     with pytest.raises(InputError, match="Reranking failed: it is gone"):

@@ -20,9 +20,7 @@ def beside() -> Iterator[Callable[..., Future[None]]]:
         yield pool.submit
 
 
-def test_one_turn_follows_the_other(
-    beside: Callable[..., Future[None]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_turn_follows_the_other(beside: Callable[..., Future[None]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "LONGEST_S", PATIENT_S)
     at_once, most = 0, 0
     begun = threading.Barrier(8)

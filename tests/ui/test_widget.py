@@ -38,15 +38,9 @@ def box(at: AppTest) -> Any:
 
 @pytest.mark.parametrize(
     ("changed", "key", "shown"),
-    [
-        ({}, "set", "owls"),
-        ({"chosen": "trolls"}, "set--1", "trolls"),
-        ({"count": 2}, "set--1", "owls"),
-    ],
+    [({}, "set", "owls"), ({"chosen": "trolls"}, "set--1", "trolls"), ({"count": 2}, "set--1", "owls")],
 )
-def test_what_changes_elsewhere_comes_in_a_new_widget(
-    changed: dict[str, Any], key: str, shown: str
-) -> None:
+def test_what_changes_elsewhere_comes_in_a_new_widget(changed: dict[str, Any], key: str, shown: str) -> None:
     at = AppTest.from_function(script).run()
     for name, value in changed.items():
         at.session_state[name] = value

@@ -9,9 +9,13 @@ import pytest
 from ragfilter.ui.kit.guide import NEEDS_LABELS, NEEDS_RUN, steps
 
 HERE: dict[str, Any] = {
-    "asked": False, "labelled": 0, "included": False, "measured": False, "tuned": False,
+    "asked": False,
+    "labelled": 0,
+    "included": False,
+    "measured": False,
+    "tuned": False,
     "guarded": False,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -25,9 +29,7 @@ HERE: dict[str, Any] = {
         ({"asked": True, "labelled": 20, "measured": True, "tuned": True}, "Guard", set()),
     ],
 )
-def test_the_next_step_and_what_is_locked(
-    change: dict[str, Any], following: str, locked: set[str]
-) -> None:
+def test_the_next_step_and_what_is_locked(change: dict[str, Any], following: str, locked: set[str]) -> None:
     path = steps(**HERE | change)
     assert steps(**HERE | change | {"guarded": True})[-1].done
     assert next(step.name for step in path if not step.done) == following

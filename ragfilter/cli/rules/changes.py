@@ -28,12 +28,7 @@ HELD = (
     "Correct the drafts held back and remove their remarks from the file, or add --with-doubts "
     "to save them as they are."
 )
-EditId = Annotated[
-    int | None,
-    "--edit",
-    "An edit, with everything changed in its step.",
-    {"min": 1, "max": MAX_NUMBER},
-]
+EditId = Annotated[int | None, "--edit", "An edit, with everything changed in its step.", {"min": 1, "max": MAX_NUMBER}]
 MAX_LISTED = 5
 
 
@@ -54,8 +49,7 @@ def bulk(
 ) -> int:
     """Change all rules of a selection in one step, or none if one cannot be written.
 
-    Exits with 1 if it leaves out unreadable rules, or saves nothing because labelled queries would
-    lose recall.
+    Exits with 1 if it leaves out unreadable rules, or saves nothing because labelled queries would lose recall.
     """
     change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
     with place.open("rules") as bench:
@@ -64,9 +58,7 @@ def bulk(
             raise InputError("No chunk matches --where.", remedy="Check its ids, titles and types.")
         plan = changes.plan(change, selected.chunks)
         saved = saving.save(plan.after, plan.before, bench, place, filtering)
-    document = place.head(selected.incomplete) | {
-        "dry_run": saving.dry_run, "saved": saved.done, **plain(plan),
-    }  # fmt: skip
+    document = place.head(selected.incomplete) | {"dry_run": saving.dry_run, "saved": saved.done, **plain(plan)}
     text = "" if saved.done else change_text(plan.before, plan.after)
     text += "".join(f"refused: {i}: {why}\n" for i, why in plan.refused.items())
     text += (
@@ -90,9 +82,7 @@ def _change(
     if sum((set_rule is not None, bool(group), anchor is not None, swap is not None, remove)) != 1:
         raise InputError("Exactly one change is required.", remedy=ONE)
     if (anchor is None) != (not spellings):
-        raise InputError(
-            "--spellings-of and --spelling must be used together.", remedy="Pass both, or neither."
-        )
+        raise InputError("--spellings-of and --spelling must be used together.", remedy="Pass both, or neither.")
     if set_rule is not None:
         return changes.set_rule(set_rule)
     if group:
@@ -156,9 +146,7 @@ def import_(
         plan = rule_files.plan(file, stored, with_doubts=with_doubts)
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
-    document = place.head(incomplete) | {
-        "dry_run": saving.dry_run, "saved": saved.done, **plain(plan),
-    }  # fmt: skip
+    document = place.head(incomplete) | {"dry_run": saving.dry_run, "saved": saved.done, **plain(plan)}
     text = _import_text(place.collection, plan, saved=saved.done) + saved.text
     show(document | {"effect": saved.effect}, text)
     return FOUND if plan.refusals or plan.held or not saved.wanted else 0
@@ -179,8 +167,7 @@ def _import_text(collection: str, plan: ImportPlan, *, saved: bool) -> str:
     lines.append(
         f"{collection}: {counted(len(plan.changes), 'rule')} {verb}, {plan.unchanged} "
         f"unchanged, {counted(plan.skipped, 'line')} without a rule skipped, "
-        f"{len(plan.refusals)} refused"
-        + (f", {len(plan.held)} held back for doubts" if plan.held else "")
+        f"{len(plan.refusals)} refused" + (f", {len(plan.held)} held back for doubts" if plan.held else "")
     )
     lines += [HELD] if plan.held else []
     return "\n".join(map(in_one_line, lines)) + "\n"
@@ -206,11 +193,9 @@ def history(
             edits = journal.step(edit)
             if not edits or edits[0].collection != place.collection:
                 raise InputError(
-                    f"{place.collection} has no edit {edit}.",
-                    remedy="`ragfilter rules history` lists them.",
+                    f"{place.collection} has no edit {edit}.", remedy="`ragfilter rules history` lists them."
                 )
-            before, after = ({e.chunk_id: getattr(e, side) for e in edits}
-                             for side in ("before", "after"))  # fmt: skip
+            before, after = ({e.chunk_id: getattr(e, side) for e in edits} for side in ("before", "after"))
             show(edits, change_text(before, after))
             return
         if output.as_json:
@@ -229,9 +214,7 @@ def history(
 
 
 @command(rules, json=True)
-def undo(
-    place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = None, edit: EditId = None
-) -> int:
+def undo(place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = None, edit: EditId = None) -> int:
     """Undo the last change of the collection, the last edit of one chunk, or any edit.
 
     Exits with 1 if nothing was undone because labelled queries would lose recall.
@@ -240,9 +223,7 @@ def undo(
 
 
 @command(rules, json=True)
-def redo(
-    place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = None, edit: EditId = None
-) -> int:
+def redo(place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = None, edit: EditId = None) -> int:
     """Redo the last undone change, the last one of a chunk, or any.
 
     Exits with 1 if nothing was redone because labelled queries would lose recall.
@@ -250,10 +231,7 @@ def redo(
     return _turn("redo", place, filtering, saving, chunk, edit)
 
 
-def _turn(
-    kind: Turn, place: Place, filtering: Filtering, saving: Saving, chunk: str | None,
-    edit: int | None,
-) -> int:  # fmt: skip
+def _turn(kind: Turn, place: Place, filtering: Filtering, saving: Saving, chunk: str | None, edit: int | None) -> int:
     if chunk is not None and edit is not None:
         raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
     turned: tuple[Edit, ...] = ()
@@ -266,8 +244,7 @@ def _turn(
             who = bench.deployment.user
             turned = edits.turn(kind, store, journal, who=who, edit_id=edit, chunk_id=chunk)
     document: dict[str, Any] = {"saved": saved.done, "edits": turned}
-    lines = [f"{e.kind} of edit {e.of}: the rule of {e.chunk_id} is {e.after or 'none'}\n"
-             for e in turned]  # fmt: skip
+    lines = [f"{e.kind} of edit {e.of}: the rule of {e.chunk_id} is {e.after or 'none'}\n" for e in turned]
     if saving.dry_run:
         document["changes"] = after
         lines = [f"the rule of {i} would be {rule or 'none'}\n" for i, rule in after.items()]
@@ -281,8 +258,11 @@ def _row(step: Step) -> tuple[object, ...]:
     edit = step.edit
     alone = step.size == 1
     return (
-        edit.id, edit.at.isoformat(sep=" ", timespec="seconds"), edit.who, edit.kind,
+        edit.id,
+        edit.at.isoformat(sep=" ", timespec="seconds"),
+        edit.who,
+        edit.kind,
         edit.state if step.done in (0, step.size) else f"{step.done} of {step.size} done",
         edit.chunk_id if alone else counted(step.size, "chunk"),
         f"{brief(edit.before)} -> {brief(edit.after)}" if alone else "one step",
-    )  # fmt: skip
+    )

@@ -49,14 +49,11 @@ def check(
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
     if not apply:
         options.refuse(
-            "without --apply", queries=saving.queries, qrels=saving.qrels, yes=saving.yes,
-            dry_run=saving.dry_run,
-        )  # fmt: skip
+            "without --apply", queries=saving.queries, qrels=saving.qrels, yes=saving.yes, dry_run=saving.dry_run
+        )
     unknown = next((kind for kind in kinds or () if kind not in lint.KINDS), None)
     if unknown is not None:
-        raise InputError(
-            f"--kind {unknown!r} is not a kind.", remedy=f"Use one of {', '.join(lint.KINDS)}."
-        )
+        raise InputError(f"--kind {unknown!r} is not a kind.", remedy=f"Use one of {', '.join(lint.KINDS)}.")
     grave = lint.SEVERITIES[: 2 if strict else 1]
     if rules_file is not None:
         options.refuse("beside --rules", apply=apply, where=where)
@@ -77,9 +74,7 @@ def check(
             questions = bench.labels.queries(place.collection, ASKED).values()
             advice = suggest(every, questions)
             proposals = [advice.finding(p, p.chunk) for p in advice.proposals if not p.chunk.rule]
-        selected = selection.select(
-            bench, place.collection, [*(where or ()), "rule=any"], user=user
-        )
+        selected = selection.select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
         entries = bench.collection(place.collection).entries()
         # A rule may be shared with a chunk that is not selected.
         catalogue = {i: chunk for i, chunk in entries.items() if user.sees(chunk)}
@@ -119,9 +114,7 @@ def _document(name: str, rules: int, findings: Sequence[lint.Finding]) -> dict[s
     return {"collection": name, "rules": rules, **figures, "findings": findings}
 
 
-def _text(
-    name: str, rules: int, findings: Sequence[lint.Finding], refused: Sequence[RefusedLine] = ()
-) -> str:
+def _text(name: str, rules: int, findings: Sequence[lint.Finding], refused: Sequence[RefusedLine] = ()) -> str:
     """The findings as text, errors first, each with a better rule if there is one."""
     lines = [line.message for line in refused]
     for finding in findings:
@@ -170,20 +163,29 @@ def run_expectations(
     outcome = check_rules(expectations, known)
     show(
         asdict(outcome) | {"incomplete": incomplete},
-        *(f"line {each.line}: {each.chunk_id} must {each.must}: {each.reason} ({each.question})"
-          for each in outcome.broken),
+        *(
+            f"line {each.line}: {each.chunk_id} must {each.must}: {each.reason} ({each.question})"
+            for each in outcome.broken
+        ),
         f"{counted(outcome.questions, 'question')}, {counted(outcome.tested, 'expectation')}, "
         f"{len(outcome.broken)} broken",
-    )  # fmt: skip
+    )
     return selection.FOUND if outcome.broken else 0
 
 
 TITLE_WIDTH = 44
 MAX_CROWDING = 10
 FIGURES = (
-    "queries", "blocks", "passes", "overlap", "conflicts", "precision", "ΔF1 without",
-    "Δrecall without", "fires",
-)  # fmt: skip
+    "queries",
+    "blocks",
+    "passes",
+    "overlap",
+    "conflicts",
+    "precision",
+    "ΔF1 without",
+    "Δrecall without",
+    "fires",
+)
 
 
 @command(rules, name="list", json=True)
@@ -191,9 +193,7 @@ def list_(
     place: options.Place,
     viewing: options.Viewing,
     where: Where = None,
-    limit: Annotated[
-        int | None, "List only the first N.", {"min": 1, "max": options.MAX_NUMBER}
-    ] = None,
+    limit: Annotated[int | None, "List only the first N.", {"min": 1, "max": options.MAX_NUMBER}] = None,
 ) -> None:
     """List chunks with their rules, most urgent first."""
     user = viewing.viewer
@@ -205,16 +205,22 @@ def list_(
     rows = [row for row in listing if row.id in wanted]
     listed = rows[:limit]
     documents = [
-        {"id": row.id, "title": row.chunk.title, "type": row.chunk.type,
-         "source": row.chunk.source, "state": row.state, "changed": row.changed,
-         "rule": row.chunk.rule or None, "brief": brief(row.chunk.rule)}
+        {
+            "id": row.id,
+            "title": row.chunk.title,
+            "type": row.chunk.type,
+            "source": row.chunk.source,
+            "state": row.state,
+            "changed": row.changed,
+            "rule": row.chunk.rule or None,
+            "brief": brief(row.chunk.rule),
+        }
         for row in listed
-    ]  # fmt: skip
+    ]
     titles = telling_titles([row.chunk.title for row in listed], TITLE_WIDTH)
     # The rule comes last, since it may be long.
     body = [
-        (", ".join(row.words), row.id, title, brief(row.chunk.rule))
-        for row, title in zip(listed, titles, strict=True)
+        (", ".join(row.words), row.id, title, brief(row.chunk.rule)) for row, title in zip(listed, titles, strict=True)
     ]
     first = f", the first {len(body):,} shown" if len(body) < len(rows) else ""
     counts = f"{place.collection}: {len(rows):,} of {counted_chunks(visible)}{first}\n"
@@ -229,10 +235,7 @@ def matrix(
     filtering: options.Filtering,
     measuring: options.QueryOptions,
     chunk: Annotated[
-        str | None,
-        options.text_argument(
-            metavar="CHUNK", help="Show only this chunk's rule, by group and term."
-        ),
+        str | None, options.text_argument(metavar="CHUNK", help="Show only this chunk's rule, by group and term.")
     ] = None,
 ) -> None:
     """Show the effect of every rule over many questions, most harmful rule first.
@@ -251,9 +254,8 @@ def matrix(
         catalogue, head = store.entries(), place.head(store.incomplete)
         rule = None if chunk is None else _rule_of(chunk, catalogue, user)
         pools = measure.completed_pools(
-            labels.labelled or labels.queries, settings, place.backends(bench), user,
-            progress=progress("queries"),
-        )  # fmt: skip
+            labels.labelled or labels.queries, settings, place.backends(bench), user, progress=progress("queries")
+        )
     questions = pools, labels.qrels, catalogue.values(), settings, user
     if rule is None:
         document: object = (result := rule_matrix.build_matrix(*questions))
@@ -295,8 +297,9 @@ def _rows_text(rows: Sequence[RuleRow], first: str, names: Sequence[str]) -> str
     for name, row in zip(names, rows, strict=True):
         precision = "–" if row.precision is None else f"{row.precision:.2f}"
         gains = ("–" if d is None else signed(d, 4) for d in (row.delta_f1, row.delta_recall))
-        body.append((name, row.queries, row.blocks, row.passes, row.overlap, len(row.conflicts),
-                     precision, *gains, row.fires))  # fmt: skip
+        body.append(
+            (name, row.queries, row.blocks, row.passes, row.overlap, len(row.conflicts), precision, *gains, row.fires)
+        )
     return table((first, *FIGURES), body)
 
 

@@ -2,9 +2,8 @@
 those that the user can see) and save rules. They first show the effect on labelled queries, and ask
 for confirmation if these would lose relevant chunks.
 
-`import`, `bulk`, `check --apply`, `undo` and `redo` write through the journal. Commands that read
-chunks leave out those that the current clearance settings hide. Only the workspace's owner uses the
-journal.
+`import`, `bulk`, `check --apply`, `undo` and `redo` write through the journal. Commands that read chunks leave out
+those that the current clearance settings hide. Only the workspace's owner uses the journal.
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ PLAIN = ("type", "source", "id", "title", "rule")
 VALUES = {"rule": ("any", "none"), "state": STORED}
 
 rules = make_group("rules")
-OneChunk = Annotated[
-    str | None, text_argument(metavar="CHUNK", help="List only this chunk's edits.")
-]
+OneChunk = Annotated[str | None, text_argument(metavar="CHUNK", help="List only this chunk's edits.")]
 Where = Annotated[
     Texts,
     "Select chunks by field=value. Fields: type, source, id, title (* matches anything), "
@@ -61,16 +58,14 @@ def condition(text: str) -> tuple[str, str]:
     fields = (*PLAIN, "state", "text")
     if not equals or name not in fields:
         raise InputError(
-            f"--where {text!r} is not a condition.",
-            remedy=f"Write field=value; fields are {', '.join(fields)}.",
+            f"--where {text!r} is not a condition.", remedy=f"Write field=value; fields are {', '.join(fields)}."
         )
     if name == "text" and not value:
         # Every chunk has no words, so a script's empty variable would select all chunks.
         raise InputError("--where text= names no words.", remedy="Write text=WORDS.")
     if value not in VALUES.get(name, (value,)):
         raise InputError(
-            f"--where {name}={value} is not valid.",
-            remedy=f"Write {name}= one of {', '.join(VALUES[name])}.",
+            f"--where {name}={value} is not valid.", remedy=f"Write {name}= one of {', '.join(VALUES[name])}."
         )
     return name, value
 
@@ -91,9 +86,7 @@ def list_chunks(user: User, bench: Workbench, collection: str) -> Listing:
     return make_listing(visible, Checks(), exported=exported)
 
 
-def select_ids(
-    bench: Workbench, collection: str, where: Sequence[str] | None, user: User
-) -> list[str]:
+def select_ids(bench: Workbench, collection: str, where: Sequence[str] | None, user: User) -> list[str]:
     """The ids of the chunks that match, in stored order. For each field named in `where`, one of
     its conditions must hold. Only chunks that `user` can see. Raises InputError, StoreError."""
     by_field: dict[str, list[str]] = {}
@@ -103,8 +96,7 @@ def select_ids(
     ids = [
         chunk.id
         for chunk in bench.collection(collection).entries().values()
-        if user.sees(chunk)
-        and all(any(_holds(chunk, name, v) for v in values) for name, values in by_field.items())
+        if user.sees(chunk) and all(any(_holds(chunk, name, v) for v in values) for name, values in by_field.items())
     ]
     if states or texts:
         # Listed among all visible chunks, since some findings depend on the other rules.
@@ -116,12 +108,7 @@ def select_ids(
 
 
 def select(
-    bench: Workbench,
-    collection: str,
-    where: Sequence[str] | None = (),
-    *,
-    user: User,
-    limit: int | None = None,
+    bench: Workbench, collection: str, where: Sequence[str] | None = (), *, user: User, limit: int | None = None
 ) -> Selection:
     """The chunks that `select_ids` selects, at most `limit`. Warns if chunks may be missing. Raises
     InputError, and StoreError if the collection is empty."""
@@ -170,11 +157,8 @@ class Saving(QueryOptions):
         wanted = self._agrees(effect)
         return Saved(effect, wanted=wanted, done=wanted)
 
-    def save(
-        self, rules: Rules, expected: Rules, bench: Workbench, place: Place, filtering: Filtering
-    ) -> Saved:
-        """Save `rules` as one change, unless it is not wanted. Raises what `edits.save_all`
-        raises."""
+    def save(self, rules: Rules, expected: Rules, bench: Workbench, place: Place, filtering: Filtering) -> Saved:
+        """Save `rules` as one change, unless it is not wanted. Raises what `edits.save_all` raises."""
         saved = self.weigh(rules, bench, place, filtering)
         if saved.done:
             store, who = bench.collection(place.collection), bench.deployment.user
@@ -192,12 +176,7 @@ class Saving(QueryOptions):
 
 
 def gather_labelled(
-    options: QueryOptions,
-    bench: Workbench,
-    place: Place,
-    filtering: Filtering,
-    *,
-    bare: bool = False,
+    options: QueryOptions, bench: Workbench, place: Place, filtering: Filtering, *, bare: bool = False
 ) -> GatheredQuestions | None:
     """The named queries, by default all labelled ones of the workspace, with their pools; None if
     there are none. `bare`: the named queries need no labels."""
@@ -220,9 +199,7 @@ def gather_labelled(
 
 def change_text(before: Rules, after: Rules) -> str:
     """The rules before and after a change, as a diff."""
-    return "".join(
-        f"{i}\n- {before[i] or 'no rule'}\n+ {rule or 'no rule'}\n" for i, rule in after.items()
-    )
+    return "".join(f"{i}\n- {before[i] or 'no rule'}\n+ {rule or 'no rule'}\n" for i, rule in after.items())
 
 
 def effect_text(effect: Effect | None) -> str:
@@ -244,8 +221,5 @@ def effect_text(effect: Effect | None) -> str:
         )
     lines.append(changed)
     if effect.short:
-        lines.append(
-            f"new search needed, which may find more chunks that pass: "
-            f"{counted(effect.short, 'query')}"
-        )
+        lines.append(f"new search needed, which may find more chunks that pass: {counted(effect.short, 'query')}")
     return "\n".join(lines) + "\n"

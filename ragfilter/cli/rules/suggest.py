@@ -49,9 +49,7 @@ def suggest(
     llm: Annotated[bool, "Ask the configured LLM."] = False,
     families: Annotated[bool, "Tell similar chunks apart, without an LLM."] = False,
     where: Where = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only the first N chunks of the selection.")
-    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N chunks of the selection.")] = None,
     out: Annotated[File, "Output file (JSONL); --llm appends to it."] = None,
 ) -> None:
     """Draft rules for a selection of chunks. Nothing is saved to the collection.
@@ -64,8 +62,7 @@ def suggest(
             raise InputError(f"{out} already exists.", remedy="Name another file with --out.")
     elif not llm:
         raise SettingsError(
-            "Drafting needs an LLM.",
-            remedy="Add --llm to use the configured one, or --families to work without one.",
+            "Drafting needs an LLM.", remedy="Add --llm to use the configured one, or --families to work without one."
         )
     user = viewing.viewer
     lines, done = drafted_before(out, place.collection) if out and llm else ([], set[str]())
@@ -73,8 +70,7 @@ def suggest(
     with place.open("rules") as bench:
         if llm and bench.chat is None:
             raise SettingsError(
-                "No LLM endpoint is configured.",
-                remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL.",
+                "No LLM endpoint is configured.", remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL."
             )
         selected = select(bench, place.collection, where, user=user, limit=limit)
         waiting = [chunk for chunk in selected.chunks if chunk.id not in done]
@@ -94,8 +90,7 @@ def _draft(
     out: Path | None,
     lines: list[str],
 ) -> None:
-    """Print the LLM's drafts for the `waiting` chunks one by one, or write them to `out` after its
-    existing `lines`."""
+    """Print the LLM's drafts for the `waiting` chunks one by one, or write them to `out` after its existing `lines`."""
     templates, prices = bench.templates(), bench.prices
     if waiting:
         step = -(-len(waiting) // SAMPLE)
@@ -122,16 +117,13 @@ def _draft(
             words = ("ragfilter", "rules", "import", str(out), "--collection", place.collection)
             doubts = " Those with remarks are held back until the remarks are removed."
             output.emit(
-                f"Review the drafts before you save them.{doubts if totals.doubtful else ''}\n"
-                f"{shlex.join(words)}\n"
+                f"Review the drafts before you save them.{doubts if totals.doubtful else ''}\n{shlex.join(words)}\n"
             )
 
     show, chat = output.progress("chunks drafted"), chat_of(bench.deployment)
     assert chat is not None
     with contextlib.closing(chat), output.at_the_end(report):
-        answers = drafting.drafts(
-            waiting, chat, timeout_s=bench.deployment.answer_timeout_s, templates=templates
-        )
+        answers = drafting.drafts(waiting, chat, timeout_s=bench.deployment.answer_timeout_s, templates=templates)
         for answer, chunk in zip(answers, waiting, strict=True):
             draft, row = _measured(answer, chunk, known)
             drafts.append(draft)
@@ -150,9 +142,7 @@ def _draft(
             show(len(drafts), len(waiting))
 
 
-def _measured(
-    draft: Draft, chunk: Chunk, known: GatheredQuestions | None
-) -> tuple[Draft, RuleRow | None]:
+def _measured(draft: Draft, chunk: Chunk, known: GatheredQuestions | None) -> tuple[Draft, RuleRow | None]:
     """The draft, with a doubt if labelled queries would lose its chunk, and its matrix row."""
     if draft.rule is None or known is None:
         return draft, None
@@ -169,11 +159,7 @@ def _losses(chunk_id: str, evidence: Evidence) -> list[str]:
 
 
 def _propose(
-    place: Place,
-    bench: Workbench,
-    selected: Selection,
-    known: GatheredQuestions | None,
-    out: Path | None,
+    place: Place, bench: Workbench, selected: Selection, known: GatheredQuestions | None, out: Path | None
 ) -> None:
     """Print the proposals for families, or write them to `out`. Raises InputError."""
     questions = bench.labels.queries(place.collection, ASKED).values()
@@ -183,12 +169,18 @@ def _propose(
     records = []
     for each in suggested.proposals:
         row = rows.get(each.rule)
-        records.append({
-            "id": each.chunk.id, "title": each.chunk.title, "query_must": json.loads(each.rule),
-            "family": each.family, "names": list(each.names), "value": each.value,
-            "matrix": row,
-            "remarks": [*filter(None, (each.doubt,)), *_losses(each.chunk.id, evidence)],
-        })  # fmt: skip
+        records.append(
+            {
+                "id": each.chunk.id,
+                "title": each.chunk.title,
+                "query_must": json.loads(each.rule),
+                "family": each.family,
+                "names": list(each.names),
+                "value": each.value,
+                "matrix": row,
+                "remarks": [*filter(None, (each.doubt,)), *_losses(each.chunk.id, evidence)],
+            }
+        )
     families = []
     for family in suggested.families:
         members = [{"id": m.chunk.id, "value": m.named} for m in family.members]
@@ -207,9 +199,7 @@ def _propose(
     if out is not None:
         _write_lines(out, map(_line, records))
         lines.append(f"written to {out}; save them with: ragfilter rules import {out}")
-    document = place.head(selected.incomplete) | {
-        "families": families, "proposals": records, "effect": evidence.effect,
-    }  # fmt: skip
+    document = place.head(selected.incomplete) | {"families": families, "proposals": records, "effect": evidence.effect}
     text = "\n".join(lines) + "\n" + effect_text(evidence.effect)
     output.show(document, text)
 
@@ -252,9 +242,7 @@ def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(f"{path}: line {number} is not a draft.", remedy=OTHER_OUT) from None
         if of != collection:
-            raise InputError(
-                f"{path}: line {number} is a draft for the collection {of!r}.", remedy=OTHER_OUT
-            )
+            raise InputError(f"{path}: line {number} is a draft for the collection {of!r}.", remedy=OTHER_OUT)
         ids |= set() if rule is None else {str(chunk_id)}
     # Fail before the LLM is called if the file cannot be written.
     _write_lines(path, lines)

@@ -1,9 +1,8 @@
 """The second demo collection: an invented advertising API as OpenAPI 3.1, with labelled questions.
 
-It has six descriptions that refer to each other: sign-in, sponsored display, DSP, reporting, limits
-and errors, and common parts. It is noisy because every API describes tokens, errors and limits, and
-because an answer often needs schemas that a search does not find, but the found chunks refer to.
-Everything here was written for this project.
+It has six descriptions that refer to each other: sign-in, sponsored display, DSP, reporting, limits and errors, and
+common parts. It is noisy because every API describes tokens, errors and limits, and because an answer often needs
+schemas that a search does not find, but the found chunks refer to. Everything here was written for this project.
 """
 
 from collections.abc import Iterator
@@ -14,14 +13,7 @@ from ragfilter.ingest.openapi.read import parse
 from ragfilter.ingest.openapi.read import records as openapi_records
 from ragfilter.ingest.records import Record
 
-FILES = (
-    "auth.yaml",
-    "sponsored-display.yaml",
-    "dsp.yaml",
-    "reporting.yaml",
-    "platform.yaml",
-    "common.yaml",
-)
+FILES = ("auth.yaml", "sponsored-display.yaml", "dsp.yaml", "reporting.yaml", "platform.yaml", "common.yaml")
 
 
 def trees() -> dict[str, dict[str, Any]]:

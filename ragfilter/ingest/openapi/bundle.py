@@ -1,9 +1,8 @@
 """Bundles API descriptions: parts from other files are copied in, and every `$ref` is absolute.
 
-Source: OpenAPI 3.1, Reference Object; RFC 6901. A file that is not a description itself is a part
-of the descriptions that refer to it, and replaces the reference, unless it is a schema that the
-description names in its components. A tree may come from YAML with aliases, so it may be a graph
-with cycles.
+Source: OpenAPI 3.1, Reference Object; RFC 6901. A file that is not a description itself is a part of the descriptions
+that refer to it, and replaces the reference, unless it is a schema that the description names in its components. A tree
+may come from YAML with aliases, so it may be a graph with cycles.
 """
 
 from __future__ import annotations
@@ -21,9 +20,21 @@ with extra("ingest"):
 
 Trees = Mapping[str, dict[str, Any]]
 NAMED = frozenset(
-    ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "schemas",
-     "content", "responses", "headers", "callbacks", "encoding", "parameters")
-)  # fmt: skip
+    (
+        "properties",
+        "patternProperties",
+        "$defs",
+        "definitions",
+        "dependentSchemas",
+        "schemas",
+        "content",
+        "responses",
+        "headers",
+        "callbacks",
+        "encoding",
+        "parameters",
+    )
+)
 """Keys of maps whose own keys are names that an author chose, such as "example"."""
 # Data, in which a "$ref" is not a reference. (Links lead from responses to possible next calls.)
 DATA = frozenset(("example", "examples", "default", "const", "enum", "links"))

@@ -4,11 +4,10 @@ Source: docs/design.md#formats. A chunk is an operation, a webhook, a schema, a 
 security scheme, a described tag, or a section of the description's own prose ("guide"). Shared
 parameters, request bodies and headers are not chunks; they are described where they are used.
 
-An id is ``<prefix>:<name>``. The prefix is `x-api-prefix` of `info`, otherwise the beginning of the
-title (short, since ids are paid for in every prompt), otherwise the file name. The name is the
-operationId (or method and path) or the schema's name; other kinds include their kind
-(``responses/NotFound``, ``security/oauth``, ``guide/rate-limits``). If a name is taken, the later
-item gets a longer one; operations come before schemas, and files in the given order.
+An id is ``<prefix>:<name>``. The prefix is `x-api-prefix` of `info`, otherwise the beginning of the title (short, since
+ids are paid for in every prompt), otherwise the file name. The name is the operationId (or method and path) or the
+schema's name; other kinds include their kind (``responses/NotFound``, ``security/oauth``, ``guide/rate-limits``). If a
+name is taken, the later item gets a longer one; operations come before schemas, and files in the given order.
 """
 
 from __future__ import annotations
@@ -22,15 +21,7 @@ from typing import Any, Literal, TypeGuard, get_args
 from urllib.parse import unquote
 
 from ragfilter.ingest.markdown import sections
-from ragfilter.ingest.openapi.bundle import (
-    Descriptions,
-    absolute,
-    as_dict,
-    as_list,
-    below_in,
-    ref_of,
-    uri,
-)
+from ragfilter.ingest.openapi.bundle import Descriptions, absolute, as_dict, as_list, below_in, ref_of, uri
 from ragfilter.ingest.passages import passages
 from ragfilter.text.normalise import whole
 
@@ -79,8 +70,7 @@ class Item:
 
 
 class Items:
-    """The items of descriptions and their places. `problems` has, by description, what was left
-    out, and why."""
+    """The items of descriptions and their places. `problems` has, by description, what was left out, and why."""
 
     def __init__(self, api: Descriptions) -> None:
         self.api = api
@@ -129,10 +119,16 @@ class Items:
                 own, upper = operation.get("operationId"), method.upper()
                 spelled = f"{upper}{path}" if key == "paths" else f"webhooks/{path}"
                 yield Item(
-                    kind, source, (key, path, method),
-                    (own, spelled) if _has_text(own) else (spelled,), operation, path, upper,
-                    self._parameters(node, operation), operation.get("security", general),
-                )  # fmt: skip
+                    kind,
+                    source,
+                    (key, path, method),
+                    (own, spelled) if _has_text(own) else (spelled,),
+                    operation,
+                    path,
+                    upper,
+                    self._parameters(node, operation),
+                    operation.get("security", general),
+                )
 
     def _parts(self, source: str, node: Any, *place: str) -> Iterator[tuple[str, Any]]:
         """Yield the objects under a key, by name. Other types are left out and reported."""
@@ -143,9 +139,7 @@ class Items:
             if isinstance(part, dict):
                 yield name, part
             elif not name.startswith("x-"):
-                self.problems[source].append(
-                    f"{source}, {' '.join((*place, name))}: this is not an object"
-                )
+                self.problems[source].append(f"{source}, {' '.join((*place, name))}: this is not an object")
 
     def _parameters(self, *nodes: Mapping[str, Any]) -> list[Any]:
         """The parameters of a path item and its operation, which override those with its names."""

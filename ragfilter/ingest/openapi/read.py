@@ -33,9 +33,7 @@ MAX_WARNINGS = 10
 _SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 
 
-def load_openapi(
-    folder: Path, names: Iterable[str], reading: ReadOptions
-) -> tuple[list[Record], set[str]]:
+def load_openapi(folder: Path, names: Iterable[str], reading: ReadOptions) -> tuple[list[Record], set[str]]:
     """Read the API descriptions among these files of a folder, which may refer to each other and to
     the rest of the folder. Returns their records and the names of all files that were read,
     including refused ones. Raises InputError with file and, for invalid syntax, line."""
@@ -102,8 +100,7 @@ def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -
     for item, chunk_id in ids.items():
         leads, missing = items.leads(item)
         items.problems[item.source] += (
-            f"{item.where}: the reference {ref[:200]} points to nothing that was loaded"
-            for ref in missing
+            f"{item.where}: the reference {ref[:200]} points to nothing that was loaded" for ref in missing
         )
         name = api_title(item.source, trees[item.source])
         title, text = title_and_text(item, api, name=name, statuses=statuses.get(item, ()))

@@ -20,20 +20,24 @@ from ragfilter.ingest.openapi.items import Item
 
 LONGEST, LONGEST_TITLE, LONGEST_LINE, LONGEST_VALUE = 20_000, 200, 1500, 80
 LONG_DETAILS, LONGEST_NAMES = 600, 1_000
-"""If details are longer, the embedding model would not see the last fields, so a list of all names
-comes first."""
+"""If details are longer, the embedding model would not see the last fields, so a list of all names comes first."""
 DEEPEST, MAX_PARTS, MAX_VALUES, MAX_VISITS = 3, 30, 50, 2_000
 COMPOSED = {"allOf": " and ", "oneOf": " or ", "anyOf": " or "}
 LIMITS = {
-    "const": "always {}", "default": "default {}", "minimum": "from {}",
-    "exclusiveMinimum": "above {}", "maximum": "at most {}", "exclusiveMaximum": "below {}",
-    "minLength": "at least {} characters", "maxLength": "at most {} characters",
-    "minItems": "at least {} items", "maxItems": "at most {} items", "pattern": "pattern {}",
-}  # fmt: skip
+    "const": "always {}",
+    "default": "default {}",
+    "minimum": "from {}",
+    "exclusiveMinimum": "above {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "below {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "pattern": "pattern {}",
+}
 FLAGS = {"nullable": "may be null", "readOnly": "read-only", "writeOnly": "write-only"}
-ADDRESSES = {
-    "authorizationUrl": "authorize at", "tokenUrl": "token from", "refreshUrl": "refresh at"
-}  # fmt: skip
+ADDRESSES = {"authorizationUrl": "authorize at", "tokenUrl": "token from", "refreshUrl": "refresh at"}
 _TAG = re.compile(
     r"</?(?:p|br|a|b|i|u|em|strong|code|pre|[uo]l|li|h\d|div|span|t(?:able|head|body|r|d|h)|img|hr|su[bp]|"
     r"small|blockquote|details|summary)\b[^<>]{0,300}>",
@@ -41,9 +45,7 @@ _TAG = re.compile(
 )
 
 
-def title_and_text(
-    item: Item, api: Descriptions, *, name: str, statuses: Sequence[str]
-) -> tuple[str, str]:
+def title_and_text(item: Item, api: Descriptions, *, name: str, statuses: Sequence[str]) -> tuple[str, str]:
     """The title and the text of an item.
 
     `name` is the API's name, `statuses` are the statuses of a shared response. Operations and

@@ -1,7 +1,6 @@
 """The judge's prompt variants: each is a TOML file in a folder.
 
-Source: Intelligent Chunk Filtering, "Experimental Tuning Process"; docs/design.md#judge-prompts. A
-file has
+Source: Intelligent Chunk Filtering, "Experimental Tuning Process"; docs/design.md#judge-prompts. A file has
 
     version        text; increase it whenever the wording changes
     about          one line that helps users choose
@@ -9,10 +8,9 @@ file has
     fields         optional: the lines of a chunk to show, from FIELDS; default: all
     most_tokens    optional: the length to which a chunk is shortened
 
-Users' own files add to the packaged ones, and replace those with the same name. They are in
-`prompts/` in the workspace, or in the folder that RAGFILTER_JUDGE_PROMPTS names, which is also read
-without a workspace. A process has only one such folder, from the workspace opened last, because
-settings are checked wherever they are made.
+Users' own files add to the packaged ones, and replace those with the same name. They are in `prompts/` in the
+workspace, or in the folder that RAGFILTER_JUDGE_PROMPTS names, which is also read without a workspace. A process has
+only one such folder, from the workspace opened last, because settings are checked wherever they are made.
 
 `ragfilter.judge.prompt` tells the judge in every variant how to answer, and that chunk text is
 data, because the parser and the guards depend on it. Files are read once per opened workspace.
@@ -89,9 +87,7 @@ def variant(name: str) -> PromptVariant:
     try:
         return _every()[name]
     except KeyError:
-        raise InputError(
-            f"There is no prompt {name!r}.", remedy=f"Use one of {', '.join(names())}."
-        ) from None
+        raise InputError(f"There is no prompt {name!r}.", remedy=f"Use one of {', '.join(names())}.") from None
 
 
 def described() -> dict[str, str]:

@@ -20,10 +20,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     """
     n = len(values)
     tail = max(1, int(n * settings.tail)) if n > 3 and settings.tail else 0
-    gaps = [
-        step._replace(skipped=step.after_rank < pinned or step.after_rank >= n - tail)
-        for step in steps(values)
-    ]
+    gaps = [step._replace(skipped=step.after_rank < pinned or step.after_rank >= n - tail) for step in steps(values)]
     winner = largest([step for step in gaps if not step.skipped and step.size > EPSILON])
     if winner is None:
         return Cut("adaptive_k", n, "no drop outside the tail; kept all", tuple(gaps))

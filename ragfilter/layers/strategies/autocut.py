@@ -33,11 +33,7 @@ def _peaks(values: Sequence[float], pinned: int) -> list[int]:
     last = len(curve) - 1
     over = [(value - curve[0]) / span - i / last for i, value in enumerate(curve)]
     neighbours = [(i, i - 1, i + 1) for i in range(1, last)] + [(last, last - 1, last - 2)]
-    return [
-        i
-        for i, a, b in neighbours
-        if i >= pinned and over[i] > over[a] + EPSILON and over[i] > over[b] + EPSILON
-    ]
+    return [i for i, a, b in neighbours if i >= pinned and over[i] > over[a] + EPSILON and over[i] > over[b] + EPSILON]
 
 
 SPEC = StrategySpec(

@@ -1,10 +1,9 @@
 """The interface of every cutoff strategy: `cut(values, settings, pinned, background)`, pure.
 
-`values` are the values of the first `max_results` hits, the `pinned` ones first; lower is better.
-A pin can have any value: `rising` flattens pins for strategies that look at the curve. `background`
-is the value of chunks unrelated to the query. A strategy returns how many it would keep. Then
-`layers.cutoff.cut` applies min_results, max_results and the pins. A step between two pinned values,
-or a step down, is never a cliff.
+`values` are the values of the first `max_results` hits, the `pinned` ones first; lower is better. A pin can have any
+value: `rising` flattens pins for strategies that look at the curve. `background` is the value of chunks unrelated to
+the query. A strategy returns how many it would keep. Then `layers.cutoff.cut` applies min_results, max_results and the
+pins. A step between two pinned values, or a step down, is never a cliff.
 """
 
 from __future__ import annotations
@@ -27,11 +26,10 @@ EPSILON = 1e-9
 class StrategySpec:
     """One strategy. Choices, sliders, marks on the curve and docs are derived from it.
 
-    `reads` lists the cutoff settings that it uses; `--set` sets them, and tuning varies those for
-    which `evaluate/tune.py` has values. `cliff` names the place of the cut in the headline.
-    `decides` names the setting that drops the hits after a cut. `reads_pool`: it compares with the
-    pool's far end, so a pool of full size is gathered. `values_of` computes values that replace
-    distances for cut and order; None while they are unknown.
+    `reads` lists the cutoff settings that it uses; `--set` sets them, and tuning varies those for which
+    `evaluate/tune.py` has values. `cliff` names the place of the cut in the headline. `decides` names the setting that
+    drops the hits after a cut. `reads_pool`: it compares with the pool's far end, so a pool of full size is gathered.
+    `values_of` computes values that replace distances for cut and order; None while they are unknown.
     """
 
     name: str
@@ -62,8 +60,7 @@ def steps(values: Sequence[float]) -> tuple[Gap, ...]:
 def rising(values: Sequence[float], pinned: int) -> list[float]:
     """Lower the values of pins so that none is farther than a hit after it.
 
-    A far pin counts as near as the nearest hit after it, so that it does not flatten or turn the
-    curve.
+    A far pin counts as near as the nearest hit after it, so that it does not flatten or turn the curve.
     """
     pins = list(accumulate(reversed(values[: pinned + 1]), min))[::-1]
     return [*pins, *values[pinned + 1 :]]
@@ -77,9 +74,7 @@ def largest(gaps: Sequence[Gap]) -> Gap | None:
     return next(gap for gap in gaps if gap.size >= size - EPSILON)
 
 
-def cut_at(
-    strategy: str, rank: int, reason: str, gaps: Sequence[Gap], cliffs: Collection[int] = ()
-) -> Cut:
+def cut_at(strategy: str, rank: int, reason: str, gaps: Sequence[Gap], cliffs: Collection[int] = ()) -> Cut:
     """The cut after this rank, which is marked as the cliff unless `cliffs` names others."""
     cliffs = cliffs or (rank,)
     marked = tuple([step._replace(cliff=step.after_rank in cliffs) for step in gaps])

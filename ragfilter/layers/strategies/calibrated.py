@@ -1,10 +1,9 @@
 """calibrated: keep the hits that are probably relevant, as many as suit the target.
 
-A calibration, learned from labels, estimates how likely each hit is to be relevant. Its features
-have no scale: distances are shares of the way from the best hit to the background, so a value means
-the same for every query. The strategy cuts values of 1 − probability. `ragfilter.evaluate.learning`
-makes calibrations. Source of the expected F: Ye, Chai, Lee and Chieu, "Optimizing F-measure: a tale
-of two approaches", 2012; docs/design.md#calibrated.
+A calibration, learned from labels, estimates how likely each hit is to be relevant. Its features have no scale:
+distances are shares of the way from the best hit to the background, so a value means the same for every query. The
+strategy cuts values of 1 − probability. `ragfilter.evaluate.learning` makes calibrations. Source of the expected F: Ye,
+Chai, Lee and Chieu, "Optimizing F-measure: a tale of two approaches", 2012; docs/design.md#calibrated.
 """
 
 from __future__ import annotations
@@ -38,19 +37,15 @@ SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Keep the number of hits that suits the target best; `values` are 1 − probability, best first.
 
-    f1, f2: the first k with the highest expected F. recall: the hits that reach the probability
-    that kept this share of the relevant hits. budget: all, in the order of `order_key`; the context
-    budget then decides.
+    f1, f2: the first k with the highest expected F. recall: the hits that reach the probability that kept this share of
+    the relevant hits. budget: all, in the order of `order_key`; the context budget then decides.
     """
     chances = 1.0 - np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0)
     gaps, target = steps(values), settings.target
     if target == "budget":
         known = int((chances > 0).sum())
         return Cut(
-            "calibrated",
-            known,
-            "the most probability per token first, as far as the context budget allows",
-            gaps,
+            "calibrated", known, "the most probability per token first, as far as the context budget allows", gaps
         )
     if target == "recall":
         calibration = _known(settings)
@@ -110,8 +105,7 @@ def threshold(settings: Cutoff) -> tuple[float, float]:
         raise SettingsError(
             f"{calibration.relevant} labels of relevant chunks are too few to promise "
             f"{wanted:.0%} of the relevant hits that reach the cutoff.",
-            remedy=f"Label at least {counted(missing, 'more relevant chunk')} and tune again, or "
-            "lower cutoff.recall.",
+            remedy=f"Label at least {counted(missing, 'more relevant chunk')} and tune again, or lower cutoff.recall.",
         )
     return fit[0], shares[fit[0]]
 
@@ -188,9 +182,8 @@ def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
 
 
 def linked(hits: Sequence[Hit], way: Floats) -> Floats:
-    """For each hit, how much nearer than average the hits are that it refers to or that refer to
-    it. The sum is divided by the square root of the number of links plus one; otherwise a chunk
-    that everything refers to would stand out."""
+    """For each hit, how much nearer than average the hits are that it refers to or that refer to it. The sum is divided
+    by the square root of the number of links plus one; otherwise a chunk that everything refers to would stand out."""
     place = {hit.id: i for i, hit in enumerate(hits)}
     links = np.zeros((len(hits), len(hits)))
     for i, hit in enumerate(hits):
@@ -240,11 +233,7 @@ def differences(record: Origin, pool: Pool, quality: Quality) -> str:
         ("the embedding model", record.embedder, pool.embedder or record.embedder),
         ("the reranker", record.reranker or "none", reranker or "none"),
     )
-    return ", ".join(
-        f"{what} {ours or '(not named)'}, not {theirs}"
-        for what, ours, theirs in pairs
-        if ours != theirs
-    )
+    return ", ".join(f"{what} {ours or '(not named)'}, not {theirs}" for what, ours, theirs in pairs if ours != theirs)
 
 
 def calibration_for(settings: Settings, pool: Pool) -> Calibration:

@@ -40,8 +40,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 
 
 def _runs(curve: NDArray[np.float64], most: int) -> list[tuple[int, ...]]:
-    """The starts of all runs but the first, with the least squared error, for each number of runs
-    from 2 to `most`."""
+    """The starts of all runs but the first, with the least squared error, for each number of runs from 2 to `most`."""
     n = len(curve)
     curve = curve - curve[0]
     sums, squares = (np.concatenate([[0.0], np.cumsum(x)]) for x in (curve, curve * curve))

@@ -28,10 +28,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     limit = best + settings.distance_offset
     free = values[pinned:]
     beyond = next((i for i, value in enumerate(free) if value > limit + EPSILON), len(free))
-    reason = (
-        f"no gap ≥ {threshold:.3f}; "
-        f"kept values ≤ {limit:.3f} (best {best:.3f} + {settings.distance_offset:.3f})"
-    )
+    reason = f"no gap ≥ {threshold:.3f}; kept values ≤ {limit:.3f} (best {best:.3f} + {settings.distance_offset:.3f})"
     return Cut("gap", pinned + beyond, reason, tuple(gaps), limit=limit)
 
 

@@ -1,7 +1,6 @@
 """moving_avg: cut at the largest drop of a moving average.
 
-Source: `moving_avg` of Adaptive-k (Taguchi, Maekawa and Bhutani, EMNLP 2025);
-docs/design.md#cutoff.
+Source: `moving_avg` of Adaptive-k (Taguchi, Maekawa and Bhutani, EMNLP 2025); docs/design.md#cutoff.
 """
 
 from __future__ import annotations
@@ -33,6 +32,4 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     return cut_at("moving_avg", rank, reason, gaps)
 
 
-SPEC = StrategySpec(
-    name="moving_avg", cut=cut, cliff=lambda settings: "Largest drop of the average"
-)
+SPEC = StrategySpec(name="moving_avg", cut=cut, cliff=lambda settings: "Largest drop of the average")

@@ -24,10 +24,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     limit = best + share * max(0.0, background - best)
     free = values[pinned:]
     beyond = next((i for i, value in enumerate(free) if value > limit + EPSILON), len(free))
-    reason = (
-        f"kept values ≤ {limit:.3f} (best {best:.3f}, {share:.2f} of the way to the background "
-        f"{background:.3f})"
-    )
+    reason = f"kept values ≤ {limit:.3f} (best {best:.3f}, {share:.2f} of the way to the background {background:.3f})"
     return Cut("relative", pinned + beyond, reason, steps(values), limit=limit)
 
 

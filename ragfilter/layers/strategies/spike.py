@@ -1,7 +1,6 @@
 """spike: cut where the curve bends back after its first bend.
 
-Source: `2diff_spike` of Adaptive-k (Taguchi, Maekawa and Bhutani, EMNLP 2025);
-docs/design.md#cutoff.
+Source: `2diff_spike` of Adaptive-k (Taguchi, Maekawa and Bhutani, EMNLP 2025); docs/design.md#cutoff.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from ragfilter.settings.schema import Cutoff
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut where steps first shrink after growing, that is, the second differences change sign.
 
-    As in the source, the hit after the bend is the last one kept. If there is no bend, the largest
-    drop decides.
+    As in the source, the hit after the bend is the last one kept. If there is no bend, the largest drop decides.
     """
     curve = rising(values, pinned)
     sizes = [right - left for left, right in pairwise(curve)]
@@ -37,9 +35,4 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     return replace(drop, strategy="spike", reason=f"no bend; {drop.reason}")
 
 
-SPEC = StrategySpec(
-    name="spike",
-    cut=cut,
-    reads=("max_results", "min_results", "tail"),
-    cliff=lambda settings: "Bend",
-)
+SPEC = StrategySpec(name="spike", cut=cut, reads=("max_results", "min_results", "tail"), cliff=lambda settings: "Bend")

@@ -11,9 +11,8 @@ prompt.holds       what the rule should contain, in words for the model
 example.title      a chunk's title
 example.rule       the rule for it, as JSON text
 
-Files are tried in alphabetical order, and the first that fits is used. A file without patterns fits
-every chunk and is tried last. The files of a custom folder are tried before the packaged ones and
-replace those with the same name.
+Files are tried in alphabetical order, and the first that fits is used. A file without patterns fits every chunk and is
+tried last. The files of a custom folder are tried before the packaged ones and replace those with the same name.
 """
 
 from __future__ import annotations
@@ -97,14 +96,12 @@ def recognise(chunk: Chunk, templates: Sequence[Template]) -> Template:
         if template.fits(chunk):
             return template
     raise InputError(
-        f"No template fits the chunk {chunk.id!r}.",
-        remedy="Add one without patterns: it fits every chunk.",
+        f"No template fits the chunk {chunk.id!r}.", remedy="Add one without patterns: it fits every chunk."
     )
 
 
 def read(text: str, *, name: str) -> Template:
-    """Parse a template from TOML text; `name` is the file's name. Raises InputError naming file and
-    key."""
+    """Parse a template from TOML text; `name` is the file's name. Raises InputError naming file and key."""
     remedy = "Use general.toml, which comes with ragfilter, as an example."
     table = parse_toml(text, name) | {"category": Path(name).name.removesuffix(SUFFIX)}
     return check_table(table, Template, name, remedy=remedy)

@@ -47,8 +47,7 @@ class Searched(NamedTuple):
 
 
 def search_width(n: int, there: int, total: int) -> int:
-    """The width of an index search for `n` admitted rows that finds 998 of 1,000
-    (`benchmarks/bench_postgres.py`)."""
+    """The width of an index search for `n` admitted rows that finds 998 of 1,000 (`benchmarks/bench_postgres.py`)."""
     return min(WIDEST_SEARCH, ceil(n * total / there + MARGIN * max(1, log10(total / 1000))))
 
 
@@ -67,18 +66,11 @@ class RowCollection(ChunkedCollection):
         """The search among chunks that meet a condition, or only among `ids`."""
 
     def nearest(
-        self,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
     ) -> list[tuple[str, float]]:
         if n < 1:
             return []
-        table, key, by, distance, admits, parameters, dimension, there, total = self.searched(
-            ids, where
-        )
+        table, key, by, distance, admits, parameters, dimension, there, total = self.searched(ids, where)
         parameters["query"] = rows.written(query_vector(vector, dimension))
         wanted = min(n, there)
         search = f"SELECT {key} AS id, {distance} AS d FROM {table} c WHERE {admits} "
@@ -143,15 +135,18 @@ class PgCollection(RowCollection):
         row = self.registered
         admits, parameters = rows.condition(where or Where())
         if ids is not None:
-            admits, parameters = (
-                f"{admits} AND c.id = ANY(%(ids)s)",
-                parameters | {"ids": rows.holdable(ids)},
-            )
+            admits, parameters = (f"{admits} AND c.id = ANY(%(ids)s)", parameters | {"ids": rows.holdable(ids)})
         return Searched(
-            chunks_of(row.number), "c.id", "c.vector <-> %(query)s::vector",
-            "vector_l2_squared_distance(c.vector, %(query)s::vector)", admits, parameters,
-            row.dimension, self._count(row, where), self._count(row),
-        )  # fmt: skip
+            chunks_of(row.number),
+            "c.id",
+            "c.vector <-> %(query)s::vector",
+            "vector_l2_squared_distance(c.vector, %(query)s::vector)",
+            admits,
+            parameters,
+            row.dimension,
+            self._count(row, where),
+            self._count(row),
+        )
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         by_id = {row[0]: rows.to_chunk(row) for row in self._get(ids, rows.WHOLE)}
@@ -169,8 +164,7 @@ class PgCollection(RowCollection):
         return None if len(entries) > most else entries
 
     def entries(self) -> Catalogue:
-        """Every chunk by id without text, whatever their number. Reads only changes since the last
-        read."""
+        """Every chunk by id without text, whatever their number. Reads only changes since the last read."""
         row = self.registered
         kept = self._store.catalogues.get(row.number)
         if kept is not None and kept[0] == row.version:
@@ -222,9 +216,7 @@ class PgCollection(RowCollection):
             known = {i for (i,) in connection.exec_driver_sql(update, values)}
             self.check_known(new_rules, known)
 
-    def matching(
-        self, query: str, n: int, *, where: Where | None = None
-    ) -> list[tuple[str, float]]:
+    def matching(self, query: str, n: int, *, where: Where | None = None) -> list[tuple[str, float]]:
         """Up to `n` pairs (id, rank) from PostgreSQL's text search for any word of the query."""
         admits, given = rows.condition(where or Where())
         sql = (

@@ -1,6 +1,4 @@
-"""The connection to the database for reads and writes. It turns all errors into our own, and every
-read has a deadline.
-"""
+"""The connection for reads and writes. It turns all errors into our own, and every read has a deadline."""
 
 from __future__ import annotations
 
@@ -44,8 +42,7 @@ class Reader(Book):
     tables = ()
 
     def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
-        """Open the database at an address (``postgresql://…``). Raises InputError, StoreError,
-        StoreUnavailable."""
+        """Open the database at an address (``postgresql://…``). Raises InputError, StoreError, StoreUnavailable."""
         self._timeout_s = timeout_s
         self.writable: Callable[[str], bool] = lambda name: False
         """Whether changes to a foreign collection are allowed."""
@@ -63,9 +60,7 @@ class Reader(Book):
             version = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
             installed = connection.exec_driver_sql(version).scalar_one_or_none()
         if installed is None:
-            raise StoreError(
-                f"The database at {self.where} has no pgvector.", remedy="Name another database."
-            )
+            raise StoreError(f"The database at {self.where} has no pgvector.", remedy="Name another database.")
         self._iterative = tuple(map(int, installed.split(".")[:2])) >= ITERATIVE
 
     def _begin(self, connection: sa.Connection) -> None:
@@ -75,11 +70,8 @@ class Reader(Book):
         """This thread's transaction, or a new one."""
         return self._writing()
 
-    def read(
-        self, query: str, given: Mapping[str, Any] | None = None, **settings: str | int
-    ) -> Sequence[Any]:
-        """The rows of a query, run with these server settings. Raises StoreUnavailable at the
-        deadline."""
+    def read(self, query: str, given: Mapping[str, Any] | None = None, **settings: str | int) -> Sequence[Any]:
+        """The rows of a query, run with these server settings. Raises StoreUnavailable at the deadline."""
         with self._connected(self._searching if settings else None) as connection:
             if settings:
                 pairs = ((k, str(v)) for k, v in settings.items())
@@ -118,12 +110,10 @@ class PgConnection(Reader):
 
     @contextmanager
     def changing(self, name: str) -> Iterator[tuple[sa.Connection, Registered]]:
-        """An exclusive transaction that gives a collection its next version. Raises
-        CollectionMissing."""
+        """An exclusive transaction that gives a collection its next version. Raises CollectionMissing."""
         with self._writing() as connection:
             row = connection.exec_driver_sql(
-                "UPDATE ragfilter_collections SET version = version + 1 WHERE name = %(name)s "
-                f"RETURNING {COLUMNS}",
+                f"UPDATE ragfilter_collections SET version = version + 1 WHERE name = %(name)s RETURNING {COLUMNS}",
                 {"name": name},
             ).one_or_none()
             if row is None:

@@ -50,8 +50,7 @@ FIELDS: Mapping[str, str] = {
     "vector": "vector NOT NULL",
     "edited": "bigint NOT NULL",
 }
-"""The columns of a chunk. A NULL clearance is unreadable; it meets no condition, so the chunk is
-hidden."""
+"""The columns of a chunk. A NULL clearance is unreadable; it meets no condition, so the chunk is hidden."""
 ENTRY = "c.id, c.title, c.type, c.source, c.refs, c.clearance, c.department, r.text"
 """The columns of a catalogue entry; the rule's text comes from `ragfilter_rules`, as `r`."""
 WHOLE = f"{ENTRY}, c.text, c.page, c.metadata"
@@ -65,11 +64,7 @@ def upgrade(connection: sa.Connection) -> None:
     script = ScriptDirectory(str(Path(__file__).parent))
     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
     context = MigrationContext.configure(
-        connection,
-        opts={
-            "version_table": VERSIONS,
-            "fn": lambda revision, _: script._upgrade_revs("heads", revision),
-        },
+        connection, opts={"version_table": VERSIONS, "fn": lambda revision, _: script._upgrade_revs("heads", revision)}
     )
     try:
         if context.get_current_heads() == tuple(script.get_heads()):
@@ -78,8 +73,7 @@ def upgrade(connection: sa.Connection) -> None:
             context.run_migrations()
     except CommandError:
         raise StoreError(
-            "The workspace was changed by a newer version of ragfilter.",
-            remedy="Install that version here too.",
+            "The workspace was changed by a newer version of ragfilter.", remedy="Install that version here too."
         ) from None
 
 
@@ -160,12 +154,23 @@ def _fields(row: StoredRow, edited: int) -> tuple[Any, ...]:
     chunk = row.chunk
     as_given = row.clearance_as_given
     return (
-        chunk.id, plain(chunk.text), plain(chunk.title), plain(chunk.type), plain(chunk.source),
-        chunk.page, [plain(ref) for ref in chunk.refs], chunk.clearance,
-        None if as_given is None else plain(as_given), plain(chunk.department or "").strip(),
-        rule_key(chunk.rule) if chunk.rule else None, json.dumps(dict(chunk.metadata)),
-        row.fingerprint, text_key(chunk.passage), row.vector, edited,
-    )  # fmt: skip
+        chunk.id,
+        plain(chunk.text),
+        plain(chunk.title),
+        plain(chunk.type),
+        plain(chunk.source),
+        chunk.page,
+        [plain(ref) for ref in chunk.refs],
+        chunk.clearance,
+        None if as_given is None else plain(as_given),
+        plain(chunk.department or "").strip(),
+        rule_key(chunk.rule) if chunk.rule else None,
+        json.dumps(dict(chunk.metadata)),
+        row.fingerprint,
+        text_key(chunk.passage),
+        row.vector,
+        edited,
+    )
 
 
 def to_entry(row: Sequence[Any]) -> Chunk:
@@ -174,9 +179,17 @@ def to_entry(row: Sequence[Any]) -> Chunk:
     # It is unknown who can see a chunk whose department has no name.
     known = None if department is None else clearance
     return Chunk(
-        chunk_id, "", title=title, type=kind, source=source, refs=tuple(refs), clearance=known,
-        department=department or None, rule=rule or None, loaded=False,
-    )  # fmt: skip
+        chunk_id,
+        "",
+        title=title,
+        type=kind,
+        source=source,
+        refs=tuple(refs),
+        clearance=known,
+        department=department or None,
+        rule=rule or None,
+        loaded=False,
+    )
 
 
 def to_chunk(row: Sequence[Any]) -> Chunk:
@@ -184,9 +197,18 @@ def to_chunk(row: Sequence[Any]) -> Chunk:
     chunk_id, title, kind, source, refs, clearance, department, rule, text, page, own = row
     known = None if department is None else clearance
     return Chunk(
-        chunk_id, text, title=title, type=kind, source=source, page=page, refs=tuple(refs),
-        clearance=known, department=department or None, rule=rule or None, metadata=_own(own),
-    )  # fmt: skip
+        chunk_id,
+        text,
+        title=title,
+        type=kind,
+        source=source,
+        page=page,
+        refs=tuple(refs),
+        clearance=known,
+        department=department or None,
+        rule=rule or None,
+        metadata=_own(own),
+    )
 
 
 def _own(text: str) -> dict[str, Any]:

@@ -144,8 +144,7 @@ class PgStore(PgConnection):
                 values,
             )
             connection.exec_driver_sql(
-                "UPDATE ragfilter_collections SET content = '' WHERE id = %(id)s",
-                {"id": row.number},
+                "UPDATE ragfilter_collections SET content = '' WHERE id = %(id)s", {"id": row.number}
             )
 
     def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:
@@ -164,16 +163,17 @@ class PgStore(PgConnection):
                 "INSERT INTO ragfilter_embedded SELECT %(name)s, %(model)s, * FROM "
                 "unnest(%(keys)s::text[], %(vectors)s::bytea[]) ON CONFLICT DO NOTHING",
                 {
-                    "name": name, "model": embedder, "keys": list(keys),
+                    "name": name,
+                    "model": embedder,
+                    "keys": list(keys),
                     "vectors": [vector.astype("<f4").tobytes() for vector in vectors],
                 },
-            )  # fmt: skip
+            )
 
     def parts(self, name: str, *, embedder: str) -> dict[str, Vectors]:
         """The vectors left by interrupted indexing with the same model, by key."""
         pairs = self.read(
-            "SELECT key, vector FROM ragfilter_embedded "
-            "WHERE collection = %(name)s AND model = %(model)s",
+            "SELECT key, vector FROM ragfilter_embedded WHERE collection = %(name)s AND model = %(model)s",
             {"name": name, "model": embedder},
         )
         return {key: np.frombuffer(vector, "<f4") for key, vector in pairs}
@@ -210,8 +210,7 @@ class PgStore(PgConnection):
         """Rename a collection. Raises CollectionMissing."""
         with self.changing(name) as (connection, row):
             connection.exec_driver_sql(
-                "UPDATE ragfilter_collections SET name = %(new)s WHERE id = %(id)s",
-                {"new": new, "id": row.number},
+                "UPDATE ragfilter_collections SET name = %(new)s WHERE id = %(id)s", {"new": new, "id": row.number}
             )
         self.remove_parts(name)
 
@@ -223,17 +222,13 @@ class PgStore(PgConnection):
 
     @contextmanager
     def only_one(self, name: str) -> Iterator[None]:
-        """Lock a collection against indexing and changes by any other process or thread. Raises
-        WorkspaceLocked."""
+        """Lock a collection against indexing and changes by any other process or thread. Raises WorkspaceLocked."""
         with self._guard(), self._reading.connect() as connection:
-            key = {
-                "key": int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), signed=True)
-            }
+            key = {"key": int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), signed=True)}
             lock = "SELECT pg_try_advisory_lock(%(key)s)"
             if not connection.exec_driver_sql(lock, key).scalar_one():
                 raise WorkspaceLocked(
-                    f"Collection {name!r} is already being indexed.",
-                    remedy="Wait until that is done.",
+                    f"Collection {name!r} is already being indexed.", remedy="Wait until that is done."
                 )
             try:
                 yield
@@ -241,9 +236,7 @@ class PgStore(PgConnection):
                 connection.exec_driver_sql("SELECT pg_advisory_unlock(%(key)s)", key)
 
 
-def _merge(
-    connection: sa.Connection, table: str, part: Sequence[StoredRow], version: int, *, anew: bool
-) -> None:
+def _merge(connection: sa.Connection, table: str, part: Sequence[StoredRow], version: int, *, anew: bool) -> None:
     """Merge rows into a table of chunks, or copy them directly if it is new."""
     raw: Any = connection.connection.cursor()
     with raw as cursor:
@@ -255,8 +248,7 @@ def _merge(
         rows.copy_in(cursor, "incoming", part, version)
         fresh = ", ".join(f"{field} = excluded.{field}" for field in rows.FIELDS if field != "id")
         cursor.execute(
-            f"INSERT INTO {table} ({fields}) SELECT {fields} FROM incoming "
-            f"ON CONFLICT (id) DO UPDATE SET {fresh}"
+            f"INSERT INTO {table} ({fields}) SELECT {fields} FROM incoming ON CONFLICT (id) DO UPDATE SET {fresh}"
         )
         cursor.execute("DROP TABLE incoming")
 
@@ -274,8 +266,7 @@ def _index(connection: sa.Connection, number: int, *, anew: bool) -> None:
             {"most": BUILD_MEMORY},
         )
         connection.exec_driver_sql(
-            f"CREATE INDEX IF NOT EXISTS {table}_vectors ON {table} "
-            "USING hnsw (vector vector_l2_ops)"
+            f"CREATE INDEX IF NOT EXISTS {table}_vectors ON {table} USING hnsw (vector vector_l2_ops)"
         )
 
 

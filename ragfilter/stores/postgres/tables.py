@@ -167,8 +167,7 @@ class TableStore(Reader):
         return any(each != version and each.startswith(f"{table}:") for each in kept)
 
     def opened(self, name: str, columns: Mapping[str, str], metric: str) -> TableCollection:
-        """Open the table called `name` with these columns of fields. Raises CollectionMissing,
-        InputError."""
+        """Open the table called `name` with these columns of fields. Raises CollectionMissing, InputError."""
         return TableCollection(self, name, columns, metric)
 
 
@@ -180,11 +179,7 @@ class TableCollection(RowCollection):
     content = ""
 
     def __init__(
-        self,
-        store: TableStore,
-        name: str,
-        columns: Mapping[str, str] | None = None,
-        metric: str = "",
+        self, store: TableStore, name: str, columns: Mapping[str, str] | None = None, metric: str = ""
     ) -> None:
         super().__init__(store, name)
         self._store: TableStore = store
@@ -199,26 +194,16 @@ class TableCollection(RowCollection):
                     remedy="Name a column of the type vector or halfvec.",
                 )
         if metric not in ("", *METRICS):
-            raise InputError(
-                f"{metric!r} is not a distance.", remedy=f"Choose one of: {', '.join(METRICS)}."
-            )
+            raise InputError(f"{metric!r} is not a distance.", remedy=f"Choose one of: {', '.join(METRICS)}.")
         self._metric = metric
         self._vector = table.column(self._of["embedding"])
         self._key = table.column(self._of["id"])
         self._json = [
-            c.name
-            for c in table.columns
-            if c.type in JSON_TYPES and chosen_columns.get("metadata", c.name) == c.name
+            c.name for c in table.columns if c.type in JSON_TYPES and chosen_columns.get("metadata", c.name) == c.name
         ]
         own = {self._of["text"], self._key.name, *self._json}
-        self._plain = {
-            c.name: c.name for c in table.columns if c.name not in own and c.type not in UNREAD
-        }
-        field_columns = {
-            f: c
-            for f, c in chosen_columns.items()
-            if f not in ("id", "text", "embedding", "metadata")
-        }
+        self._plain = {c.name: c.name for c in table.columns if c.name not in own and c.type not in UNREAD}
+        field_columns = {f: c for f, c in chosen_columns.items() if f not in ("id", "text", "embedding", "metadata")}
         self._plain |= field_columns
 
     def snapshot(self) -> TableCollection:
@@ -241,9 +226,7 @@ class TableCollection(RowCollection):
 
     def check_not_empty(self) -> None:
         if not self.count():
-            raise CollectionMissing(
-                f"The table {self._name!r} has no vectors.", remedy="Fill it first."
-            )
+            raise CollectionMissing(f"The table {self._name!r} has no vectors.", remedy="Fill it first.")
 
     def info(self) -> CollectionInfo:
         return CollectionInfo(self._name, self.count(), self.space, "", False, "")
@@ -253,12 +236,7 @@ class TableCollection(RowCollection):
         return int(self._store.read(query, self._given)[0][0])
 
     def nearest(
-        self,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
     ) -> list[tuple[str, float]]:
         # Read the fields of the hits again, so that no clearance is outdated.
         pairs = super().nearest(vector, n, ids=ids, where=where)
@@ -279,15 +257,18 @@ class TableCollection(RowCollection):
             candidate_ids = [i for i in among if i in known and admits(known[i])]
             if len(candidate_ids) < len(known):
                 id_condition, keys = self._with(candidate_ids)
-                condition, parameters = (
-                    f"{condition} AND {id_condition}",
-                    parameters | {"ids": keys},
-                )
+                condition, parameters = (f"{condition} AND {id_condition}", parameters | {"ids": keys})
         return Searched(
-            self._table.sql, f"c.{_name(self._key.name)}::text", by,
-            DISTANCES[self.space].format(by), condition, parameters, self._dimension,
-            len(candidate_ids), len(known),
-        )  # fmt: skip
+            self._table.sql,
+            f"c.{_name(self._key.name)}::text",
+            by,
+            DISTANCES[self.space].format(by),
+            condition,
+            parameters,
+            self._dimension,
+            len(candidate_ids),
+            len(known),
+        )
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         text = f"c.{_name(self._of['text'])}::text" if self._of["text"] else "''"
@@ -410,8 +391,7 @@ class TableCollection(RowCollection):
         return cast(Iterable[tuple[Any, ...]], self._store.read(query, parameters))
 
     def _with(self, ids: Sequence[str]) -> tuple[str, list[str]]:
-        """The condition that a row has one of these ids, and the ids among them that a row can
-        have."""
+        """The condition that a row has one of these ids, and the ids among them that a row can have."""
         name, kind = f"c.{_name(self._key.name)}", self._key.type
         if kind in ("int2", "int4", "int8"):
             most = 2 ** (8 * int(kind[3:]) - 1)

@@ -78,17 +78,25 @@ def draw(visit: Visit) -> None:
     html.heading("Add data")
     resources = visit.resources
     limit = resources.deployment.max_upload_mb
-    folder = st.segmented_control(
-        "What to upload", ["Files", "Folder"], default="Files", key="upload-kind",
-        help="Any number of files, or a whole folder with its contents.",
-    ) == "Folder"  # fmt: skip
+    folder = (
+        st.segmented_control(
+            "What to upload",
+            ["Files", "Folder"],
+            default="Files",
+            key="upload-kind",
+            help="Any number of files, or a whole folder with its contents.",
+        )
+        == "Folder"
+    )
     uploads = st.file_uploader(
-        "Files to index", type=[suffix.removeprefix(".") for suffix in SUFFIXES],
+        "Files to index",
+        type=[suffix.removeprefix(".") for suffix in SUFFIXES],
         accept_multiple_files="directory" if folder else True,
-        key=f"uploads-{st.session_state.get(EMPTIED, 0)}-{folder}", max_upload_size=limit,
+        key=f"uploads-{st.session_state.get(EMPTIED, 0)}-{folder}",
+        max_upload_size=limit,
         help=f"{' '.join(SUFFIXES)}, at most {limit:,} MB together, zips unpacked. JSON and YAML "
         "must be OpenAPI descriptions.",
-    )  # fmt: skip
+    )
     draft = _draft(uploads, resources)
     if draft is None:
         html.aside("Drop files to see how they are split before they are indexed.")
@@ -144,9 +152,7 @@ def _empty_box() -> None:
     st.session_state[EMPTIED] = st.session_state.get(EMPTIED, 0) + 1
 
 
-def _preview(
-    draft: UploadDraft, reading: ReadOptions
-) -> tuple[tuple[Record, ...], list[InputError]]:
+def _preview(draft: UploadDraft, reading: ReadOptions) -> tuple[tuple[Record, ...], list[InputError]]:
     """The first chunks, and the errors up to there; cached until the files or the splitting options
     change. Raises InputError."""
     kept_preview = st.session_state.get(PREVIEW)
@@ -164,18 +170,30 @@ def _reading(draft: UploadDraft) -> ReadOptions:
     headings = True
     if any(file.suffix.lower() in (".md", ".markdown") for file in draft.files):
         headings = st.toggle(
-            "Split Markdown at its headings", value=True, key="cut-headings",
+            "Split Markdown at its headings",
+            value=True,
+            key="cut-headings",
             help="One chunk per section, titled with the headings above it.",
-        )  # fmt: skip
+        )
     left, right = st.columns(2)
     size = left.slider(
-        "Longest chunk", SHORTEST, LARGEST, plain.size, 50, key="cut-size",
+        "Longest chunk",
+        SHORTEST,
+        LARGEST,
+        plain.size,
+        50,
+        key="cut-size",
         help="Characters. The bundled embedding model reads about the first 1,000.",
-    )  # fmt: skip
+    )
     overlap = right.slider(
-        "Overlap", 0, size // 2, min(plain.overlap, size // 2), 10, key="cut-overlap",
+        "Overlap",
+        0,
+        size // 2,
+        min(plain.overlap, size // 2),
+        10,
+        key="cut-overlap",
         help="Characters that a chunk repeats from the end of the previous one.",
-    )  # fmt: skip
+    )
     return ReadOptions(size, overlap, headings, _columns(draft.columns()))
 
 
@@ -189,10 +207,14 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
         for field, (label, about) in MAPPED.items():
             options = list(names) if field == "text" else [NEW, *names]
             picked = st.selectbox(
-                label, options, index=options.index(_guess(field, options, names)),
-                key=f"column-{field}", format_func=lambda name: name or "none", help=about,
+                label,
+                options,
+                index=options.index(_guess(field, options, names)),
+                key=f"column-{field}",
+                format_func=lambda name: name or "none",
+                help=about,
                 width=180,
-            )  # fmt: skip
+            )
             if picked and picked not in chosen.values():
                 chosen[field] = picked
             elif not picked and names.keys() & {field, f"_{field}"}:
@@ -237,28 +259,45 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
     """Draw the choice of collection, and the button that starts indexing."""
     ours = [info.name for info in visit.collections.values() if info.ours]
     target = st.selectbox(
-        "Collection", [NEW, *ours], key="upload-target",
+        "Collection",
+        [NEW, *ours],
+        key="upload-target",
         format_func=lambda name: name or "a new one",
         help="In an existing one, chunks with the same id are replaced.",
-    )  # fmt: skip
+    )
     # The first file's name, if a new collection can have it.
     suggested = re.sub(r"[^A-Za-z0-9._-]+", "-", draft.files[0].stem).strip("._-")
-    name = target or st.text_input(
-        "Name", "" if _problem(suggested, visit.resources) else suggested, key="upload-name",
-        help="3 to 512 letters, digits, dots, hyphens or underscores.",
-    ).strip()  # fmt: skip
+    name = (
+        target
+        or st.text_input(
+            "Name",
+            "" if _problem(suggested, visit.resources) else suggested,
+            key="upload-name",
+            help="3 to 512 letters, digits, dots, hyphens or underscores.",
+        ).strip()
+    )
     problem = "" if target or not name else _problem(name, visit.resources)
     if problem:
         st.error(message(problem))
     model = _model(target, visit)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         html.button(
-            "Index", "index", _order, visit.resources, draft, reading, name, model, not target,
-            icon="play_arrow", type="primary", disabled=not name or bool(problem),
-            about=f"Embeds the chunks with {literal(model)}. You can leave this page in the "
-            "meantime."
-            if name else "Name the collection first.",
-        )  # fmt: skip
+            "Index",
+            "index",
+            _order,
+            visit.resources,
+            draft,
+            reading,
+            name,
+            model,
+            not target,
+            icon="play_arrow",
+            type="primary",
+            disabled=not name or bool(problem),
+            about=f"Embeds the chunks with {literal(model)}. You can leave this page in the meantime."
+            if name
+            else "Name the collection first.",
+        )
         _discard_button()
 
 
@@ -271,20 +310,20 @@ def _model(target: str, visit: Visit) -> str:
         return model
     fixed = bench.deployment.embedding_model
     chosen = st.text_input(
-        "Embedding model", bench.embedder.name, key="upload-model", disabled=bool(fixed),
+        "Embedding model",
+        bench.embedder.name,
+        key="upload-model",
+        disabled=bool(fixed),
         help="RAGFILTER_EMBEDDING_MODEL sets it for every new collection."
         if fixed
         else "A sentence-transformers name or path, or openai:NAME for embeddings over the OpenAI "
         "protocol. The collection is queried with the same model.",
-    ).strip()  # fmt: skip
+    ).strip()
     return chosen or bench.embedder.name
 
 
 def _discard_button() -> None:
-    html.button(
-        "Discard", "discard-uploads", _discard,
-        about="Discards these files. Nothing has been indexed.",
-    )  # fmt: skip
+    html.button("Discard", "discard-uploads", _discard, about="Discards these files. Nothing has been indexed.")
 
 
 def _problem(name: str, resources: Resources) -> str:
@@ -302,15 +341,19 @@ def _problem(name: str, resources: Resources) -> str:
 
 
 @state.then_page
-def _order(
-    resources: Resources, draft: UploadDraft, reading: ReadOptions, name: str, model: str, new: bool
-) -> None:
+def _order(resources: Resources, draft: UploadDraft, reading: ReadOptions, name: str, model: str, new: bool) -> None:
     """Queue the indexing job, which takes over the files."""
     order = Order(
-        name, str(draft.folder), lenient=True, temporary=True,
-        embedder=model, size=reading.size, overlap=reading.overlap,
-        headings=reading.headings, columns=dict(reading.columns),
-    )  # fmt: skip
+        name,
+        str(draft.folder),
+        lenient=True,
+        temporary=True,
+        embedder=model,
+        size=reading.size,
+        overlap=reading.overlap,
+        headings=reading.headings,
+        columns=dict(reading.columns),
+    )
     # Checked here, because a job without its model would fail after taking over the files.
     resources.bench.load_embedder(model).prepare()
     # Another tab may have taken the name since.

@@ -92,10 +92,7 @@ def _left_out(job: IndexJob) -> None:
     """Draw the records left out, then warnings about the others."""
     at = job.standing
     warnings = at.report.warnings if at.report else ()
-    counts = [
-        f"{at.left_out:,} left out" if at.left_out else "",
-        counted(len(warnings), "warning") if warnings else "",
-    ]
+    counts = [f"{at.left_out:,} left out" if at.left_out else "", counted(len(warnings), "warning") if warnings else ""]
     if not any(counts):
         return
     listed = [*at.refused, *map(Refusal, warnings)]
@@ -110,19 +107,20 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
     with st.container(horizontal=True, gap="small"):
         if at.open:
             html.button(
-                "Stop", f"stop-{job.id}", state.then_page(queue.stop), job.id, icon="stop",
+                "Stop",
+                f"stop-{job.id}",
+                state.then_page(queue.stop),
+                job.id,
+                icon="stop",
                 about="Chunks embedded so far are kept.",
-            )  # fmt: skip
+            )
             return
         if at.state == "done":
             if html.button("Ask a question", f"ask-{job.id}", icon="search", type="primary"):
                 state.open_collection(job.order.collection)
                 st.switch_page("pages/inspect.py")
         else:
-            html.button(
-                "Continue", f"go-on-{job.id}", state.then_page(queue.go_on), job.id,
-                icon="play_arrow",
-            )  # fmt: skip
+            html.button("Continue", f"go-on-{job.id}", state.then_page(queue.go_on), job.id, icon="play_arrow")
         html.button("Dismiss", f"dismiss-{job.id}", state.then_page(queue.remove), job.id)
 
 
@@ -137,9 +135,7 @@ def _collections(visit: Visit, user: User) -> None:
     """Draw the table of collections, and the actions for one of them. Raises StoreError."""
     html.heading("Collections")
     if not visit.collections:
-        html.empty(
-            "No collection yet.", "Add files on the left, or build a sample on the Inspect page."
-        )
+        html.empty("No collection yet.", "Add files on the left, or build a sample on the Inspect page.")
         _elsewhere(visit.resources)
         return
     every = overview(visit.resources.bench, user)
@@ -170,10 +166,14 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     if facts.info.incomplete and facts.info.ours:
         queue = queue_of(visit.resources.bench)
         html.button(
-            "Rebuild", "rebuild", state.then_page(queue.put), Order(name), icon="build",
+            "Rebuild",
+            "rebuild",
+            state.then_page(queue.put),
+            Order(name),
+            icon="build",
             disabled=any(j.standing.open and j.order.collection == name for j in queue.jobs()),
             about="Restores the collection from the workspace's copy. Nothing is re-embedded.",
-        )  # fmt: skip
+        )
     if not facts.info.ours:
         _foreign(facts, visit.resources)
 
@@ -185,11 +185,11 @@ def _table(every: tuple[Facts, ...]) -> None:
         "rules": [facts.rules for facts in every],
         "own labels": [facts.labels for facts in every],
         "embedding model": [facts.model or "unknown" for facts in every],
-        "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
-                        for facts in every],
-        "state": ["opened" if not facts.info.ours
-                  else "complete" if facts.info.complete else "incomplete" for facts in every],
-    }  # fmt: skip
+        "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown" for facts in every],
+        "state": [
+            "opened" if not facts.info.ours else "complete" if facts.info.complete else "incomplete" for facts in every
+        ],
+    }
     st.dataframe(columns, hide_index=True, key="collections-table")
 
 
@@ -198,39 +198,57 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     workspace, store = resources.bench.workspace, resources.bench.stores.of(info.name)
     left_out = "" if user.unrestricted else " Chunks that this user cannot see are left out."
     if html.button(
-        "Recalibrate", "manage-recalibrate", icon="sync", disabled=not info.count,
+        "Recalibrate",
+        "manage-recalibrate",
+        icon="sync",
+        disabled=not info.count,
         about="After a change of model, chunking or corpus: tunes the settings again on this "
         "collection's labels, on the Tune page.",
-    ):  # fmt: skip
+    ):
         state.open_collection(info.name)
         problems.recalibrate()
     html.download(
-        "Export", "export", lambda: "".join(export(workspace, store.collection(info.name), user)),
+        "Export",
+        "export",
+        lambda: "".join(export(workspace, store.collection(info.name), user)),
         f"{info.name}.jsonl",
         f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
         disabled=not (info.count and info.complete),
-    )  # fmt: skip
+    )
     # The keys name the collection, so that its popovers close when another one is chosen.
     with st.popover("Rename", key=f"rename-box-{info.name}", disabled=not info.ours):
         new = st.text_input(
-            "New name", key=f"rename-{info.name}",
+            "New name",
+            key=f"rename-{info.name}",
             help="Rule edits and labels move with it. Settings tuned on it still name the old one.",
-        ).strip()  # fmt: skip
+        ).strip()
         html.button(
-            "Rename", "rename", _do, partial(manage.rename, workspace, info.name, new), info.name,
-            new, disabled=not new or new == info.name,
+            "Rename",
+            "rename",
+            _do,
+            partial(manage.rename, workspace, info.name, new),
+            info.name,
+            new,
+            disabled=not new or new == info.name,
             about="Existing links to this collection will stop working.",
-        )  # fmt: skip
+        )
     with st.popover("Delete", key=f"delete-box-{info.name}", disabled=not info.ours):
         typed = st.text_input(
-            "Type its name to delete it", key=f"delete-{info.name}",
+            "Type its name to delete it",
+            key=f"delete-{info.name}",
             help="This deletes its chunks, rule edits and labels. To keep them, export the chunks "
             f"first, and the labels with `ragfilter labels export`.{left_out}",
-        ).strip()  # fmt: skip
+        ).strip()
         html.button(
-            "Delete", "delete", _do, partial(manage.delete, workspace, info.name), info.name, "",
-            type="primary", disabled=typed != info.name,
-        )  # fmt: skip
+            "Delete",
+            "delete",
+            _do,
+            partial(manage.delete, workspace, info.name),
+            info.name,
+            "",
+            type="primary",
+            disabled=typed != info.name,
+        )
 
 
 @state.then_page
@@ -254,10 +272,7 @@ def _foreign(facts: Facts, resources: Resources) -> None:
         if listed := [f"- {literal(check.words)}" for check in checks if check.good == good]:
             st.markdown(f"**{title}**\n\n" + "\n".join(listed))
     if opening.folder:
-        html.button(
-            "Close", "theirs-close", _close, name, resources,
-            about="The collection itself is unchanged.",
-        )  # fmt: skip
+        html.button("Close", "theirs-close", _close, name, resources, about="The collection itself is unchanged.")
 
 
 @st.fragment
@@ -266,13 +281,14 @@ def _elsewhere(resources: Resources) -> None:
     """Draw the form that opens a table, or a collection in a Chroma folder or on a server."""
     with st.expander("Open an existing collection or table", key="elsewhere"):
         folder = st.text_input(
-            "Chroma folder or server, or PostgreSQL database", key="elsewhere-folder",
+            "Chroma folder or server, or PostgreSQL database",
+            key="elsewhere-folder",
             placeholder="/path/to/chroma, http://host:8000 or postgresql://user@host/database",
             help="A folder on the computer that runs the app; close other programs that use it. "
             "Or the URL of a server without a password. For one with a password, start the app "
             "with RAGFILTER_CHROMA_URL. Or the address of a database with pgvector, whose "
             "password is in ~/.pgpass; postgresql:// means the workspace's own.",
-        ).strip()  # fmt: skip
+        ).strip()
         if not folder:
             return
         folder = foreign.resolve_location(folder)
@@ -289,16 +305,19 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
     store = resources.bench.stores.at(opening.folder)
     hint = opening.embedder or foreign.hint(store.collection(name))
     model = st.text_input(
-        "Embedding model", hint, key=f"{key}-model-{name}", help=MODEL,
+        "Embedding model",
+        hint,
+        key=f"{key}-model-{name}",
+        help=MODEL,
         placeholder=f"for example {resources.bench.embedder.name}",
-    ).strip()  # fmt: skip
-    columns, metric = (
-        _mapped(name, opening, resources, key) if is_address(opening.folder) else ({}, "")
-    )
+    ).strip()
+    columns, metric = _mapped(name, opening, resources, key) if is_address(opening.folder) else ({}, "")
     writable = st.toggle(
-        "Allow changes", opening.writable, key=f"{key}-writable-{name}",
+        "Allow changes",
+        opening.writable,
+        key=f"{key}-writable-{name}",
         help="Lets ragfilter write rules into the collection.",
-    )  # fmt: skip
+    )
     if html.button("Open", f"{key}-open", type="primary"):
         bench = resources.bench
         wanted = Opening(opening.folder, model, writable, columns, metric)
@@ -309,9 +328,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         st.rerun()
 
 
-def _mapped(
-    name: str, opening: Opening, resources: Resources, key: str
-) -> tuple[dict[str, str], str]:
+def _mapped(name: str, opening: Opening, resources: Resources, key: str) -> tuple[dict[str, str], str]:
     """Draw the choice of a table's columns and distance. Returns both."""
     table = cast("TableStore", resources.bench.stores.at(opening.folder)).table(name)
     columns = {**table.guess(), **opening.columns}
@@ -319,18 +336,25 @@ def _mapped(
         for field, names in table.choices().items():
             chosen = columns.pop(field, "")
             column = st.selectbox(
-                f"{field.capitalize()} column", names,
-                names.index(chosen) if chosen in names else None, placeholder="all",
-                key=f"{key}-{field}-{name}", disabled=not names,
+                f"{field.capitalize()} column",
+                names,
+                names.index(chosen) if chosen in names else None,
+                placeholder="all",
+                key=f"{key}-{field}-{name}",
+                disabled=not names,
                 help="Every other column becomes a field of the same name.",
-            )  # fmt: skip
+            )
             columns |= {field: column} if column else {}
         spaces = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
         metric = st.selectbox(
-            "Distance", list(spaces), [*spaces].index(opening.metric) if opening.metric else None,
-            key=f"{key}-metric-{name}", placeholder="as its index",
-            format_func=spaces.__getitem__, help="Cosine if the vectors have no index.",
-        )  # fmt: skip
+            "Distance",
+            list(spaces),
+            [*spaces].index(opening.metric) if opening.metric else None,
+            key=f"{key}-metric-{name}",
+            placeholder="as its index",
+            format_func=spaces.__getitem__,
+            help="Cosine if the vectors have no index.",
+        )
     return columns, metric or ""
 
 

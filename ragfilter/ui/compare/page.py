@@ -76,9 +76,7 @@ def draw(here: Visit) -> None:
     _draw_question(view, sides)
 
 
-def _bar(
-    here: Visit, runs: Mapping[int, Run], name: str
-) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
+def _bar(here: Visit, runs: Mapping[int, Run], name: str) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
     """Draw the choice of sides and questions. Returns the sides, and the place of the link."""
     a, b = (side_choice.read(letter, here.settings, runs) for letter in link.SIDES)
     # Messages about invalid values in a link.
@@ -92,9 +90,13 @@ def _bar(
         labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
         widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
         html.button(
-            "Copy A to B", "sides-copy", side_choice.copy, a, icon="content_copy",
+            "Copy A to B",
+            "sides-copy",
+            side_choice.copy,
+            a,
+            icon="content_copy",
             about="Copies current settings as a snapshot, to compare later changes with.",
-        )  # fmt: skip
+        )
         place = st.container(key="share", width="content")
     return (a, b), place
 
@@ -125,35 +127,30 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
             html.aside(f"{letter}: {result.message}")
         # Only Inspect asks models.
         for need in result.needs:
-            html.aside(
-                f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask "
-                "for it."
-            )
+            html.aside(f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask for it.")
     if not contrasted:
-        html.empty(
-            "Neither side keeps a chunk.",
-            "Choose a side that filters less, such as the profile unfiltered.",
-        )
+        html.empty("Neither side keeps a chunk.", "Choose a side that filters less, such as the profile unfiltered.")
         return
     summary.draw_stacks(
-        stacked(contrasted, (sides[0].name, sides[1].name)), a, key="compare-stacks",
+        stacked(contrasted, (sides[0].name, sides[1].name)),
+        a,
+        key="compare-stacks",
         on_open=partial(state.keep, name=OPENED),
-    )  # fmt: skip
+    )
     opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))
     contexts = context.pack(a.kept, a.settings), context.pack(b.kept, b.settings)
     pair = answers.side_by_side(("A", "B"), contexts)
     with html.row("compare-steps"):
-        step = st.segmented_control(
-            "Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
-        )
+        step = st.segmented_control("Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed")
         names = sides[0].called, sides[1].called
         by_name = {side.name: side for side in pair}
         share.report_button(
             lambda: of_two((a, b), names, **share.contents(view, by_name)),
-            share.report_name(view.asked.query), key="compare-report",
-        )  # fmt: skip
+            share.report_name(view.asked.query),
+            key="compare-report",
+        )
     if step == SETTINGS:
         told = differences(sides[0].settings, sides[1].settings)
         html.aside("From A to B:" if told else "A and B have the same settings.")
@@ -168,9 +165,7 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
     if side.settings == view.result.settings:
         return view.result
     user, resources = state.user(), view.resources
-    asked = pools.asked_question(
-        view.asked.query, view.asked.collection, side.settings, user, resources
-    )
+    asked = pools.asked_question(view.asked.query, view.asked.collection, side.settings, user, resources)
     pool = pools.pool_of(asked, side.settings, resources)
     if replay(pool, side.settings, user).needs:
         pool = pools.complete_pool(asked, pool, side.settings, user, resources)
@@ -214,9 +209,7 @@ def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
 
 
 def _answers(
-    view: View,
-    sides: tuple[ComparedSide, ComparedSide],
-    pair: tuple[answers.AnswerSide, answers.AnswerSide],
+    view: View, sides: tuple[ComparedSide, ComparedSide], pair: tuple[answers.AnswerSide, answers.AnswerSide]
 ) -> None:
     """Draw both answers with their citations, and the votes on them."""
 
@@ -237,25 +230,29 @@ def _answers(
 
 GOES_ON = "compare-measuring"
 COLUMNS = {
-    "query": "question", "gain": "ΔF1", "f1_a": "F1 A", "f1_b": "F1 B", "kept_a": "chunks A",
-    "kept_b": "chunks B", "tokens_a": "tokens A", "tokens_b": "tokens B",
-}  # fmt: skip
+    "query": "question",
+    "gain": "ΔF1",
+    "f1_a": "F1 A",
+    "f1_b": "F1 B",
+    "kept_a": "chunks A",
+    "kept_b": "chunks B",
+    "tokens_a": "tokens A",
+    "tokens_b": "tokens B",
+}
 """The columns of the question table, by the figure each shows."""
 
 
-def _draw_set(
-    visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]
-) -> None:
+def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]) -> None:
     """Draw the comparison over a query set. Raises StoreError, InputError."""
     chosen, resources = measuring.chosen_set(visit, name), visit.resources
     rows = [
-        RunRow(side.run) if side.run is not None
-        else _in_sides(side, sides, resources) if chosen.given is None
-        else _row(
-            side, measuring.plan(chosen, side.profile, side.settings), runs.values(), resources
-        )
+        RunRow(side.run)
+        if side.run is not None
+        else _in_sides(side, sides, resources)
+        if chosen.given is None
+        else _row(side, measuring.plan(chosen, side.profile, side.settings), runs.values(), resources)
         for side in sides
-    ]  # fmt: skip
+    ]
     missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
     if missing:
         measuring.explain(chosen)
@@ -267,15 +264,16 @@ def _draw_set(
     if list(titles) != [query_sets.title(name, llm=measuring.counts_llm_labels())]:
         html.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
-        measuring.load(a.run.id, resources), measuring.load(b.run.id, resources), resources.bench,
-        names=(a.variant, b.variant), settings=(sides[0].settings, sides[1].settings),
-    )  # fmt: skip
+        measuring.load(a.run.id, resources),
+        measuring.load(b.run.id, resources),
+        resources.bench,
+        names=(a.variant, b.variant),
+        settings=(sides[0].settings, sides[1].settings),
+    )
     for note in compared.notes:
         html.aside(note)
     if compared.sides.empty:
-        html.empty(
-            "The two sides have no questions in common.", "Choose runs over the same query set."
-        )
+        html.empty("The two sides have no questions in common.", "Choose runs over the same query set.")
         return
     _facts(compared, resources.bench.prices)
     share.report_button(
@@ -286,17 +284,13 @@ def _draw_set(
     _changes(compared)
 
 
-def _in_sides(
-    side: ComparedSide, sides: Iterable[ComparedSide], resources: Resources
-) -> RunRow | None:
+def _in_sides(side: ComparedSide, sides: Iterable[ComparedSide], resources: Resources) -> RunRow | None:
     """The row where a run on the other side measured this side, even over questions in files."""
     runs = (each.run for each in sides if each.run is not None)
     return next((row for run in runs if (row := _row(side, run.plan, (run,), resources))), None)
 
 
-def _row(
-    side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources
-) -> RunRow | None:
+def _row(side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources) -> RunRow | None:
     """The row of a complete run with this plan that measured a side."""
     for row in find(side.settings, plan, runs):
         records = measuring.load(row.run.id, resources).records
@@ -311,11 +305,13 @@ def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, count: int) -> 
     verb = "is" if len(missing) == 1 else "are"
     html.empty(f"{letters} {verb} not measured yet over these questions.")
     pressed = html.button(
-        f"Measure {letters} over {counted(count, 'question')}", "compare-measure",
-        icon="play_arrow", type="primary",
+        f"Measure {letters} over {counted(count, 'question')}",
+        "compare-measure",
+        icon="play_arrow",
+        type="primary",
         about="Measures these settings, with every strategy and profile for comparison, and saves "
         "the result as a run. Continues a stopped run.",
-    )  # fmt: skip
+    )
     if not (pressed or st.session_state.pop(GOES_ON, False)):
         return
     side = missing[0]
@@ -329,9 +325,7 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
     paired, gain = compared.paired, compared.paired.gain
     sure = "B is better" if gain.shows_gain else "B is worse" if gain.shows_loss else "unclear"
     sure = "tuned on labels" if any(compared.in_sample) else sure
-    chunks, tokens = (
-        (compared.mean(figure, "a"), compared.mean(figure, "b")) for figure in ("kept", "tokens")
-    )
+    chunks, tokens = ((compared.mean(figure, "a"), compared.mean(figure, "b")) for figure in ("kept", "tokens"))
     facts: list[Fact] = [
         (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), wording.ends(gain)),
         ("B better", str(paired.wins), ""),
@@ -350,10 +344,7 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
         html.aside("No question is worse with B.")
         return
     with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
-        st.markdown(
-            f"Largest loss: **{numbers.signed(worst['gain'])}** {literal(worst['query'])}",
-            width="content",
-        )
+        st.markdown(f"Largest loss: **{numbers.signed(worst['gain'])}** {literal(worst['query'])}", width="content")
         html.button("Open", "compare-open-worst", _open, worst["query"], icon="arrow_forward")
 
 

@@ -57,11 +57,7 @@ def words(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> list[str]
     """The choices for a side. A strategy that must be learned is offered once it is."""
     own = [OWN] if _own(letter) else []
     learned = bool(in_force.cutoff.calibration)
-    cuts = [
-        f"{CUT_BY}{each.name}"
-        for each in strategies().values()
-        if each.values_of is None or learned
-    ]
+    cuts = [f"{CUT_BY}{each.name}" for each in strategies().values() if each.values_of is None or learned]
     return [IN_FORCE, *own, *PROFILES, *cuts, *(f"{RUN}{number}" for number in runs)]
 
 
@@ -89,9 +85,7 @@ def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSi
     word = _word(letter)
     try:
         if word not in words(letter, in_force, runs):
-            raise InputError(
-                f"There is no {word!r} to compare with.", remedy="Choose one from the list."
-            )
+            raise InputError(f"There is no {word!r} to compare with.", remedy="Choose one from the list.")
         return _read(letter, word, _own(letter), in_force, runs)
     except RagfilterError as error:
         state.notice(f"Side {letter.upper()}: {error}")
@@ -101,11 +95,7 @@ def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSi
 
 def put(letter: str, word: str, changes: Mapping[str, Any]) -> None:
     """Choose a side."""
-    kept = {
-        k: v
-        for k, v in state.session().compared.items()
-        if k != letter and not k.startswith(f"{letter}.")
-    }
+    kept = {k: v for k, v in state.session().compared.items() if k != letter and not k.startswith(f"{letter}.")}
     state.session().compared = kept | link.write_side(letter, word, changes)
 
 
@@ -151,15 +141,11 @@ def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
     return changes
 
 
-def _read(
-    letter: str, word: str, own: Mapping[str, Any], in_force: Settings, runs: Mapping[int, Run]
-) -> ComparedSide:
+def _read(letter: str, word: str, own: Mapping[str, Any], in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
     profile, settings, run = state.session().profile, in_force, None
     if word.startswith(CUT_BY):
         strategy = word.removeprefix(CUT_BY)
-        settings = in_force.with_values(
-            {"cutoff.enabled": True, "cutoff.strategy": strategy, "judge.enabled": False}
-        )
+        settings = in_force.with_values({"cutoff.enabled": True, "cutoff.strategy": strategy, "judge.enabled": False})
     elif word.startswith(RUN):
         run = runs[int(word.removeprefix(RUN))]
         profile, settings = run.plan.profile, settings_of(run)
@@ -180,11 +166,7 @@ def _own(letter: str) -> dict[str, str]:
     if _word(letter) not in PROFILES:
         return {}
     prefix = f"{letter}."
-    return {
-        k.removeprefix(prefix): v
-        for k, v in state.session().compared.items()
-        if k.startswith(prefix)
-    }
+    return {k.removeprefix(prefix): v for k, v in state.session().compared.items() if k.startswith(prefix)}
 
 
 def _told(path: str, value: Any) -> str:

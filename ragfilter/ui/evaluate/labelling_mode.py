@@ -49,20 +49,20 @@ def draw(chosen: ChosenSet) -> None:
         "error": session.label_error,
     }
     html.mount(
-        "evaluate/labelling_mode.js", HTML, key=KEY, data=data,
+        "evaluate/labelling_mode.js",
+        HTML,
+        key=KEY,
+        data=data,
         on_events_change=partial(_take, chosen),
         on_closed_change=state.then_page(partial(state.put, False, "labelling")),
-    )  # fmt: skip
+    )
 
 
 def _labels(chosen: ChosenSet) -> tuple[Label, ...]:
     """The labels that count as done: people's or, for a blind labeller, only their own. Otherwise
     nobody would label a chunk twice, and labellers could not be compared."""
     me, blind = author(), state.session().blind
-    return tuple(
-        each for each in chosen.labels
-        if each.made_by == "human" and (not blind or each.who == me)
-    )  # fmt: skip
+    return tuple(each for each in chosen.labels if each.made_by == "human" and (not blind or each.who == me))
 
 
 def _window(chosen: ChosenSet, labels: tuple[Label, ...], labelled: Collection[str]) -> list[str]:
@@ -80,9 +80,7 @@ def _questions(chosen: ChosenSet) -> Iterator[str]:
     yield from state.session().typed_questions
     for name in (chosen.name, ASKED):
         try:
-            by_id = query_sets.questions(
-                chosen.book, chosen.collection, name, chosen.chunks, chosen.user
-            )
+            by_id = query_sets.questions(chosen.book, chosen.collection, name, chosen.chunks, chosen.user)
         except InputError:
             continue
         yield from (text.strip() for text in by_id.values())
@@ -95,9 +93,7 @@ def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[
     pool = pools.pool_of(question, settings, resources)
     result = state.session().replays.of(pool, settings, user)
     detail = cutoff_detail(result)
-    ids = to_label(
-        listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind
-    )
+    ids = to_label(listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind)
     first = [row.id for row in listed if row.rank][:FIRST]
     chunks = resources.bench.collection(chosen.collection).chunks(ids)
     texts = {i: chunk for i, chunk in chunks.items() if user.sees(chunk)}
@@ -105,13 +101,7 @@ def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[
     return {
         "query": query,
         "passages": [
-            {
-                "id": i,
-                "title": texts[i].name,
-                "text": texts[i].text,
-                "grade": grades.get(i),
-                "first": i in first,
-            }
+            {"id": i, "title": texts[i].name, "text": texts[i].text, "grade": grades.get(i), "first": i in first}
             for i in ids
             if i in texts
         ],
@@ -141,9 +131,8 @@ def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
             store = chosen.resources.bench.collection(chosen.collection)
             chunk = store.chunks([chunk_id]).get(chunk_id, visible) if quote else visible
             marked = chosen.book.label(
-                chosen.collection, query, [chunk_id], grade, who=author(),
-                quotation=selected_quotation(chunk, quote),
-            )  # fmt: skip
+                chosen.collection, query, [chunk_id], grade, who=author(), quotation=selected_quotation(chunk, quote)
+            )
             session.label_query = query
             state.remember_labels(marked, chunk_id, chosen.collection, query)
         case "undo", () if session.marks:

@@ -16,14 +16,7 @@ from ragfilter.evaluate import frame, gate, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
-from ragfilter.evaluate.runs import (
-    MeasuredRun,
-    changed_since,
-    earlier,
-    moved_since,
-    origin_of,
-    run_label,
-)
+from ragfilter.evaluate.runs import MeasuredRun, changed_since, earlier, moved_since, origin_of, run_label
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.publish.reports import of_run
@@ -74,10 +67,12 @@ def _sets(chosen: ChosenSet) -> None:
     """Draw the questions and labels in place of the results."""
     with html.row("sets-bar"):
         part = html.choice(
-            "Part", PARTS,
-            "Questions: edit the set. Labels: see who made them, where people disagree, and "
-            "what an LLM proposes.", key="sets-part", default=QUESTIONS,
-        )  # fmt: skip
+            "Part",
+            PARTS,
+            "Questions: edit the set. Labels: see who made them, where people disagree, and what an LLM proposes.",
+            key="sets-part",
+            default=QUESTIONS,
+        )
     for note in _notes(chosen):
         html.aside(note)
     if part == QUESTIONS:
@@ -91,11 +86,14 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     with html.row("evaluate-bar", "bottom"):
         measuring.choose(chosen)
         pressed = html.button(
-            _measure_label(chosen), "evaluate", icon="play_arrow", type="primary",
+            _measure_label(chosen),
+            "evaluate",
+            icon="play_arrow",
+            type="primary",
             disabled=chosen.given is None,
             about="Measures the sidebar's settings on the labelled questions of this set. "
             "Continues a stopped run. Skips questions without labels.",
-        )  # fmt: skip
+        )
         # The page measures by itself if nothing is measured yet, and no LLM is called.
         unasked = chosen.given is not None and len(chosen.given.qrels) <= UNASKED
         if pressed or (unasked and not saved and not chosen.visit.settings.judge.enabled):
@@ -106,9 +104,14 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             labels = {each: run_label(run, state.session().tuned_on) for each, run in saved.items()}
             widget.select("Run", labels, _chosen_id(saved), "run-box", state.put, "run", width=330)
         html.button(
-            "Label", "open-labelling", state.put, True, "labelling", icon="edit_note",
+            "Label",
+            "open-labelling",
+            state.put,
+            True,
+            "labelling",
+            icon="edit_note",
             about="Label chunks, question by question, with the keys 2, 1 and 0.",
-        )  # fmt: skip
+        )
         with st.popover("More", key="evaluate-more", type="tertiary"):
             _more(chosen)
     return saved
@@ -144,19 +147,24 @@ def _notes(chosen: ChosenSet) -> list[str]:
 
 def _more(chosen: ChosenSet) -> None:
     st.toggle(
-        "Questions and labels", key="sets-open", persist_state="session",
+        "Questions and labels",
+        key="sets-open",
+        persist_state="session",
         help="Edit the questions of this set, see who labelled what, or let an LLM propose labels.",
-    )  # fmt: skip
+    )
     st.toggle(
-        "Count an LLM's labels", key=measuring.LLM, persist_state="session",
+        "Count an LLM's labels",
+        key=measuring.LLM,
+        persist_state="session",
         help="Used for chunks that no person has labelled. Off: only people's labels count.",
-    )  # fmt: skip
+    )
     on, keep = chosen.book.records_history(chosen.collection), chosen.book.record_history
     st.toggle(
-        "Keep asked questions", on,
+        "Keep asked questions",
+        on,
         help='Keeps the questions you ask as the query set "asked". Turning this off deletes them.',
         **widget.of("history-box", on, state.tell_errors()(lambda on: keep(chosen.collection, on))),
-    )  # fmt: skip
+    )
 
 
 def _chosen_id(saved: Mapping[int, Run]) -> int:
@@ -196,15 +204,23 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         measure, every = "f1", False
         if view == ROWS:
             measure = st.selectbox(
-                "Sort by", figures.MEASURES, key="measure", persist_state="session", width=130,
-                format_func=figures.LABELS.__getitem__, label_visibility="collapsed",
-            )  # fmt: skip
+                "Sort by",
+                figures.MEASURES,
+                key="measure",
+                persist_state="session",
+                width=130,
+                format_func=figures.LABELS.__getitem__,
+                label_visibility="collapsed",
+            )
             every = st.toggle("All figures", key="all-figures", persist_state="session")
         st.space("stretch")
         if html.button(
-            "Compare", "evaluate-compare", icon="compare_arrows", type="tertiary",
+            "Compare",
+            "evaluate-compare",
+            icon="compare_arrows",
+            type="tertiary",
             about="Compares this run with another one, or with other settings, by question.",
-        ):  # fmt: skip
+        ):
             # The run is side B, over its questions.
             queries, _, _ = untitled(measured.run.plan.query_set)
             run = f"run-{measured.run.id}"
@@ -215,8 +231,9 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         sets, bench, plan = state.session().tuned_on, resources.bench, measured.run.plan
         share.report_button(
             lambda: of_run(measured, bench.prices, since=changed_since(plan, bench), sets=sets),
-            f"ragfilter-run-{measured.run.id}.html", key="run-report",
-        )  # fmt: skip
+            f"ragfilter-run-{measured.run.id}.html",
+            key="run-report",
+        )
     match view:
         case "Layers":
             _layers(measured)
@@ -267,18 +284,19 @@ def _layers(measured: MeasuredRun) -> None:
     if not gains:
         html.empty("No layer is on except clearance, which always applies.")
         return
-    shown = {"layer": [layer(row["layer"]).title for row in gains],
-             "measured": [groups[row["group"]] for row in gains]}  # fmt: skip
-    for name, label, digits in (("f1", "adds to F1", 3), ("recall", "adds to recall", 3),
-                                ("tokens", "adds tokens", 0)):  # fmt: skip
+    shown = {"layer": [layer(row["layer"]).title for row in gains], "measured": [groups[row["group"]] for row in gains]}
+    for name, label, digits in (("f1", "adds to F1", 3), ("recall", "adds to recall", 3), ("tokens", "adds tokens", 0)):
         intervals = [interval_of(row, name) for row in gains]
         shown[label] = [wording.gain(each, digits) if each else "–" for each in intervals]
     with st.container(key="table"):
         widths = {"measured": 120, "adds to F1": 156, "adds to recall": 156}
         st.dataframe(
-            pd.DataFrame(shown), key="evaluation-layers", hide_index=True, row_height=32,
+            pd.DataFrame(shown),
+            key="evaluation-layers",
+            hide_index=True,
+            row_height=32,
             column_config={n: st.column_config.TextColumn(width=w) for n, w in widths.items()},
-        )  # fmt: skip
+        )
     html.aside(
         "What each layer adds to the settings, with the 95% interval; positive is more. Clearance "
         f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
@@ -288,9 +306,14 @@ def _layers(measured: MeasuredRun) -> None:
 def _queries(measured: MeasuredRun) -> None:
     with st.container(key="queries-bar", horizontal=True, gap="small"):
         wanted = st.segmented_control(
-            "Questions shown", ("all", *KINDS), key="query-filter", default="all",
-            required=True, label_visibility="collapsed", format_func=str.capitalize,
-        )  # fmt: skip
+            "Questions shown",
+            ("all", *KINDS),
+            key="query-filter",
+            default="all",
+            required=True,
+            label_visibility="collapsed",
+            format_func=str.capitalize,
+        )
         rows = measured.questions
         for kind in KINDS:
             rows = frame.of_kind(rows, kind) if wanted == kind else rows
@@ -308,9 +331,16 @@ def _queries(measured: MeasuredRun) -> None:
 
 
 NAMED = {
-    "query": "question", "lost": "lost", "f1": "F1", "gain": "ΔF1", "precision": "precision",
-    "recall": "recall", "kept": "kept", "relevant": "relevant", "unlabelled": "unlabelled",
-}  # fmt: skip
+    "query": "question",
+    "lost": "lost",
+    "f1": "F1",
+    "gain": "ΔF1",
+    "precision": "precision",
+    "recall": "recall",
+    "kept": "kept",
+    "relevant": "relevant",
+    "unlabelled": "unlabelled",
+}
 """The columns of the question table, by the figure each shows."""
 _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
@@ -330,12 +360,14 @@ def _plots(measured: MeasuredRun) -> None:
     with left:
         theme.draw_plot(
             figures.precision_recall(frame.cells(measured.rows), curves, dark=dark),
-            key="plot-pr", alt="Precision against recall for every row, with the oracle's line",
-        )  # fmt: skip
+            key="plot-pr",
+            alt="Precision against recall for every row, with the oracle's line",
+        )
         theme.draw_plot(
-            figures.kept_counts(frame.kept_counts(measured.records), dark=dark), key="plot-kept",
+            figures.kept_counts(frame.kept_counts(measured.records), dark=dark),
+            key="plot-kept",
             alt="How many questions keep how many chunks",
-        )  # fmt: skip
+        )
     with right:
         _distances(curves)
 
@@ -348,15 +380,20 @@ def _distances(curves: Sequence[Curve]) -> None:
     threshold = (low + high) / 2
     if high > low:
         threshold = st.slider(
-            "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f",
+            "Distance",
+            low,
+            high,
+            threshold,
+            step=(high - low) / 200,
+            format="%.3f",
             key="distance-line",
-            help="Shows the figures beside the curve as if every chunk up to this distance "
-            "were kept.",
-        )  # fmt: skip
+            help="Shows the figures beside the curve as if every chunk up to this distance were kept.",
+        )
     theme.draw_plot(
-        figures.distances(curves, threshold, dark=theme.is_dark()), key="plot-distances",
+        figures.distances(curves, threshold, dark=theme.is_dark()),
+        key="plot-distances",
         alt="Distances of all questions by rank, relevant chunks marked",
-    )  # fmt: skip
+    )
     means = within(curves, threshold)
     st.markdown(
         f"Up to {numbers.distance(threshold)}, on these same questions: precision "
@@ -383,10 +420,14 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
         html.download(
-            "Use as baseline", "guard-baseline", baseline.dumps, BASELINE,
+            "Use as baseline",
+            "guard-baseline",
+            baseline.dumps,
+            BASELINE,
             "Each question's results in this run, as a small file for git.",
-            on_click=state.then_page(state.keep), args=(measured.run.plan.collection, GUARDED),
-        )  # fmt: skip
+            on_click=state.then_page(state.keep),
+            args=(measured.run.plan.collection, GUARDED),
+        )
         html.aside("Commit the file. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 

@@ -54,42 +54,66 @@ def draw_questions(chosen: ChosenSet) -> None:
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         title = st.text_input(
-            "Name of the set", "" if own else name, key=f"set-name-{turn}", persist_state="session",
+            "Name of the set",
+            "" if own else name,
+            key=f"set-name-{turn}",
+            persist_state="session",
             placeholder="A name for your own set",
             help="Changing the name renames the set. Built-in sets are saved as copies.",
-        )  # fmt: skip
+        )
         text = st.text_area(
-            "Questions, one per line", "\n".join(map(one_line, filled.values())),
-            key=f"set-text-{turn}", persist_state="session", height=HEIGHT,
+            "Questions, one per line",
+            "\n".join(map(one_line, filled.values())),
+            key=f"set-text-{turn}",
+            persist_state="session",
+            height=HEIGHT,
             help="Add, change or delete lines, then save. Labels belong to the exact wording: "
             "rewording a question hides them, and restoring it brings them back. Line breaks "
             "within a question show as spaces and are kept.",
-        )  # fmt: skip
+        )
         with st.container(key="set-actions", horizontal=True, gap="small"):
             html.button(
-                "Save", "set-save", _save, chosen, None if own else name, turn, filled,
-                type="primary", disabled=not lines(text) or not title.strip(),
+                "Save",
+                "set-save",
+                _save,
+                chosen,
+                None if own else name,
+                turn,
+                filled,
+                type="primary",
+                disabled=not lines(text) or not title.strip(),
                 about="" if title.strip() else "Name the set first.",
-            )  # fmt: skip
+            )
             html.button(
-                "Add asked questions", "set-from-history", _add_asked, chosen, f"set-text-{turn}",
+                "Add asked questions",
+                "set-from-history",
+                _add_asked,
+                chosen,
+                f"set-text-{turn}",
                 disabled=not chosen.sets[ASKED] or name == ASKED,
                 about="Adds questions asked on Inspect that are not in the list yet.",
-            )  # fmt: skip
+            )
             with st.popover("Remove set", disabled=own):
                 html.button(
-                    f"Remove {literal(name)}", "set-remove", _remove, chosen, type="primary",
-                    disabled=own, about="Cannot be undone. Labels stay with their questions.",
-                )  # fmt: skip
+                    f"Remove {literal(name)}",
+                    "set-remove",
+                    _remove,
+                    chosen,
+                    type="primary",
+                    disabled=own,
+                    about="Cannot be undone. Labels stay with their questions.",
+                )
             if there:
                 parts = 1 + counts_llm_labels()
                 html.download(
-                    "Export", "set-export", lambda: packed(*query_sets.exported(*of_set)[:parts]),
+                    "Export",
+                    "set-export",
+                    lambda: packed(*query_sets.exported(*of_set)[:parts]),
                     f"{collection}-labels.zip",
                     "The questions (queries.jsonl) and their labels, in the formats of BEIR "
                     "(qrels.tsv) and TREC (qrels.txt). An LLM's labels, if they count, are in "
                     "separate files (qrels-llm).",
-                )  # fmt: skip
+                )
     with right:
         _files(chosen)
 
@@ -132,24 +156,35 @@ def _files(chosen: ChosenSet) -> None:
     """Draw the upload that creates a set from files."""
     emptied = st.session_state.get("set-saved", 0)
     questions = st.file_uploader(
-        "From a file", type=["jsonl", "csv", "txt"], key=f"set-file-{emptied}",
+        "From a file",
+        type=["jsonl", "csv", "txt"],
+        key=f"set-file-{emptied}",
         help="A BEIR queries.jsonl file, a CSV file with a column named text, query or question, "
         "or one question per line. The set is named after the file.",
-    )  # fmt: skip
+    )
     qrels = st.file_uploader(
-        "With its labels", type=["tsv", "txt", "qrels", "trec"], key=f"set-qrels-{emptied}",
+        "With its labels",
+        type=["tsv", "txt", "qrels", "trec"],
+        key=f"set-qrels-{emptied}",
         help="BEIR or TREC qrels. Credited to a labeller named after the file.",
-    )  # fmt: skip
+    )
     by_llm = qrels is not None and st.checkbox(
-        "An LLM made these labels", key=f"set-by-llm-{emptied}",
+        "An LLM made these labels",
+        key=f"set-by-llm-{emptied}",
         help="They count only if “Count an LLM's labels” is on.",
-    )  # fmt: skip
+    )
     # Name what has arrived, so that a file still uploading is not silently left out.
     html.button(
         "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",
-        "set-import", _import, chosen, questions, qrels, by_llm, disabled=questions is None,
+        "set-import",
+        _import,
+        chosen,
+        questions,
+        qrels,
+        by_llm,
+        disabled=questions is None,
         about="Saves the file's questions as a set." if questions else "Drop a file first.",
-    )  # fmt: skip
+    )
 
 
 @state.tell_errors()
@@ -164,9 +199,7 @@ def _save(chosen: ChosenSet, name: str | None, turn: str, before: Mapping[str, s
         if chosen.book.queries(chosen.collection, name) == before:
             chosen.book.remove_set(chosen.collection, name)
         else:
-            state.notice(
-                f"Somebody else has changed the set {name!r}, so it is kept beside {title!r}."
-            )
+            state.notice(f"Somebody else has changed the set {name!r}, so it is kept beside {title!r}.")
     _saved(title)
     st.toast(message(f"Saved {title} with {counted(len(questions), 'question')}."))
 
@@ -186,9 +219,7 @@ def _remove(chosen: ChosenSet) -> None:
 
 
 @state.tell_errors()
-def _import(
-    chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, by_llm: bool
-) -> None:
+def _import(chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, by_llm: bool) -> None:
     warnings: list[str] = []
     with as_files(questions, qrels) as paths:
         by_id, rows = read_import(paths[0], paths[1] if qrels else None, tell=warnings.append)
@@ -196,10 +227,16 @@ def _import(
     there = {i for i, chunk in chosen.chunks.items() if chosen.user.sees(chunk)}
     title = Path(questions.name).stem
     missing = query_sets.import_set(
-        chosen.book, chosen.collection, title, by_id, rows, there,
-        who=qrels.name if qrels else "", made_by="llm" if by_llm else "human",
+        chosen.book,
+        chosen.collection,
+        title,
+        by_id,
+        rows,
+        there,
+        who=qrels.name if qrels else "",
+        made_by="llm" if by_llm else "human",
         otherwise="Rename the file, or remove the set.",
-    )  # fmt: skip
+    )
     lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""
     _saved(title)
     for each in warnings:
@@ -230,8 +267,7 @@ def told(labels: tuple[Label, ...]) -> str:
         return "Nobody has labelled a chunk yet. Open one on Inspect and press 2, 1 or 0."
     counts = Counter((label.made_by, label.who) for label in labels)
     by = ", ".join(
-        f"{who}{' (LLM)' if made_by == 'llm' else ''} {numbers.count(n)}"
-        for (made_by, who), n in counts.most_common()
+        f"{who}{' (LLM)' if made_by == 'llm' else ''} {numbers.count(n)}" for (made_by, who), n in counts.most_common()
     )
     questions = len({label.query for label in labels})
     return f"{counted(len(labels), 'label')} on {counted(questions, 'question')}: {by}."
@@ -247,10 +283,13 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     html.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
     names = {i: catalogue[i].name for (first, *_) in parted if (i := first.chunk_id) in catalogue}
     rows = [
-        (first.query, names.get(first.chunk_id, f"{first.chunk_id} (no longer there)"),
-         "; ".join(label.words for label in (first, *others)))
+        (
+            first.query,
+            names.get(first.chunk_id, f"{first.chunk_id} (no longer there)"),
+            "; ".join(label.words for label in (first, *others)),
+        )
         for first, *others in parted
-    ]  # fmt: skip
+    ]
     table = pd.DataFrame(rows, columns=["question", "chunk", "said"])
     ids = [f"{pair[0].query} {pair[0].chunk_id}" for pair in parted]
     row = grid.picked(table, ids, name="conflicts", columns=COLUMNS)
@@ -262,10 +301,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
 
 def _lost(chosen: ChosenSet) -> None:
     """Draw the labels whose chunk is gone. A click assigns a label to a chunk."""
-    standing, places = (
-        chosen.book.standing(chosen.collection),
-        chosen.book.quotations(chosen.collection),
-    )
+    standing, places = (chosen.book.standing(chosen.collection), chosen.book.quotations(chosen.collection))
     lost = [label for label in standing if label.chunk_id.startswith(UNCOUNTED)]
     store = chosen.resources.bench.collection(chosen.collection)
     chunks = store.chunks([*chosen.chunks]) if lost else {}
@@ -303,10 +339,7 @@ def _propose(chosen: ChosenSet) -> None:
             st.toast(f"The LLM made {counted(count, 'label')}.")
             st.rerun()
     # The estimate is valid until a chunk, its clearance or a label changes.
-    versions = (
-        resources.bench.version_seen(chosen.collection, state.user()),
-        chosen.book.version(chosen.collection),
-    )
+    versions = (resources.bench.version_seen(chosen.collection, state.user()), chosen.book.version(chosen.collection))
     wanted = chosen.collection, chosen.name, chosen.visit.settings, state.user(), versions
     backends = resources.backends(chosen.collection)
     if session.bill is None or session.bill[0] != wanted:
@@ -314,20 +347,34 @@ def _propose(chosen: ChosenSet) -> None:
         if html.button("What would LLM labels cost?", "propose-cost", disabled=none):
             of_set = chosen.book, chosen.collection, chosen.name, chosen.chunks, chosen.user
             with st.spinner("Looking up the chunks …"):
-                session.bill = wanted, tuple(labelling.requests(
-                    query_sets.questions(*of_set).values(), chosen.book.standing(chosen.collection),
-                    chosen.visit.settings, backends, state.user(), depth=DEPTH,
-                ))  # fmt: skip
+                session.bill = (
+                    wanted,
+                    tuple(
+                        labelling.requests(
+                            query_sets.questions(*of_set).values(),
+                            chosen.book.standing(chosen.collection),
+                            chosen.visit.settings,
+                            backends,
+                            state.user(),
+                            depth=DEPTH,
+                        )
+                    ),
+                )
             st.rerun()
         return
     requests = session.bill[1]
     bill = labelling.bill(requests, backends, resources.bench.prices)
     st.markdown(message(bill.told))
     html.button(
-        "Propose labels", "propose", _ask_llm, chosen, requests, type="primary",
+        "Propose labels",
+        "propose",
+        _ask_llm,
+        chosen,
+        requests,
+        type="primary",
         disabled=not bill.chunks,
         about="Its labels are marked, and count only if you turn them on under More.",
-    )  # fmt: skip
+    )
 
 
 def _ask_llm(chosen: ChosenSet, requests: tuple[Request, ...]) -> None:

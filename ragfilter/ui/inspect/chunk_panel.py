@@ -88,13 +88,17 @@ def _labels(view: View, chunk_id: str) -> None:
     with html.row("marks"):
         for grade, word in MARKS.items():
             html.button(
-                word, f"mark-{grade}", _mark, asked.collection, asked.query, chunk_id, grade,
-                type="primary" if grade_now == grade else "secondary", shortcut=str(grade),
-            )  # fmt: skip
-        html.button(
-            "Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().marks,
-            shortcut="U",
-        )  # fmt: skip
+                word,
+                f"mark-{grade}",
+                _mark,
+                asked.collection,
+                asked.query,
+                chunk_id,
+                grade,
+                type="primary" if grade_now == grade else "secondary",
+                shortcut=str(grade),
+            )
+        html.button("Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().marks, shortcut="U")
     words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
         words += ". They disagree, and the last one counts"
@@ -137,9 +141,13 @@ def _part(view: View, chunk_id: str) -> str:
     shown = state.session().part
     with html.row("part-bar"):
         st.segmented_control(
-            "Part", PARTS, default=shown, required=True, label_visibility="collapsed",
+            "Part",
+            PARTS,
+            default=shown,
+            required=True,
+            label_visibility="collapsed",
             **widget.of("chunk-part", shown, state.put, "part"),
-        )  # fmt: skip
+        )
         html.hint(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop "
             "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "
@@ -197,8 +205,7 @@ def _step(trace: LayerTrace, chunk_id: str) -> str:
             sign = html.outcome_sign(decision.outcome, decision.layer, decision.setting)
             name = layer(trace.layer).title
             return (
-                f"<li>{sign}<b>{html.text(name)}</b> {html.text(decision.outcome)}: "
-                f"{html.text(decision.reason)}</li>"
+                f"<li>{sign}<b>{html.text(name)}</b> {html.text(decision.outcome)}: {html.text(decision.reason)}</li>"
             )
     return ""
 
@@ -223,8 +230,7 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
     offered, asked = changes(result, hit.id), wording(result, hit.id)
     if not offered and asked is None:
         html.draw(
-            f'<p class="rf-empty"><b>No change was found that {words}.</b> '
-            f"{html.text(stays(result, hit.id))}</p>"
+            f'<p class="rf-empty"><b>No change was found that {words}.</b> {html.text(stays(result, hit.id))}</p>'
         )
         return
     html.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
@@ -234,9 +240,13 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
         _along(change.came, change.went, titles)
     if asked is not None:
         html.button(
-            literal(f"Ask with: {', '.join(asked.terms)}"), "whatif-ask", state.ask, asked.question,
-            icon="search", about="Adds the words that its rule requires, and asks again.",
-        )  # fmt: skip
+            literal(f"Ask with: {', '.join(asked.terms)}"),
+            "whatif-ask",
+            state.ask,
+            asked.question,
+            icon="search",
+            about="Adds the words that its rule requires, and asks again.",
+        )
         _along(asked.came, asked.went, titles)
 
 
@@ -245,9 +255,7 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
     words = []
     for ids, verb in ((came, "would also be kept"), (went, "would be dropped")):
         if ids:
-            title_list = ", ".join(
-                telling_titles([titles.get(i, i) for i in ids[:NAMED]], TITLE_WIDTH)
-            )
+            title_list = ", ".join(telling_titles([titles.get(i, i) for i in ids[:NAMED]], TITLE_WIDTH))
             more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
             words.append(f"{numbers.chunks(len(ids))} {verb}: {title_list}{more}.")
     text = " ".join(words) or "Nothing else would change."

@@ -1,9 +1,8 @@
 """The curve on the page, with its lines as handles and the controls that tune it: the ranks shown,
 and the settings that decide the cut.
 
-The browser drags the lines and looks up how many chunks each position would keep, in steps that
-come with the picture. Keys also move the lines, and step from chunk to chunk. Releasing a line
-changes the setting, as any other control does.
+The browser drags the lines and looks up how many chunks each position would keep, in steps that come with the picture.
+Keys also move the lines, and step from chunk to chunk. Releasing a line changes the setting, as any other control does.
 """
 
 from __future__ import annotations
@@ -52,15 +51,22 @@ def draw(view: View) -> None:
     ranges = _axis_ranges(view, points, line)
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
-            points, line, ranges,
+            points,
+            line,
+            ranges,
             tuned=(result, detail) if session.tuning and detail is not None else None,
-            second=(name, others[name]) if name in others else None, chosen=session.chunk,
+            second=(name, others[name]) if name in others else None,
+            chosen=session.chunk,
             dark=theme.is_dark(),
-        )  # fmt: skip
+        )
         theme.draw_plot(
-            plot, key="curve", fixed=True, on_select=_selected, selection_mode="points",
+            plot,
+            key="curve",
+            fixed=True,
+            on_select=_selected,
+            selection_mode="points",
             alt="Each hit by its place at the cutoff and the value compared there, with the limit",
-        )  # fmt: skip
+        )
         short = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
         titles = {
             row.id: title if row.outcome in ("kept", "dropped") else f"{title}, {row.outcome}"
@@ -70,17 +76,21 @@ def draw(view: View) -> None:
         nearest = (change_to_keep(result, by, view.under) for by in (-1, 1) if detail is not None)
         data["nearest_changes"] = [_step(titles, change) for change in nearest]
         summary = view.summary
-        # Counts the moves, so that the browser drops its own position even if undo restores the
-        # same picture.
+        # Counts the moves, so that the browser drops its own position even if undo restores the same picture.
         data |= {
             "told": f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}",
             "moves": session.drag_moves,
         }
         ids = [row.id for row in points.rows]
-        html.mount("inspect/curve_lines.js", HTML, key=KEY, data=data, height="stretch",
-                   on_moved_change=_moved,
-                   on_walked_change=lambda: state.open_chunk(ids[st.session_state[KEY].walked]),
-                   )  # fmt: skip
+        html.mount(
+            "inspect/curve_lines.js",
+            HTML,
+            key=KEY,
+            data=data,
+            height="stretch",
+            on_moved_change=_moved,
+            on_walked_change=lambda: state.open_chunk(ids[st.session_state[KEY].walked]),
+        )
     _draw_fold(every, points, beyond=max(points.x, default=0) > ranges.window[1])
 
 
@@ -93,9 +103,7 @@ def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges
     nothing moves under the pointer that releases a line."""
     session = state.session()
     last = ceil(max(points.x, default=1.0))
-    shown_for = (
-        view.asked, points.unit, points.entered, session.window, last if not _folds() else 0
-    )  # fmt: skip
+    shown_for = (view.asked, points.unit, points.entered, session.window, last if not _folds() else 0)
     if session.axis_ranges is not None and session.axis_ranges[0] == shown_for:
         ranges: AxisRanges = session.axis_ranges[1]
         kept = 0.0 if line is None else line.kept
@@ -121,9 +129,14 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
         label = f"{numbers.count(len(folded))} dropped earlier · {label}"
     if label or not _folds():
         html.button(
-            label[:1].upper() + label[1:] or "Show the ranks around the cut", "fold", state.put,
-            ALL if label else CUT, "window", type="tertiary", about=help_text,
-        )  # fmt: skip
+            label[:1].upper() + label[1:] or "Show the ranks around the cut",
+            "fold",
+            state.put,
+            ALL if label else CUT,
+            "window",
+            type="tertiary",
+            about=help_text,
+        )
 
 
 def controls(view: View) -> None:
@@ -134,10 +147,16 @@ def controls(view: View) -> None:
         points = curve_plot.place(result, view.rows, cutoff_detail(result))
         if others := other_scores(result):
             st.selectbox(
-                "Second curve", list(others), None, key=SECOND, persist_state="session", width=170,
-                placeholder="No second curve", label_visibility="collapsed",
+                "Second curve",
+                list(others),
+                None,
+                key=SECOND,
+                persist_state="session",
+                width=170,
+                placeholder="No second curve",
+                label_visibility="collapsed",
                 help="Draws the hits by another score, lower for nearer.",
-            )  # fmt: skip
+            )
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
 
 
@@ -145,25 +164,15 @@ def other_scores(result: PoolResult) -> dict[str, dict[str, float]]:
     """The scores that the curve does not draw, by name: each hit's distance by id."""
     _, drawn = compared(result, cutoff_detail(result))
     names = dict.fromkeys(name for hit in result.hits for name in hit.scores)
-    every = {
-        name: distances_by_score(result.hits, name, result.pool)
-        for name in ("dense", "rerank", *names)
-    }
-    return {
-        name: values
-        for name, values in every.items()
-        if any(drawn.get(i) != value for i, value in values.items())
-    }
+    every = {name: distances_by_score(result.hits, name, result.pool) for name in ("dense", "rerank", *names)}
+    return {name: values for name, values in every.items() if any(drawn.get(i) != value for i, value in values.items())}
 
 
 def _legend(rows: Sequence[ChunkRow]) -> str:
     """The legend: every sign with its meaning and count, in the order of the layers."""
     order: list[str] = [*theme.OUTCOMES, *theme.LAYERS]
     counts = Counter(
-        (
-            row.layer if row.outcome == "dropped" else row.outcome,
-            theme.mark(row.outcome, row.layer, row.setting),
-        )
+        (row.layer if row.outcome == "dropped" else row.outcome, theme.mark(row.outcome, row.layer, row.setting))
         for row in rows
     )
     items = []
@@ -224,22 +233,17 @@ def applied_limits(result: PoolResult) -> str:
 
 
 def overlay(
-    result: PoolResult, points: Points, plot: go.Figure, titles: Mapping[str, str],
-    chosen: str | None, *, tuning: bool,
-) -> dict[str, Any]:  # fmt: skip
-    """The browser's data: the lines to drag over `plot`, the points that reached the cut, every
-    chunk on the curve with its short title and label, the `chosen` one, and the position of the
-    plot's axes."""
+    result: PoolResult, points: Points, plot: go.Figure, titles: Mapping[str, str], chosen: str | None, *, tuning: bool
+) -> dict[str, Any]:
+    """The browser's data: the lines to drag over `plot`, the points that reached the cut, every chunk on the curve with
+    its short title and label, the `chosen` one, and the position of the plot's axes."""
     detail, line, layout = cutoff_detail(result), cut_line(result), plot.layout
     margin = layout.margin
     at = {row.id: xy for row, *xy in zip(points.rows, points.x, points.y, strict=True)}
     return {
         "points": [at[i] for i in points.entered if i in at],
         "pinned": 0 if detail is None else result.trace("cutoff").count("pinned"),
-        "chunks": [
-            [*at[row.id], titles[row.id], row.kept, *_label(points.grades.get(row.id))]
-            for row in points.rows
-        ],
+        "chunks": [[*at[row.id], titles[row.id], row.kept, *_label(points.grades.get(row.id))] for row in points.rows],
         "open": next((i for i, row in enumerate(points.rows) if row.id == chosen), -1),
         "size": curve_plot.marker_size(layout.xaxis.range[1] - layout.xaxis.range[0]),
         "margin": [margin.l, margin.t, margin.r, margin.b],
@@ -274,12 +278,9 @@ def _step(titles: Mapping[str, str], change: SettingChange | None) -> dict[str, 
     return {"path": change.path, "value": change.new, "about": f"{change.words} {moves}."}
 
 
-def _lines(
-    result: PoolResult, detail: CutoffDetail, line: CutLine | None, *, tuning: bool
-) -> list[dict[str, Any]]:
-    """The thresholds of the strategy that cut, each with the axis of its line, and the base and
-    factor that convert its value to a position there. Except while tuning, only the line that
-    cuts has one."""
+def _lines(result: PoolResult, detail: CutoffDetail, line: CutLine | None, *, tuning: bool) -> list[dict[str, Any]]:
+    """The thresholds of the strategy that cut, each with the axis of its line, and the base and factor that convert its
+    value to a position there. Except while tuning, only the line that cuts has one."""
     reads = strategy(detail.cut.strategy).reads
     best = min(detail.values[: len(detail.cut.gaps) + 1])
     places = {
@@ -307,10 +308,18 @@ def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> 
     steps = (info.value_type(round(low + step * i, 6)) for i in range(count + 1))
     values = tuple(sorted({value, *steps}))
     return {
-        "path": info.path, "label": info.label, "axis": axis, "base": base, "per": per,
-        "low": low, "step": step, "count": count, "digits": 0 if info.value_type is int else 3,
-        "value": value, "kept_by_value": keeps(result, name, values),
-    }  # fmt: skip
+        "path": info.path,
+        "label": info.label,
+        "axis": axis,
+        "base": base,
+        "per": per,
+        "low": low,
+        "step": step,
+        "count": count,
+        "digits": 0 if info.value_type is int else 3,
+        "value": value,
+        "kept_by_value": keeps(result, name, values),
+    }
 
 
 def _moved() -> None:

@@ -1,9 +1,7 @@
-"""The distance curve, which shows where the result ends and why. Pure functions place every hit and
-make the plot.
+"""The distance curve, which shows where the result ends and why. Pure functions place every hit and make the plot.
 
-By default it has one line, with kept hits below and dropped ones above, and the cliff shaded.
-While tuning, it has ticks, and a strip below with the steps between the hits that reached the
-cutoff.
+By default it has one line, with kept hits below and dropped ones above, and the cliff shaded. While tuning, it has
+ticks, and a strip below with the steps between the hits that reached the cutoff.
 
 The curve is the list that was cut: hits that reached the cutoff are at places 1, 2, 3 … of that
 list. Hits dropped earlier are between these places, by value.
@@ -76,14 +74,15 @@ def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | N
     at = _places(entered, [row.id for row in every], values)
     shown = sorted(every, key=lambda row: at[row.id])
     return Points(
-        rows=tuple(shown), x=tuple(at[row.id] for row in shown),
-        y=tuple(values[row.id] for row in shown), unit=unit, entered=entered,
-    )  # fmt: skip
+        rows=tuple(shown),
+        x=tuple(at[row.id] for row in shown),
+        y=tuple(values[row.id] for row in shown),
+        unit=unit,
+        entered=entered,
+    )
 
 
-def _places(
-    entered: Sequence[str], every: Sequence[str], values: Mapping[str, float]
-) -> dict[str, float]:
+def _places(entered: Sequence[str], every: Sequence[str], values: Mapping[str, float]) -> dict[str, float]:
     """The x of every hit: its place among `entered`, or a fraction within its step; beyond the last
     place, one step each. `every` is in order of value."""
     known = [i for i in entered if i in values]
@@ -101,9 +100,7 @@ def _places(
     return at
 
 
-def around_cut(
-    result: PoolResult, points: Points, detail: CutoffDetail | None
-) -> tuple[float, float]:
+def around_cut(result: PoolResult, points: Points, detail: CutoffDetail | None) -> tuple[float, float]:
     """The range of x that shows the cut and a little beyond it."""
     settings = result.settings
     k = settings.cutoff.max_results if settings.cutoff.enabled else settings.retrieval.k
@@ -142,14 +139,17 @@ HEIGHT, TUNING_HEIGHT = 372, 440
 
 
 def plot(
-    points: Points, line: CutLine | None, ranges: AxisRanges, *,
+    points: Points,
+    line: CutLine | None,
+    ranges: AxisRanges,
+    *,
     tuned: tuple[PoolResult, CutoffDetail] | None = None,
-    second: tuple[str, Mapping[str, float]] | None = None, chosen: str | None = None,
+    second: tuple[str, Mapping[str, float]] | None = None,
+    chosen: str | None = None,
     dark: bool = False,
-) -> go.Figure:  # fmt: skip
-    """The curve of the hits at `points`, with the `line` that cuts them, in `ranges`. `tuned` has
-    the steps for the strip. `second` is another score with each hit's distance by id. `chosen`
-    is the id of the open chunk."""
+) -> go.Figure:
+    """The curve of the hits at `points`, with the `line` that cuts them, in `ranges`. `tuned` has the steps for the
+    strip. `second` is another score with each hit's distance by id. `chosen` is the id of the open chunk."""
     low, high = ranges.window
     ink = Ink.of(dark)
     # The axes are fixed, so hits outside would stay invisible, and drawing 200 hits takes the
@@ -168,12 +168,18 @@ def plot(
     if second is not None:
         name, values = second
         at = [i for i in shown if points.rows[i].id in values]
-        data.append(theme.trace(
-            "lines+markers", ((points.x[i], values[points.rows[i].id]) for i in at), name=name,
-            yaxis="y3", line={"color": ink.muted, "width": 1, "dash": "dot"},
-            marker={"size": 4, "color": ink.muted},
-            hovertemplate=f"{escape(name)} %{{y:.3f}}<extra></extra>", **UNDIMMED,
-        ))  # fmt: skip
+        data.append(
+            theme.trace(
+                "lines+markers",
+                ((points.x[i], values[points.rows[i].id]) for i in at),
+                name=name,
+                yaxis="y3",
+                line={"color": ink.muted, "width": 1, "dash": "dot"},
+                marker={"size": 4, "color": ink.muted},
+                hovertemplate=f"{escape(name)} %{{y:.3f}}<extra></extra>",
+                **UNDIMMED,
+            )
+        )
         notes.append(_note(escape(name), ink.muted, y=1, yref="paper", yanchor="bottom", xshift=40))
     top = 0.0
     if tuned is not None:
@@ -197,10 +203,18 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, 
     low, high = ranges.window
     if line.place is not None:
         share = (line.place - low) / (high - low)
-        shapes.append({
-            "type": "line", "x0": line.place, "x1": line.place, "yref": "y domain", "y0": 0,
-            "y1": 1, "line": {"color": ink.kept, "width": 1.6}, "layer": "below",
-        })  # fmt: skip
+        shapes.append(
+            {
+                "type": "line",
+                "x0": line.place,
+                "x1": line.place,
+                "yref": "y domain",
+                "y0": 0,
+                "y1": 1,
+                "line": {"color": ink.kept, "width": 1.6},
+                "layer": "below",
+            }
+        )
         at = {"x": line.place, "xref": "x", "y": 1, "yref": "paper", "yanchor": "top"}
         notes.append(_note(f"<b>{line.label}</b><br>kept before", ink.kept, **at, xshift=-5))
         if share < 1:
@@ -216,10 +230,19 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, 
     label = f"<b>{line.label}{beyond}</b><br>kept below"
     notes.append(_note(label, ink.kept, y=limit, yanchor="top"))
     if line.above is not None and line.below is not None:
-        shapes.append({
-            "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": line.below, "y1": line.above,
-            "fillcolor": ink.band, "line": {"width": 0}, "layer": "below",
-        })  # fmt: skip
+        shapes.append(
+            {
+                "type": "rect",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": line.below,
+                "y1": line.above,
+                "fillcolor": ink.band,
+                "line": {"width": 0},
+                "layer": "below",
+            }
+        )
         # Above the curve or, at its beginning, below it.
         edge = {"x": 0} if (line.kept + 0.5 - low) / (high - low) > 0.2 else {}
         notes.append(_note("dropped above", ink.muted, y=line.above, yanchor="bottom", **edge))
@@ -240,25 +263,40 @@ def _steps(detail: CutoffDetail, window: tuple[float, float], ink: Ink) -> dict[
         strong = gap.after_rank == detail.cut.cliff_after_rank
         colours.append(ink.kept if strong else ink.muted if gap.cliff else ink.curve)
         word = (
-            "the cliff" if strong else "a smaller cliff" if gap.cliff
-            else "skipped, never a cliff," if gap.skipped else "step"
-        )  # fmt: skip
+            "the cliff"
+            if strong
+            else "a smaller cliff"
+            if gap.cliff
+            else "skipped, never a cliff,"
+            if gap.skipped
+            else "step"
+        )
         hover.append(f"{word} after hit {gap.after_rank}: {numbers.distance(gap.size)}")
     shapes = ["/" if gap.skipped else "" for gap in gaps]
     return {
-        "type": "bar", "x": [gap.after_rank + 0.5 for gap in gaps], "y": [gap.size for gap in gaps],
-        "yaxis": "y2", "width": max(0.46, 0.009 * (high - low)),
-        "marker": {"color": colours, "line": {"width": 0},
-                   "pattern": {"shape": shapes, "size": 5, "solidity": 0.35}},
-        "hovertext": hover, "hoverinfo": "text", **UNDIMMED,
-    }  # fmt: skip
+        "type": "bar",
+        "x": [gap.after_rank + 0.5 for gap in gaps],
+        "y": [gap.size for gap in gaps],
+        "yaxis": "y2",
+        "width": max(0.46, 0.009 * (high - low)),
+        "marker": {"color": colours, "line": {"width": 0}, "pattern": {"shape": shapes, "size": 5, "solidity": 0.35}},
+        "hovertext": hover,
+        "hoverinfo": "text",
+        **UNDIMMED,
+    }
 
 
 def _level(y: float, colour: str, *, dash: str = "solid", yref: str = "y") -> dict[str, Any]:
     return {
-        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": yref, "y0": y, "y1": y,
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "yref": yref,
+        "y0": y,
+        "y1": y,
         "line": {"color": colour, "width": 1.6 if dash == "solid" else 1, "dash": dash},
-    }  # fmt: skip
+    }
 
 
 def _note(text: str, colour: str, **at: Any) -> dict[str, Any]:
@@ -299,14 +337,17 @@ def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list
     traces = []
     for (stays, name, mark), members in sorted(groups.items(), key=lambda item: item[0][0]):
         colour, width = mark.colour(dark=dark), 1.8 if mark.symbol == "x-thin" else 1.5
-        traces.append(theme.trace(
-            "markers", ((points.x[i], points.y[i]) for i in members),
-            name=name if stays else f"dropped by {name} {mark.about}".strip(),
-            customdata=[[points.rows[i].id, _hover(points, i)] for i in members],
-            hovertemplate="%{customdata[1]}<extra></extra>",
-            marker=theme.marker(mark.symbol, size * (1.0 if stays else 0.75), colour, width),
-            **UNDIMMED,
-        ))  # fmt: skip
+        traces.append(
+            theme.trace(
+                "markers",
+                ((points.x[i], points.y[i]) for i in members),
+                name=name if stays else f"dropped by {name} {mark.about}".strip(),
+                customdata=[[points.rows[i].id, _hover(points, i)] for i in members],
+                hovertemplate="%{customdata[1]}<extra></extra>",
+                marker=theme.marker(mark.symbol, size * (1.0 if stays else 0.75), colour, width),
+                **UNDIMMED,
+            )
+        )
     return traces
 
 
@@ -337,27 +378,30 @@ def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
     at = [i for i, row in enumerate(points.rows) if chosen and row.id == chosen]
     return [
         theme.trace(
-            "markers", [(points.x[i], points.y[i])], hoverinfo="skip",
-            marker=theme.marker("circle-open", 20, ink.text, 1.4), **UNDIMMED,
+            "markers",
+            [(points.x[i], points.y[i])],
+            hoverinfo="skip",
+            marker=theme.marker("circle-open", 20, ink.text, 1.4),
+            **UNDIMMED,
         )
         for i in at[:1]
-    ]  # fmt: skip
+    ]
 
 
-def _layout(
-    ranges: AxisRanges, ink: Ink, *, top: float, ticks: bool, second: bool
-) -> dict[str, Any]:
+def _layout(ranges: AxisRanges, ink: Ink, *, top: float, ticks: bool, second: bool) -> dict[str, Any]:
     axis = {
-        "showgrid": False, "zeroline": False, "tickfont": {"size": 12, "color": ink.muted},
-        "fixedrange": True, "showticklabels": ticks,
+        "showgrid": False,
+        "zeroline": False,
+        "tickfont": {"size": 12, "color": ink.muted},
+        "fixedrange": True,
+        "showticklabels": ticks,
         # Otherwise Plotly measures every label, which takes a fifth of the drawing time.
         "ticklabeloverflow": "allow",
-    }  # fmt: skip
+    }
     wide = ranges.window[1] - ranges.window[0]
     return ink.layout() | {
         "height": TUNING_HEIGHT if ticks else HEIGHT,
-        "margin": {"l": 52 if ticks else 26, "r": 54 if second else 14, "t": 40,
-                   "b": 26 if ticks else 10},
+        "margin": {"l": 52 if ticks else 26, "r": 54 if second else 14, "t": 40, "b": 26 if ticks else 10},
         "dragmode": "pan",
         "clickmode": "event+select",
         "hovermode": "closest",
@@ -365,19 +409,29 @@ def _layout(
         "uirevision": "curve",
         "bargap": 0,
         "xaxis": {
-            **axis, "range": list(ranges.window), "anchor": "y2" if top else "y",
-            "tickformat": "d", "tickangle": 0, "dtick": 1 if wide <= 12 else None,
+            **axis,
+            "range": list(ranges.window),
+            "anchor": "y2" if top else "y",
+            "tickformat": "d",
+            "tickangle": 0,
+            "dtick": 1 if wide <= 12 else None,
         },
         "yaxis": {
-            **axis, "range": list(ranges.span), "domain": [CURVE if top else 0.0, 1],
-            "tickformat": ".3f", "nticks": 5, "showline": True, "linecolor": ink.line,
+            **axis,
+            "range": list(ranges.span),
+            "domain": [CURVE if top else 0.0, 1],
+            "tickformat": ".3f",
+            "nticks": 5,
+            "showline": True,
+            "linecolor": ink.line,
         },
         "yaxis2": {
-            **axis, "domain": [0, STEPS], "tickformat": ".3f", "nticks": 3,
-            "range": [0, top or 1], "visible": bool(top),
+            **axis,
+            "domain": [0, STEPS],
+            "tickformat": ".3f",
+            "nticks": 3,
+            "range": [0, top or 1],
+            "visible": bool(top),
         },
-        "yaxis3": {
-            **axis, "overlaying": "y", "side": "right", "visible": second, "nticks": 5,
-            "tickformat": ".3~f",
-        },
-    }  # fmt: skip
+        "yaxis3": {**axis, "overlaying": "y", "side": "right", "visible": second, "nticks": 5, "tickformat": ".3~f"},
+    }

@@ -33,15 +33,27 @@ def draw(view: View) -> None:
     with html.row("table-bar"):
         order = html.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
         wanted = st.text_input(
-            "Filter", st.session_state.get("filter", ""), key="filter", persist_state="session",
-            placeholder="Words", label_visibility="collapsed", icon=":material/search:", width=112,
-        )  # fmt: skip
+            "Filter",
+            st.session_state.get("filter", ""),
+            key="filter",
+            persist_state="session",
+            placeholder="Words",
+            label_visibility="collapsed",
+            icon=":material/search:",
+            width=112,
+        )
         rule = st.session_state.get("filter-rule")
         st.selectbox(
-            "Rule", WORDS, WORDS.index(rule) if rule else None, key="filter-rule",
-            persist_state="session", placeholder="Any rule", label_visibility="collapsed",
-            format_func=lambda word: "no rule" if word == "none" else word, width=116,
-        )  # fmt: skip
+            "Rule",
+            WORDS,
+            WORDS.index(rule) if rule else None,
+            key="filter-rule",
+            persist_state="session",
+            placeholder="Any rule",
+            label_visibility="collapsed",
+            format_func=lambda word: "no rule" if word == "none" else word,
+            width=116,
+        )
         admitted = _admitted(view)
         shown = _listed(rows, order, wanted, admitted)
         if len(shown) < len(rows):
@@ -49,22 +61,24 @@ def draw(view: View) -> None:
         with st.popover("More", key="table-more", type="tertiary"):
             with_refs = st.toggle("Show references", key="with-refs", persist_state="session")
             html.download(
-                "CSV", "download-csv",
-                lambda: csv(
-                    _listed(view.exported, order, wanted, admitted),
-                    references(result) if with_refs else None,
-                ),
+                "CSV",
+                "download-csv",
+                lambda: csv(_listed(view.exported, order, wanted, admitted), references(result) if with_refs else None),
                 "ragfilter.csv",
                 "Downloads these chunks in this order, as the user can see them. Cells that a "
                 "spreadsheet would run as formulas are escaped.",
-            )  # fmt: skip
+            )
             share.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     with st.container(key="table"):
         grid.draw(
-            _frame(view, shown, refs), [row.id for row in shown], name=NAME, height=HEIGHT,
-            row_height=32, columns=_columns(view, shown),
-        )  # fmt: skip
+            _frame(view, shown, refs),
+            [row.id for row in shown],
+            name=NAME,
+            height=HEIGHT,
+            row_height=32,
+            columns=_columns(view, shown),
+        )
         # Arrow keys continue from the cell whose button was clicked. The click does not focus the
         # table, so draw this after it.
         html.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)
@@ -76,9 +90,7 @@ def in_order(view: View) -> list[ChunkRow]:
     return _listed(view.rows, order, wanted, _admitted(view))
 
 
-def _frame(
-    view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str]] | None,
-) -> pd.DataFrame:  # fmt: skip
+def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str]] | None) -> pd.DataFrame:
     """The table's data for `rows`. `refs` has the references of each row by id.
 
     The most important columns come first: a narrow window has room only up to the reason.
@@ -86,10 +98,7 @@ def _frame(
     titles = grid.fitting_titles([row.title for row in rows], TITLE_PX)
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
-        "outcome": [
-            [f"{theme.mark(row.outcome, row.layer, row.setting).sign} {row.outcome}"]
-            for row in rows
-        ],
+        "outcome": [[f"{theme.mark(row.outcome, row.layer, row.setting).sign} {row.outcome}"] for row in rows],
         "title": [[on_button(title) + WIDE] for title in titles],
     }
     if view.grades:
@@ -130,32 +139,35 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     }
     return {
         **{name: column.TextColumn(width=w, help=about) for name, (w, about) in words.items()},
-        **{
-            name: column.NumberColumn(format="%.3f", width=w, help=about)
-            for name, (w, about) in figures.items()
-        },
+        **{name: column.NumberColumn(format="%.3f", width=w, help=about) for name, (w, about) in figures.items()},
         "rank": column.NumberColumn(width=44, help="Rank by distance to the question."),
-        "outcome": column.MultiselectColumn(
-            width=94, options=list(chips), color=list(chips.values())
-        ),
+        "outcome": column.MultiselectColumn(width=94, options=list(chips), color=list(chips.values())),
         "title": column.ButtonColumn(
-            width=TITLE_PX, help="Click to open the chunk.", type="tertiary", alignment="left",
-            key="rows-open", on_click=grid.open_clicked,
+            width=TITLE_PX,
+            help="Click to open the chunk.",
+            type="tertiary",
+            alignment="left",
+            key="rows-open",
+            on_click=grid.open_clicked,
             args=("rows-open", NAME, "title", [row.id for row in shown]),
         ),
         "label": column.NumberColumn(
             width=52, format=f"{theme.LABELLED} %d", help="2: relevant, 1: partly, 0: not relevant."
         ),
         "rule": column.MultiselectColumn(
-            width=92, options=list(marks), color=list(marks.values()),
+            width=92,
+            options=list(marks),
+            color=list(marks.values()),
             help="draft: not saved. changed: edited since the last export.",
         ),
         "distance": column.ProgressColumn(
-            format="%.3f", min_value=0.0,
-            max_value=max((row.distance for row in view.rows), default=1.0) or 1.0, width=90,
+            format="%.3f",
+            min_value=0.0,
+            max_value=max((row.distance for row in view.rows), default=1.0) or 1.0,
+            width=90,
             help="Distance to the question in the collection's space. Lower is closer.",
         ),
-    }  # fmt: skip
+    }
 
 
 def _admitted(view: View) -> set[str]:
@@ -166,9 +178,7 @@ def _admitted(view: View) -> set[str]:
     return {i for i, words in desk.states(view).items() if chosen in words}
 
 
-def _listed(
-    rows: Sequence[ChunkRow], order: str | None, wanted: str | None, admitted: set[str]
-) -> list[ChunkRow]:
+def _listed(rows: Sequence[ChunkRow], order: str | None, wanted: str | None, admitted: set[str]) -> list[ChunkRow]:
     """The rows of `admitted` chunks that contain all words of `wanted`, in this order."""
     words = (wanted or "").casefold().split()
 

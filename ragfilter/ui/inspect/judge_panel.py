@@ -89,10 +89,15 @@ def draw_button(result: PoolResult, costs: Forecast) -> None:
     """Draw the button that asks the LLM, with what it costs."""
     again = _failed(result)
     html.button(
-        button_label(costs, again=again), "need-judge", pools.request, "judge", again,
-        icon="refresh" if again else "bolt", type="primary",
+        button_label(costs, again=again),
+        "need-judge",
+        pools.request,
+        "judge",
+        again,
+        icon="refresh" if again else "bolt",
+        type="primary",
         about="Sends one prompt to the LLM. The Judge tab shows it.",
-    )  # fmt: skip
+    )
 
 
 def button_label(costs: Forecast, *, again: bool) -> str:
@@ -121,9 +126,7 @@ def in_prompt(costs: Forecast, settings: Judge) -> str:
     if costs.shortened:
         parts.append(f"{costs.shortened} shortened to fit {room}")
     if costs.left_out:
-        parts.append(
-            f"{costs.left_out} do not fit into {room} (Prompt budget), and will be dropped"
-        )
+        parts.append(f"{costs.left_out} do not fit into {room} (Prompt budget), and will be dropped")
     return f"{'; '.join(parts)}."
 
 
@@ -210,33 +213,33 @@ def _verdicts(result: PoolResult) -> None:
     via = dict(zip((row.id for row in rows), telling_titles(full, VIA_WIDTH), strict=True))
     table: dict[str, list[Any]] = {
         "verdict": [[word] for word in verdicts],
-        "chunk": [
-            title if row.by is None else f"└ {title}"
-            for row, title in zip(rows, short, strict=True)
-        ],
+        "chunk": [title if row.by is None else f"└ {title}" for row, title in zip(rows, short, strict=True)],
     }
     if came:
-        table["came from"] = [
-            f"{row.by.step}, {via.get(row.by.via, row.by.via)}" if row.by else "" for row in rows
-        ]
+        table["came from"] = [f"{row.by.step}, {via.get(row.by.via, row.by.via)}" if row.by else "" for row in rows]
     colours = {word: chips[word[0]] for word in verdicts}
     column = st.column_config
     config: dict[str, Any] = {
         "verdict": column.MultiselectColumn(
-            width=94, options=list(colours), color=list(colours.values()),
+            width=94,
+            options=list(colours),
+            color=list(colours.values()),
             help="What the LLM said about the chunk, or why it said nothing.",
         ),
         "chunk": column.TextColumn(width=172 if came else 302, help="Click to open the chunk."),
         "came from": column.TextColumn(
-            width=130, help="Number of references from the expanded chunk, and the chunk whose "
-            "reference led here.",
+            width=130, help="Number of references from the expanded chunk, and the chunk whose reference led here."
         ),
-    }  # fmt: skip
+    }
     with st.container(key="verdicts"):
         grid.draw(
-            pd.DataFrame(table), [row.id for row in rows], name="verdicts",
-            height=ROW * min(len(rows), MAX_ROWS) + 38, row_height=ROW, columns=config,
-        )  # fmt: skip
+            pd.DataFrame(table),
+            [row.id for row in rows],
+            name="verdicts",
+            height=ROW * min(len(rows), MAX_ROWS) + 38,
+            row_height=ROW,
+            columns=config,
+        )
 
 
 def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:

@@ -123,23 +123,24 @@ def _draw_below(view: View) -> DeltaGenerator:
 def _open_more(view: View) -> None:
     """Draw the buttons that open more than the result."""
     now = state.session()
-    html.button(
-        "Close Tune" if now.tuning else "Tune", "open-tuning", _open_tuning, not now.tuning,
-        type="primary",
-    )  # fmt: skip
+    html.button("Close Tune" if now.tuning else "Tune", "open-tuning", _open_tuning, not now.tuning, type="primary")
     chunks = numbers.chunks(view.summary.retrieved)
     html.button(
-        "Close evidence" if now.evidence else f"Evidence: {chunks}", "open-evidence", state.put,
-        not now.evidence, "evidence",
+        "Close evidence" if now.evidence else f"Evidence: {chunks}",
+        "open-evidence",
+        state.put,
+        not now.evidence,
+        "evidence",
         about="Every chunk with its reason, the prompt, and the answers with their citations.",
-    )  # fmt: skip
+    )
     if view.asked.trace_ids:
         only = bool(view.asked.reach.only)
         html.button(
-            "Search again" if only else "Recorded hits", "open-recorded",
+            "Search again" if only else "Recorded hits",
+            "open-recorded",
             partial(state.update, use_trace=not only, pending="again"),
             about="Filters only the hits that a trace recorded for this question.",
-        )  # fmt: skip
+        )
     draw_present_button()
     if link.looks(visible_ids(view.result)):
         # The address bar has the rest.
@@ -171,19 +172,25 @@ def _draw_needs(view: View) -> None:
         if rerank is not None:
             html.button(
                 f"Score {'again: ' if again else ''}{_scoring(rerank, result, resources)}",
-                "need-rerank", pools.request, "rerank", again, icon="refresh" if again else "bolt",
+                "need-rerank",
+                pools.request,
+                "rerank",
+                again,
+                icon="refresh" if again else "bolt",
                 type="primary",
                 about=f"{literal(rerank.why)}. Until then, the layer uses distances.",
-            )  # fmt: skip
+            )
         if costs is not None:
             judge_panel.draw_button(result, costs)
         if wider:
             size = result.settings.retrieval.pool_size
             html.button(
-                f"Gather again with these settings · pool {numbers.count(size)}", "gather-again",
-                state.renew, icon="refresh",
+                f"Gather again with these settings · pool {numbers.count(size)}",
+                "gather-again",
+                state.renew,
+                icon="refresh",
                 about="The pool was gathered with other settings. This queries the store again.",
-            )  # fmt: skip
+            )
 
 
 def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
@@ -217,9 +224,13 @@ def _draw_panel(view: View) -> DeltaGenerator:
     with panel:
         with html.row("panel-bar"):
             st.segmented_control(
-                "Panel", PANELS, default=name, required=True, label_visibility="collapsed",
+                "Panel",
+                PANELS,
+                default=name,
+                required=True,
+                label_visibility="collapsed",
                 **widget.of("panel-box", name, state.put, "panel"),
-            )  # fmt: skip
+            )
         html.unseen_heading(name)
         if not view.result.kept:
             problems.nothing_kept(view.result)
@@ -249,10 +260,12 @@ def _prompt(result: PoolResult) -> None:
     both = {side.label: side for side in answers.answer_sides(result)}
     with html.row("prompt-bar"):
         chosen = html.choice(
-            "Context", both,
+            "Context",
+            both,
             "The prompt with the kept chunks, or with the chunks of a plain search.",
-            key="prompt-side", default="filtered",
-        )  # fmt: skip
+            key="prompt-side",
+            default="filtered",
+        )
     side = both[chosen]
     sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
     html.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")

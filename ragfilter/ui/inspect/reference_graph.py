@@ -1,7 +1,6 @@
 """The reference graph around the open chunk: what EXPAND_1, 3 and 5 would bring in.
 
-The store is asked once, when a chunk's references are first shown. A moved slider then walks only
-the known chunks.
+The store is asked once, when a chunk's references are first shown. A moved slider then walks only the known chunks.
 """
 
 from __future__ import annotations
@@ -63,9 +62,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceTree:
-    """The references of a chunk. `nodes` are in depth-first order, each below the chunk that names
-    it. `sums` says what EXPAND_1, 3 and 5 would bring in: how many chunks, how many of them not
-    yet kept, and their tokens.
+    """The references of a chunk. `nodes` are in depth-first order, each below the chunk that names it. `sums` says what
+    EXPAND_1, 3 and 5 would bring in: how many chunks, how many of them not yet kept, and their tokens.
 
     `shut` counts references that an expansion does not follow, by reason: ``hidden`` from the user,
     ``unknown`` to the collection, ``ruled`` out by a rule, or ``beyond`` the limit. `names` lists
@@ -78,9 +76,7 @@ class ReferenceTree:
     names: tuple[str, ...] = ()
 
 
-def read_neighbours(
-    chunk_id: str, collection: Collection, settings: Settings, user: User, query: str
-) -> Known:
+def read_neighbours(chunk_id: str, collection: Collection, settings: Settings, user: User, query: str) -> Known:
     """Read the chunks around one chunk: all without text, and whole if an expansion could show them
     under any settings. Raises StoreError."""
     find = finder(collection)
@@ -96,9 +92,7 @@ def read_neighbours(
     return Known(bare, collection.chunks([chunk_id, *shown]))
 
 
-def tree(
-    chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool = False
-) -> ReferenceTree | None:
+def tree(chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool = False) -> ReferenceTree | None:
     """A chunk's references as an expansion for the user of `result` would follow them; None if that
     user cannot see the chunk."""
     root = known.bare.get(chunk_id)
@@ -142,8 +136,7 @@ def tree(
     states = {"ruled", *(("hidden",) if as_operator else ())}
     states |= {"unknown"} if as_operator or result.user.unrestricted else set()
     names = [
-        f"{known.whole[ref].name if ref in known.whole else ref} "
-        f"({'its rule fails' if word == 'ruled' else word})"
+        f"{known.whole[ref].name if ref in known.whole else ref} ({'its rule fails' if word == 'ruled' else word})"
         for ref, word in why.items()
         if word in states
     ]
@@ -208,8 +201,7 @@ def draw(view: View, chunk: Chunk) -> None:
     graph = tree(chunk.id, known, result, as_operator=view.operator)
     if graph is None:
         html.empty(
-            "Not available.",
-            "An expansion for this user neither brings in this chunk nor follows its references.",
+            "Not available.", "An expansion for this user neither brings in this chunk nor follows its references."
         )
         return
     if graph.nodes:
@@ -218,9 +210,12 @@ def draw(view: View, chunk: Chunk) -> None:
     else:
         why = "An expansion would follow no" if graph.shut else "This chunk has no"
         html.empty("Nothing to bring in.", f"{why} references.")
-    words = {"hidden": "hidden from the user", "unknown": "unknown to this collection",
-             "ruled": "excluded by a rule",
-             "beyond": f"beyond {result.settings.judge.max_expansion} chunks"}  # fmt: skip
+    words = {
+        "hidden": "hidden from the user",
+        "unknown": "unknown to this collection",
+        "ruled": "excluded by a rule",
+        "beyond": f"beyond {result.settings.judge.max_expansion} chunks",
+    }
     if shut := [f"{graph.shut[why]} {word}" for why, word in words.items() if why in graph.shut]:
         names = f": {', '.join(graph.names)}" if graph.names else ""
         html.aside(f"Not followed: {', '.join(shut)}{names}.")
@@ -258,9 +253,12 @@ def _nodes(graph: ReferenceTree, chunk: Chunk, result: PoolResult) -> None:
             with st.container(key=f"ref-s{node.step}-{number}", gap=None):
                 if node.id in there:
                     html.button(
-                        f"{sign} {literal(title)} :gray[{literal(about)}]", f"ref-open-{number}",
-                        state.open_chunk, node.id, type="tertiary",
-                    )  # fmt: skip
+                        f"{sign} {literal(title)} :gray[{literal(about)}]",
+                        f"ref-open-{number}",
+                        state.open_chunk,
+                        node.id,
+                        type="tertiary",
+                    )
                 else:
                     words = f"{sign} {html.text(title)} <i>{html.text(about)}</i>"
                     html.draw(f'<p class="rf-ref">{words}</p>')

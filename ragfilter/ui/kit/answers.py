@@ -1,9 +1,8 @@
 """The answer from the kept chunks beside the one from a plain search, and the votes on which is
 better. Votes are stored with the labels, one per person and pair.
 
-An extractive answer is made as soon as a page shows it. Only a button asks an LLM; if that fails,
-the extractive answer appears below the error. Text that rests on chunks missing from the other
-context is marked.
+An extractive answer is made as soon as a page shows it. Only a button asks an LLM; if that fails, the extractive answer
+appears below the error. Text that rests on chunks missing from the other context is marked.
 """
 
 from __future__ import annotations
@@ -23,15 +22,7 @@ import streamlit as st
 from ragfilter.answer import extractive
 from ragfilter.answer.context import Context, pack, sent
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.stream import (
-    DOUBT,
-    EXTRACTIVE,
-    UNFINISHED,
-    VERSION,
-    Answer,
-    AnswerStream,
-    citations,
-)
+from ragfilter.answer.stream import DOUBT, EXTRACTIVE, UNFINISHED, VERSION, Answer, AnswerStream, citations
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.model import Hit, PoolResult
@@ -92,9 +83,7 @@ def page_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
     return {chunk_id: n for n, chunk_id in enumerate(ids, start=1)}
 
 
-def side_by_side(
-    names: tuple[str, str], contexts: tuple[Context, Context]
-) -> tuple[AnswerSide, AnswerSide]:
+def side_by_side(names: tuple[str, str], contexts: tuple[Context, Context]) -> tuple[AnswerSide, AnswerSide]:
     """The two columns of these contexts."""
     number = page_numbers(*(each.chunks for each in contexts))
     first, second = (
@@ -128,9 +117,13 @@ def stream_answer(query: str, side: AnswerSide, resources: Resources) -> Generat
     because after a stop the next run may begin before this one has ended."""
     chat, call, stop = resources.bench.chat, object(), threading.Event()
     stream = AnswerStream(
-        query, side.context, None if chat is None else Stoppable(chat, stop), resources.embedder(),
-        timeout_s=resources.deployment.answer_timeout_s, prices=resources.bench.prices,
-    )  # fmt: skip
+        query,
+        side.context,
+        None if chat is None else Stoppable(chat, stop),
+        resources.embedder(),
+        timeout_s=resources.deployment.answer_timeout_s,
+        prices=resources.bench.prices,
+    )
     key = _key(query, side, resources)
     job = resources.jobs.start(None, call, lambda _: stream.read())
     try:
@@ -146,25 +139,19 @@ def stream_answer(query: str, side: AnswerSide, resources: Resources) -> Generat
         _cache_extractive(query, side, resources, EXTRACTIVE)
 
 
-def added(
-    query: str, side: AnswerSide, other: AnswerSide, resources: Resources
-) -> tuple[Quote, ...]:
+def added(query: str, side: AnswerSide, other: AnswerSide, resources: Resources) -> tuple[Quote, ...]:
     """What the side's context adds to the other's, if that is known without calling a model."""
     if resources.bench.chat is not None:
         return ()
     key = _key(query, side, resources), _key(query, other, resources)
     embedder = resources.embedder(only_known=True)
     try:
-        return resources.shelf(ADDED).of(
-            key, lambda: quotes_beyond(query, side.context, other.context, embedder)
-        )
+        return resources.shelf(ADDED).of(key, lambda: quotes_beyond(query, side.context, other.context, embedder))
     except ModelError:
         return ()
 
 
-def quotes_beyond(
-    query: str, context: Context, other: Context, embedder: Embedder
-) -> tuple[Quote, ...]:
+def quotes_beyond(query: str, context: Context, other: Context, embedder: Embedder) -> tuple[Quote, ...]:
     """Quotes nearest to the query from the chunks that `other` lacks, numbered as in `context`.
 
     Raises ModelError.
@@ -190,9 +177,8 @@ def _cache_extractive(query: str, side: AnswerSide, resources: Resources, model:
 
 
 def _extractive_answer(
-    query: str, context: Context, resources: Resources, *, only_known: bool = False,
-    progress: Progress | None = None,
-) -> Answer:  # fmt: skip
+    query: str, context: Context, resources: Resources, *, only_known: bool = False, progress: Progress | None = None
+) -> Answer:
     embedder = resources.embedder(only_known=only_known, progress=progress)
     timeout = resources.deployment.answer_timeout_s
     return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
@@ -254,8 +240,7 @@ def savings_of(filtered: Answer, unfiltered: Answer) -> str:
     if filtered.cost is not None and unfiltered.cost:
         savings.append(_share(filtered.cost, unfiltered.cost, "cheaper", "dearer"))
     else:
-        before, after = (a.usage.prompt_tokens + a.usage.completion_tokens
-                         for a in (unfiltered, filtered))  # fmt: skip
+        before, after = (a.usage.prompt_tokens + a.usage.completion_tokens for a in (unfiltered, filtered))
         if before:
             savings.append(_share(after, before, "fewer tokens", "more tokens"))
     seconds = (unfiltered.ms - filtered.ms) / 1000
@@ -329,12 +314,14 @@ def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings)
 
 
 def draw_columns(
-    view: View, sides: tuple[AnswerSide, AnswerSide], title: Callable[[AnswerSide], object],
-    show: Callable[[AnswerSide, AnswerSide, Answer], object], quoting: str = QUOTING,
-) -> tuple[Answer, Answer] | None:  # fmt: skip
-    """Draw the two columns. Returns the answers, or None if one is missing. `title` draws what
-    stands above a side's answer, and `show` draws the answer, given both sides. `quoting`
-    describes the answers if no LLM is configured."""
+    view: View,
+    sides: tuple[AnswerSide, AnswerSide],
+    title: Callable[[AnswerSide], object],
+    show: Callable[[AnswerSide, AnswerSide, Answer], object],
+    quoting: str = QUOTING,
+) -> tuple[Answer, Answer] | None:
+    """Draw the two columns. Returns the answers, or None if one is missing. `title` draws what stands above a side's
+    answer, and `show` draws the answer, given both sides. `quoting` describes the answers if no LLM is configured."""
     query, resources = view.asked.query, view.resources
     chat = resources.bench.chat
     known = [known_answer(query, side, resources) for side in sides]
@@ -386,12 +373,15 @@ def _head(model: str, quoting: str, saved: str, *, missing: bool, asking: bool) 
         elif model:
             html.button(
                 f"Answer with {prose.literal(model)}" if missing else "Ask again",
-                "answer" if missing else "answer-again", state.put, "missing" if missing else "all",
-                "answering", type="primary" if missing else "secondary",
+                "answer" if missing else "answer-again",
+                state.put,
+                "missing" if missing else "all",
+                "answering",
+                type="primary" if missing else "secondary",
                 about="Makes one call for each missing answer."
                 if missing
                 else "These answers are cached. Asking again makes two calls.",
-            )  # fmt: skip
+            )
 
 
 def title(side: AnswerSide, note: str = "") -> None:
@@ -463,8 +453,11 @@ def _cites(side: AnswerSide, answer: Answer) -> None:
                 hit = chunks[number - 1]
                 html.button(
                     f"[{side.numbers[number - 1]}] {prose.literal(titles[number - 1])}",
-                    f"cite-{side.name}-{number}", state.open_chunk, hit.id, type="tertiary",
-                )  # fmt: skip
+                    f"cite-{side.name}-{number}",
+                    state.open_chunk,
+                    hit.id,
+                    type="tertiary",
+                )
     if answer.unknown_citations:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MAX_UNKNOWN])
         more = len(answer.unknown_citations) - MAX_UNKNOWN
@@ -490,9 +483,8 @@ MAX_PIECES = 40
 
 
 def draw_pieces(
-    answer: Answer, side: AnswerSide, other: AnswerSide, name: str = "text",
-    added: Sequence[Quote] = (),
-) -> None:  # fmt: skip
+    answer: Answer, side: AnswerSide, other: AnswerSide, name: str = "text", added: Sequence[Quote] = ()
+) -> None:
     """Draw the answer's text, and what its context adds to the other one. Text from chunks that the
     other context lacks is marked. `name` separates its keys from the side's other answers."""
     cut = pieces(answer, side.context, other.context)
@@ -517,9 +509,7 @@ def _quote(side: AnswerSide, piece: Piece) -> str:
 
 
 @problems.shown()
-def draw_votes(
-    view: View, pair: tuple[Answered, Answered], names: tuple[str, str], *, own: str
-) -> None:
+def draw_votes(view: View, pair: tuple[Answered, Answered], names: tuple[str, str], *, own: str) -> None:
     """Draw the four buttons, the current vote and the tally. `names` are the column names; `own`
     separates the button keys of two places."""
     query, (left, right) = view.asked.query, pair
@@ -542,18 +532,27 @@ def draw_votes(
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
             for choice, label in labels.items():
                 html.button(
-                    label, f"prefer-{own}-{choice}", _vote, collection, query, left, right, choice,
+                    label,
+                    f"prefer-{own}-{choice}",
+                    _vote,
+                    collection,
+                    query,
+                    left,
+                    right,
+                    choice,
                     type="primary" if choice == mine else "secondary",
-                )  # fmt: skip
+                )
         html.draw(f'<p class="rf-aside" role="status">{html.text(words)}</p>')
 
 
 def _said(here: Counter[Choice], settings: Counter[Choice], names: tuple[str, str]) -> str:
     """The votes on this pair, and on its settings over all questions."""
     verdicts: dict[Choice, str] = {
-        "first": f"for {names[0]}", "second": f"for {names[1]}",
-        "both": "both fine", "neither": "both poor",
-    }  # fmt: skip
+        "first": f"for {names[0]}",
+        "second": f"for {names[1]}",
+        "both": "both fine",
+        "neither": "both poor",
+    }
 
     def tally(of: Counter[Choice]) -> str:
         each = [f"{of[choice]} {verdict}" for choice, verdict in verdicts.items() if of[choice]]

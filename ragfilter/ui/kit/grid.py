@@ -31,9 +31,16 @@ def fitting_titles(titles: Sequence[str], width: int) -> list[str]:
 
 
 def draw(
-    table: pd.DataFrame, ids: Sequence[str], *, name: str, height: int, row_height: int,
-    columns: dict[str, Any], chosen: str | None = None, pick: Callable[[str], None] | None = None,
-) -> None:  # fmt: skip
+    table: pd.DataFrame,
+    ids: Sequence[str],
+    *,
+    name: str,
+    height: int,
+    row_height: int,
+    columns: dict[str, Any],
+    chosen: str | None = None,
+    pick: Callable[[str], None] | None = None,
+) -> None:
     """Draw `table`, whose rows are the chunks `ids`. A click passes the chunk to `pick`, and
     `chosen` is the open one. Without `pick`, a click opens the chunk in the session."""
     key = key_of(name, ids)
@@ -46,38 +53,58 @@ def draw(
     if now != wanted:
         st.session_state[key] = {"selection": wanted}
     st.dataframe(
-        table, key=key, hide_index=True, height=height, row_height=row_height,
+        table,
+        key=key,
+        hide_index=True,
+        height=height,
+        row_height=row_height,
         on_select=partial(_open_row, key, ids, chosen, pick or state.open_chunk),
-        selection_mode=("single-row", "single-cell"), column_config=columns, placeholder="–",
-    )  # fmt: skip
+        selection_mode=("single-row", "single-cell"),
+        column_config=columns,
+        placeholder="–",
+    )
 
 
-def draw_steps(
-    ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str
-) -> None:
+def draw_steps(ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str) -> None:
     """Draw buttons for the rows before and after the chosen one. `pick` gets the new id."""
     here = ids.index(chosen) if chosen in ids else -1
     for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
         there = 0 <= to < len(ids)
         html.button(
-            label, f"{name}-{label.lower()}", pick, ids[to] if there else "",
-            icon=f"keyboard_arrow_{arrow.lower()}", disabled=not there, shortcut=f"Alt+{arrow}",
+            label,
+            f"{name}-{label.lower()}",
+            pick,
+            ids[to] if there else "",
+            icon=f"keyboard_arrow_{arrow.lower()}",
+            disabled=not there,
+            shortcut=f"Alt+{arrow}",
             about=f"In the order of the table (Alt+{arrow}).",
-        )  # fmt: skip
+        )
 
 
 def picked(
-    table: pd.DataFrame, ids: Iterable[str], *, name: str, columns: dict[str, Any],
-    height: int = 360, box: str = "table",
-) -> int | None:  # fmt: skip
+    table: pd.DataFrame,
+    ids: Iterable[str],
+    *,
+    name: str,
+    columns: dict[str, Any],
+    height: int = 360,
+    box: str = "table",
+) -> int | None:
     """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the
     clicked row, whether by a cell or by its marker. `box` is a key for a page's second table."""
     with st.container(key=box):
         event = st.dataframe(
-            table, key=key_of(name, ids), hide_index=True,
-            height=min(height, 32 * (len(table) + 1) + 7), row_height=32, on_select="rerun",
-            selection_mode=("single-row", "single-cell"), column_config=columns, placeholder="–",
-        )  # fmt: skip
+            table,
+            key=key_of(name, ids),
+            hide_index=True,
+            height=min(height, 32 * (len(table) + 1) + 7),
+            row_height=32,
+            on_select="rerun",
+            selection_mode=("single-row", "single-cell"),
+            column_config=columns,
+            placeholder="–",
+        )
     selection = event["selection"]
     chosen = [row for row, _ in selection["cells"]] or selection["rows"]
     return int(chosen[0]) if chosen and chosen[0] < len(table) else None
@@ -88,9 +115,7 @@ def key_of(name: str, ids: Iterable[str]) -> str:
     return f"{name}-{crc32('|'.join(ids).encode('utf-8', 'replace'))}"
 
 
-def _open_row(
-    key: str, ids: Sequence[str], chosen: str | None, pick: Callable[[str], None]
-) -> None:
+def _open_row(key: str, ids: Sequence[str], chosen: str | None, pick: Callable[[str], None]) -> None:
     picked = st.session_state[key]["selection"]
     # A click changes either the cell or the row; the other still names the open chunk.
     rows = [*(row for row, _ in picked["cells"]), *picked["rows"]]

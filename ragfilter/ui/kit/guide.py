@@ -45,9 +45,7 @@ class PathStep(NamedTuple):
         return f"✓ {self.name}" if self.done and "included" not in self.name else self.name
 
 
-def steps(
-    *, asked: bool, labelled: int, included: bool, measured: bool, tuned: bool, guarded: bool
-) -> list[PathStep]:
+def steps(*, asked: bool, labelled: int, included: bool, measured: bool, tuned: bool, guarded: bool) -> list[PathStep]:
     """The path for this many `labelled` questions. `included`: all came with the collection."""
     few = labelled < FEW_QUERIES
     label = PathStep(f"Label: {labelled} of {FEW_QUERIES}" if few else "Label", "evaluate", not few)
@@ -84,15 +82,12 @@ def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
             if step.locked or n == here:
                 current = ' aria-current="step"' if n == here else ""
                 words = f"Now: {step.name}" if n == here == following else step.signed
-                html.draw(
-                    f'<p class="rf-way" title="{step.locked}"{current}>{html.text(words)}</p>',
-                    width="content",
-                )
+                html.draw(f'<p class="rf-way" title="{step.locked}"{current}>{html.text(words)}</p>', width="content")
             elif html.button(
                 f"Next: {step.name}" if n == following else step.signed,
                 "path-next" if n == following else f"path-{step.name.split(':')[0]}",
                 type="tertiary",
-            ):  # fmt: skip
+            ):
                 pressed = step
     if pressed is not None:
         state.session().labelling = pressed.name.startswith("Label")
@@ -106,10 +101,13 @@ def _steps(visit: Visit) -> list[PathStep]:
         known.add(name)
     labelled = len(measuring.labelled_questions(visit.resources, name))
     return steps(
-        asked=state.session().asked is not None or bool(labelled), labelled=labelled,
-        included=not visit.resources.bench.labels.holds(name), measured=name in known,
-        tuned=origin(visit.settings) is not None, guarded=st.session_state.get(GUARDED) == name,
-    )  # fmt: skip
+        asked=state.session().asked is not None or bool(labelled),
+        labelled=labelled,
+        included=not visit.resources.bench.labels.holds(name),
+        measured=name in known,
+        tuned=origin(visit.settings) is not None,
+        guarded=st.session_state.get(GUARDED) == name,
+    )
 
 
 TERMS: dict[str, str] = read_toml(Path(__file__).with_name("terms.toml"))
@@ -144,8 +142,7 @@ def draw_tour(view: View) -> None:
     done_now = (len(kept) == REMAIN, switched, now.tour_chunk in kept)
     now.tour = [was or done for was, done in zip(now.tour, done_now, strict=True)]
     items = "".join(
-        f"<li>{'✓' if done else '○'} {html.text(task)}</li>"
-        for task, done in zip(TASKS, now.tour, strict=True)
+        f"<li>{'✓' if done else '○'} {html.text(task)}</li>" for task, done in zip(TASKS, now.tour, strict=True)
     )
     with st.container(key="tour", gap="small"):
         html.draw(f'<ul aria-live="polite" aria-label="Tour">{items}</ul>')

@@ -33,9 +33,7 @@ COMMANDS: dict[Action, str] = {
 def show(error: RagfilterError, *, retry: bool = True) -> None:
     """Show an error with its remedy and, unless a page may have several, a retry button."""
     command = COMMANDS.get(error.action)
-    remedy = (
-        f"{error.remedy} Run `{command}`; the app can keep running." if command else error.remedy
-    )
+    remedy = f"{error.remedy} Run `{command}`; the app can keep running." if command else error.remedy
     with st.container(key="problem" if retry else None):
         st.error(f"{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry and error.action == "recalibrate":
@@ -83,10 +81,7 @@ def failed(result: PoolResult) -> None:
     judged = judge_stats(result)
     # The judge's own panel says so too, with its button.
     if judged is not None and judged.fallback and state.session().panel != "Judge":
-        st.warning(
-            "**The judge failed; the nearest chunks are kept instead.** "
-            f"{prose.message(judged.error)}"
-        )
+        st.warning(f"**The judge failed; the nearest chunks are kept instead.** {prose.message(judged.error)}")
 
 
 def hopeless(result: PoolResult) -> Failure | None:
@@ -113,8 +108,7 @@ def notices(messages: list[str]) -> None:
 DEMOS = {
     "demo": (
         "Build the demo collection",
-        "The rules of an invented fantasy game, to try the layers with: look-alike tables, "
-        "comparisons, secrets.",
+        "The rules of an invented fantasy game, to try the layers with: look-alike tables, comparisons, secrets.",
     ),
     "adsapi": (
         "Build the API collection",
@@ -144,16 +138,13 @@ def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
         _place(
             "no-question",
             "Ask a question to see the filter at work",
-            "One wide search finds candidates, and the filter drops chunks the question does not "
-            "need.",
+            "One wide search finds candidates, and the filter drops chunks the question does not need.",
         )
 
 
 def _no_collection(resources: Resources) -> None:
     _place(
-        "no-collection",
-        "No collection yet",
-        "ragfilter searches collections of text chunks. Two samples are included.",
+        "no-collection", "No collection yet", "ragfilter searches collections of text chunks. Two samples are included."
     )
     queue = queue_of(resources.bench)
     with st.container(key="demos", gap="small"):
@@ -161,20 +152,22 @@ def _no_collection(resources: Resources) -> None:
             with st.container(key=f"demo-{name}", gap="small"):
                 html.draw(f'<p class="rf-demo"><b>{name}</b> {html.text(about)}</p>')
                 draw_build_button(
-                    name, queue, "Embeds a few hundred chunks with the bundled model. Takes under "
-                    "a minute on most machines.",
-                )  # fmt: skip
-    st.page_link(
-        "pages/collections.py", label="Or add your own files", icon=":material/upload_file:"
-    )
+                    name,
+                    queue,
+                    "Embeds a few hundred chunks with the bundled model. Takes under a minute on most machines.",
+                )
+    st.page_link("pages/collections.py", label="Or add your own files", icon=":material/upload_file:")
 
 
 def draw_build_button(name: str, queue: Queue, about: str) -> None:
     """Draw the button that queues a demo for indexing and opens Collections."""
     if html.button(
-        DEMOS[name][0], f"build-{name}", icon="play_arrow",
-        type="primary" if name == "demo" else "secondary", about=about,
-    ):  # fmt: skip
+        DEMOS[name][0],
+        f"build-{name}",
+        icon="play_arrow",
+        type="primary" if name == "demo" else "secondary",
+        about=about,
+    ):
         with state.tell_errors():
             queue.put(Order(name, name))
             state.session().ordered = name
@@ -196,17 +189,11 @@ def nothing_kept(result: PoolResult) -> None:
     off = f"Switch {last.layer} off", {f"{last.layer}.enabled": False}
     label, values = layer(last.layer).relax(last, result) or off
     why = "" if values else html.text(label)
-    html.draw(
-        f'<p class="rf-empty"><b>{html.text(layer(last.layer).title)} dropped the last {word}.</b> '
-        f"{why}</p>"
-    )
+    html.draw(f'<p class="rf-empty"><b>{html.text(layer(last.layer).title)} dropped the last {word}.</b> {why}</p>')
     if not values:
         return
     html.button(label, "relax", state.change, values, type="primary")
 
 
 def _place(key: str, title: str, words: str) -> None:
-    html.draw(
-        f'<section class="rf-place" id="{key}"><h2>{html.text(title)}</h2>'
-        f"<p>{html.text(words)}</p></section>"
-    )
+    html.draw(f'<section class="rf-place" id="{key}"><h2>{html.text(title)}</h2><p>{html.text(words)}</p></section>')

@@ -38,10 +38,7 @@ WANTED = {
     },
 }
 """The short names of some labelled questions of each demo, by id."""
-SECRETS = {
-    "the dice": "When may the referee override the dice?",
-    "false maps": "Which treasure maps are false?",
-}
+SECRETS = {"the dice": "When may the referee override the dice?", "false maps": "Which treasure maps are false?"}
 
 
 def draw(visit: Visit) -> None:
@@ -59,9 +56,12 @@ def draw(visit: Visit) -> None:
         if offered:
             questions = {literal(label): question for label, question in offered.items()}
             st.menu_button(
-                "Examples", list(questions), key="examples", type="tertiary",
+                "Examples",
+                list(questions),
+                key="examples",
+                type="tertiary",
                 on_click=lambda: state.ask(questions[st.session_state["examples"]]),
-            )  # fmt: skip
+            )
 
 
 def _follow(visit: Visit) -> None:
@@ -84,14 +84,15 @@ def _box(*, ready: bool) -> None:
     with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
         with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
             st.text_input(
-                "Question", state.session().query,
+                "Question",
+                state.session().query,
                 key=widget.key_of("question", state.session().query),
-                placeholder="Ask a question and press Enter", label_visibility="collapsed",
-                disabled=not ready, autocomplete="off",
-            )  # fmt: skip
-            st.form_submit_button(
-                "Ask", key="ask-button", type="primary", on_click=_ask, disabled=not ready
+                placeholder="Ask a question and press Enter",
+                label_visibility="collapsed",
+                disabled=not ready,
+                autocomplete="off",
             )
+            st.form_submit_button("Ask", key="ask-button", type="primary", on_click=_ask, disabled=not ready)
 
 
 def _ask() -> None:
@@ -107,10 +108,13 @@ def draw_present_button() -> None:
     on = bool(state.session().present)
     with st.container(key="present-switch", width="content"):
         html.button(
-            "Leave" if on else "Present", "present-button",
+            "Leave" if on else "Present",
+            "present-button",
             partial(state.update, present=not on, scene=0),
-            icon="close" if on else "present_to_all", type="tertiary", shortcut="P",
-        )  # fmt: skip
+            icon="close" if on else "present_to_all",
+            type="tertiary",
+            shortcut="P",
+        )
 
 
 def examples(collection: str, resources: Resources) -> dict[str, str]:

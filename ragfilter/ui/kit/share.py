@@ -41,10 +41,13 @@ def draw_link(place: DeltaGenerator, view: View | None) -> None:
 def report_button(make: Callable[[], str], name: str, *, key: str) -> None:
     """Draw the button that downloads a report."""
     html.download(
-        "Report", key, make, name,
-        "Downloads one HTML file to share. It opens offline, prints on A4, and holds only what "
-        "this user can see.", "description",
-    )  # fmt: skip
+        "Report",
+        key,
+        make,
+        name,
+        "Downloads one HTML file to share. It opens offline, prints on A4, and holds only what this user can see.",
+        "description",
+    )
 
 
 def report_name(query: str) -> str:
@@ -76,18 +79,18 @@ def contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
 
     asked, resources = view.asked, view.resources
     embedder = resources.bench.recorded_embedder(asked.collection)
-    known = {
-        name: answers.known_answer(asked.query, side, resources) for name, side in names.items()
-    }
+    known = {name: answers.known_answer(asked.query, side, resources) for name, side in names.items()}
     return {
         "origin": ReportOrigin(
-            asked.collection, resources.bench.version_seen(asked.collection, view.user),
-            embedder.name, view.result.pool.space, view.user, datetime.now(UTC),
+            asked.collection,
+            resources.bench.version_seen(asked.collection, view.user),
+            embedder.name,
+            view.result.pool.space,
+            view.user,
+            datetime.now(UTC),
         ),
         "prices": resources.bench.prices,
         "answers": [
-            shown_answer(name, answer, names[name].context)
-            for name, answer in known.items()
-            if answer is not None
+            shown_answer(name, answer, names[name].context) for name, answer in known.items() if answer is not None
         ],
-    }  # fmt: skip
+    }

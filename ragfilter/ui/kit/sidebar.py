@@ -31,20 +31,15 @@ ORDER_HELP = (
 )
 COST_HELP: dict[Cost, str] = {
     "free": "Free: decided in milliseconds, without the store or a model.",
-    "store query": "Costs one store query per side when the question is asked; its controls are "
-    "free.",
-    "local model": "Runs a model on this machine if the first results are poor. Its scores are "
-    "cached.",
-    "API call": "Sends chunks to the reranker's endpoint if the first results are poor. Its scores "
-    "are cached.",
+    "store query": "Costs one store query per side when the question is asked; its controls are free.",
+    "local model": "Runs a model on this machine if the first results are poor. Its scores are cached.",
+    "API call": "Sends chunks to the reranker's endpoint if the first results are poor. Its scores are cached.",
     "LLM call": "Costs one LLM call, made only when you press its button. The answer is cached.",
 }
 """A sentence on each cost."""
 
 
-OTHERS = tuple(
-    dict.fromkeys(f.section for f in fields() if f.section not in {each.name for each in LAYERS})
-)
+OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in {each.name for each in LAYERS}))
 """The sections of settings outside the layers."""
 SETTINGS = "settings"
 """The line for these sections."""
@@ -66,14 +61,17 @@ def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
         chosen, profile = state.session().collection, state.session().profile
         called, _, date = state.settings_label().partition(" (")
         widget.select(
-            "Collection", labels, chosen if chosen in labels else None, "collection-box",
-            state.open_collection, placeholder="none yet", disabled=not labels,
-        )  # fmt: skip
+            "Collection",
+            labels,
+            chosen if chosen in labels else None,
+            "collection-box",
+            state.open_collection,
+            placeholder="none yet",
+            disabled=not labels,
+        )
         with st.container(key="profile", gap=None):
             offered = {name: name for name in profiles.PROFILES} | {profile: called}
-            widget.select(
-                "Profile", offered, profile, "profile-box", state.choose_profile, filter_mode=None
-            )
+            widget.select("Profile", offered, profile, "profile-box", state.choose_profile, filter_mode=None)
             if date:
                 html.draw(f'<p class="rf-line">{html.text(date.rstrip(")"))}, from {profile}</p>')
             if steps:
@@ -101,9 +99,8 @@ def draw_reset(label: str) -> None:
             for path, value in changed.items()
         )
         html.button(
-            label, "reset", state.reset, type="tertiary",
-            about=f"Undoes these changes to the profile: {change_list}.",
-        )  # fmt: skip
+            label, "reset", state.reset, type="tertiary", about=f"Undoes these changes to the profile: {change_list}."
+        )
 
 
 def draw(visit: Visit, view: View | None) -> None:
@@ -150,16 +147,20 @@ def _opener(name: str, label: str, about: str | None = None) -> None:
     """Draw the button that opens or closes the contents of a line, with the tooltip `about`."""
     is_open = _is_open(name)
     html.button(
-        label, f"line-{name}", state.keep, not is_open, f"open-{name}",
-        icon="expand_more" if is_open else "chevron_right", type="tertiary", icon_position="right",
-        width="stretch", about=about,
-    )  # fmt: skip
+        label,
+        f"line-{name}",
+        state.keep,
+        not is_open,
+        f"open-{name}",
+        icon="expand_more" if is_open else "chevron_right",
+        type="tertiary",
+        icon_position="right",
+        width="stretch",
+        about=about,
+    )
 
 
-def _line(
-    layer: LayerSpec, settings: Settings, own: Config, resources: Resources, view: View | None,
-    did: str,
-) -> None:  # fmt: skip
+def _line(layer: LayerSpec, settings: Settings, own: Config, resources: Resources, view: View | None, did: str) -> None:
     """Draw a layer's switch, name and result, and its controls if they are open."""
     name, on, cost = layer.name, layer.enabled(settings), layer.cost(settings)
     no_llm = cost == "LLM call" and resources.bench.chat is None
@@ -168,9 +169,12 @@ def _line(
         if layer.switched:
             path = f"{name}.enabled"
             st.toggle(
-                layer.title, on, disabled=no_llm and not on, label_visibility="collapsed",
+                layer.title,
+                on,
+                disabled=no_llm and not on,
+                label_visibility="collapsed",
                 **widget.of(widget.setting_key(path), on, widget.apply_choice, path),
-            )  # fmt: skip
+            )
         about = field(f"{name}.enabled").help if layer.switched else None
         _opener(name, f"**{mark}{layer.title}** {did if on else 'off'}", about)
     if _is_open(name):
@@ -181,9 +185,7 @@ def _line(
                 widget.draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
 
 
-def _tell(
-    layer: LayerSpec, settings: Settings, own: Config, view: View | None, *, no_llm: bool
-) -> None:
+def _tell(layer: LayerSpec, settings: Settings, own: Config, view: View | None, *, no_llm: bool) -> None:
     """Draw the layer's result, purpose and cost, and whether it is on in the profile."""
     on = layer.enabled(settings)
     acting = layer_line(view.shown.trace(layer.name), view.shown) if view else ""
@@ -213,10 +215,12 @@ def draw_more(visit: Visit) -> None:
             widget.draw_setting(info, settings, own)
         _files(settings, visit.resources.bench.workspace.files)
         st.text_input(
-            "Your name", author(), max_chars=MAX_NAME,
+            "Your name",
+            author(),
+            max_chars=MAX_NAME,
             help="Recorded with your labels, votes, runs and rule edits.",
             **widget.of("author-box", author(), set_author),
-        )  # fmt: skip
+        )
 
 
 def _files(settings: Settings, files: TextFiles) -> None:
@@ -224,10 +228,12 @@ def _files(settings: Settings, files: TextFiles) -> None:
     their buttons, and the upload of a file, which is loaded completely or not at all."""
     with st.form("save-as", border=False):
         st.text_input(
-            "Save settings as", key="settings-name", placeholder="strict",
+            "Save settings as",
+            key="settings-name",
+            placeholder="strict",
             help="Saved in the workspace, for this page and for `ragfilter query --config NAME`. "
             "Saving under an existing name replaces those settings.",
-        )  # fmt: skip
+        )
         st.form_submit_button("Save", key="save-as-button", on_click=_save, args=(settings, files))
     text = partial(config.to_toml, settings, state.session().profile)
     html.download("Download", "download-settings", text, "ragfilter.toml")
@@ -238,11 +244,13 @@ def _files(settings: Settings, files: TextFiles) -> None:
             html.button("Load", "load-saved", _load, files, name)
             html.button("Delete", "delete-saved", forget, files, name)
     st.file_uploader(
-        "Load a settings file", type="toml", key="settings-file", max_upload_size=1,
+        "Load a settings file",
+        type="toml",
+        key="settings-file",
+        max_upload_size=1,
         on_change=_load_file,
-        help="A downloaded file, or any that `ragfilter query --config` reads. Undo restores the "
-        "earlier settings.",
-    )  # fmt: skip
+        help="A downloaded file, or any that `ragfilter query --config` reads. Undo restores the earlier settings.",
+    )
 
 
 @state.tell_errors()

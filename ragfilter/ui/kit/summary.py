@@ -74,10 +74,7 @@ def draw_strip(view: View) -> None:
     decided = html.fact((*why(result), ""))
     if result.message:
         word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
-        decided = (
-            f'<div class="rf-fact rf-status"><span>{word}</span>'
-            f"<p>{html.text(result.message)}</p></div>"
-        )
+        decided = f'<div class="rf-fact rf-status"><span>{word}</span><p>{html.text(result.message)}</p></div>'
     unfiltered = first(summary.unfiltered, summary.left_out)
     plain = f"{numbers.count(summary.tokens_unfiltered)} ({unfiltered})"
     html.draw(
@@ -220,9 +217,7 @@ def before_and_after(result: PoolResult, falls: Sequence[DropGroup]) -> tuple[St
         n, fall = cited.get(hit.id, 0), fell.get(hit.id)
         if fall is not None:
             why = fall.words
-            return StackRow(
-                hit.id, hit.chunk.name, "dropped", fall.layer, why, fall.setting, number=n
-            )
+            return StackRow(hit.id, hit.chunk.name, "dropped", fall.layer, why, fall.setting, number=n)
         if hit.id not in kept:
             return StackRow(hit.id, hit.chunk.name, why="found by plain search", number=n)
         outcome = deciding[hit.id].outcome if hit.id in deciding else "kept"
@@ -238,9 +233,8 @@ def before_and_after(result: PoolResult, falls: Sequence[DropGroup]) -> tuple[St
 
 
 def draw_stacks(
-    stacks: Sequence[Stack], among: PoolResult, *, key: str = "stacks",
-    on_open: Callable[[str], None] | None = None,
-) -> None:  # fmt: skip
+    stacks: Sequence[Stack], among: PoolResult, *, key: str = "stacks", on_open: Callable[[str], None] | None = None
+) -> None:
     """Draw the stacks side by side. Shortened titles stay distinct from all hits in `among`.
     `on_open` gets the id of the chosen chunk."""
     shown = _shown_rows(stacks)
@@ -249,8 +243,7 @@ def draw_stacks(
     titles = list(dict.fromkeys([*stacked, *(hit.chunk.name for hit in among.hits)]))
     short = dict(zip(titles, telling_titles(titles, TITLE_WIDTH), strict=True))
     drawn = "".join(
-        _stack(stack, entries, short, opens=on_open is not None)
-        for stack, entries in zip(stacks, rows, strict=True)
+        _stack(stack, entries, short, opens=on_open is not None) for stack, entries in zip(stacks, rows, strict=True)
     )
     html.draw(f'<div class="rf-stacks">{drawn}</div>')
     if on_open is not None:
@@ -274,9 +267,7 @@ def _shown_rows(stacks: Sequence[Stack]) -> list[int]:
     return sorted(ranked[:MAX_ROWS])
 
 
-def _stack(
-    stack: Stack, entries: Sequence[StackRow | None], short: Mapping[str, str], *, opens: bool
-) -> str:
+def _stack(stack: Stack, entries: Sequence[StackRow | None], short: Mapping[str, str], *, opens: bool) -> str:
     rows = "".join(_row(entry, short, opens=opens) for entry in entries)
     more = stack.count - sum(entry is not None for entry in entries)
     count, label = numbers.count(stack.count), html.text(stack.label)

@@ -37,34 +37,45 @@ def draw_chip() -> None:
         if on:
             _draw_choice()
         st.toggle(
-            "Clearance", on,
+            "Clearance",
+            on,
             help="Hides what this user must not see. No profile, file or link turns it off.",
             **widget.of("set-clearance-enabled", on, widget.apply_choice, state.CLEARANCE),
-        )  # fmt: skip
+        )
 
 
 def _draw_choice() -> None:
     session, user = state.session(), state.session().user
     chosen = OPERATOR if session.operator else USER
     st.segmented_control(
-        "View as", (USER, OPERATOR), default=chosen, required=True, label_visibility="collapsed",
+        "View as",
+        (USER, OPERATOR),
+        default=chosen,
+        required=True,
+        label_visibility="collapsed",
         **widget.of("view-as", chosen, lambda view: state.put(view == OPERATOR, "operator")),
-    )  # fmt: skip
+    )
     choose_user("seen-as")
     st.slider(
-        "Level", 0, max(MAX_LEVEL, user.level), user.level,
+        "Level",
+        0,
+        max(MAX_LEVEL, user.level),
+        user.level,
         help="Chunks of a higher level are hidden.",
         **widget.of(LEVEL, user.level, lambda level: _become(level=level)),
-    )  # fmt: skip
+    )
     # Keep the order in which they were chosen; the user's own are sorted.
     names: list[str] = widget.value_of(DEPARTMENTS, [])
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     st.multiselect(
-        "Departments", list(dict.fromkeys((*departments(open_resources()), *names))), names,
-        placeholder="none", accept_new_options=True,
-        help="Chunks of other departments are hidden. Choose from this collection's, or type "
-        "another.", **widget.of(DEPARTMENTS, names, _belong),
-    )  # fmt: skip
+        "Departments",
+        list(dict.fromkeys((*departments(open_resources()), *names))),
+        names,
+        placeholder="none",
+        accept_new_options=True,
+        help="Chunks of other departments are hidden. Choose from this collection's, or type another.",
+        **widget.of(DEPARTMENTS, names, _belong),
+    )
 
 
 def seen_as() -> str:
@@ -118,7 +129,11 @@ def choose_user(name: str) -> None:
     users = offered_users()
     now = next((each for each, user in users.items() if user == state.session().user), None)
     widget.select(
-        "Seen as", {each: each for each in users}, now, name,
+        "Seen as",
+        {each: each for each in users},
+        now,
+        name,
         lambda name: state.put(users.get(name, state.session().user), "user"),
-        placeholder="someone else", filter_mode=None,
-    )  # fmt: skip
+        placeholder="someone else",
+        filter_mode=None,
+    )

@@ -101,9 +101,14 @@ def row(key: str, align: Literal["center", "bottom", "top"] = "center") -> Delta
 
 
 def button(
-    label: str, key: str, act: Callable[..., Any] | None = None, *args: object, icon: str = "",
-    about: str | None = None, **given: Any,
-) -> bool:  # fmt: skip
+    label: str,
+    key: str,
+    act: Callable[..., Any] | None = None,
+    *args: object,
+    icon: str = "",
+    about: str | None = None,
+    **given: Any,
+) -> bool:
     """Draw a button that calls `act` with `args`, with the Material symbol `icon` and the tooltip
     `about`. `given` goes to Streamlit. Returns whether it was pressed."""
     symbol = f":material/{icon}:" if icon else None
@@ -111,9 +116,14 @@ def button(
 
 
 def download(
-    label: str, key: str, data: Callable[[], str | bytes], name: str, about: str | None = None,
-    icon: str = "download", **given: Any,
-) -> None:  # fmt: skip
+    label: str,
+    key: str,
+    data: Callable[[], str | bytes],
+    name: str,
+    about: str | None = None,
+    icon: str = "download",
+    **given: Any,
+) -> None:
     """Draw a button that downloads `data`, made on the click, as the file `name`. The click starts
     no run, because that could remove the file too early. `given` goes to Streamlit."""
     given = {"on_click": "ignore", "icon": f":material/{icon}:"} | given
@@ -147,14 +157,17 @@ def hint(text: str) -> None:
     st.markdown("", help=text, width="content")
 
 
-def choice(
-    label: str, options: Iterable[str], about: str = "", *, key: str, default: str,
-) -> str:  # fmt: skip
+def choice(label: str, options: Iterable[str], about: str = "", *, key: str, default: str) -> str:
     """Draw a choice, kept for the session, with `about` at a question mark. Returns the choice."""
     chosen = st.segmented_control(
-        label, list(options), key=key, default=default, required=True, persist_state="session",
+        label,
+        list(options),
+        key=key,
+        default=default,
+        required=True,
+        persist_state="session",
         label_visibility="collapsed",
-    )  # fmt: skip
+    )
     if about:
         hint(about)
     return chosen
@@ -178,7 +191,4 @@ def dress() -> None:
     that drew them, so a callback that does nothing starts another run when the theme changes."""
     dark = theme.is_dark()
     st.html(theme.stylesheet(dark=dark))
-    mount(
-        "look/frame.js", key="theme", data="dark" if dark else "light",
-        on_switched_change=lambda: None,
-    )  # fmt: skip
+    mount("look/frame.js", key="theme", data="dark" if dark else "light", on_switched_change=lambda: None)

@@ -15,12 +15,10 @@ _CITED = re.compile(r"((?:\[\d+(?:\s*[,;–-]\s*\d+)*\]\s*)+)(?<!\s)")
 _MARKUP = re.compile(r"[\\`*_\[\]<>#!|~$&]|:(?=[A-Za-z_])")
 # Characters that turn a line starting with them into a list or a heading.
 _BEGINS = re.compile(r"^(\s*\d*)([-+=.)])")
-# The start of an icon, emoji or address, or a sign between spaces that Streamlit draws as an arrow
-# or dash (``->``). Streamlit looks for them in the rendered text, which has lost escapes but keeps
-# an invisible word joiner.
+# The start of an icon, emoji or address, or a sign between spaces that Streamlit draws as an arrow or dash (``->``).
+# Streamlit looks for them in the rendered text, which has lost escapes but keeps an invisible word joiner.
 _FOUND = re.compile(
-    r":(?=[\w+/-]+:|//)|@|www(?=\.)|(?<![^\s\ufeff])[-<>~](?=(?:->|[->=])(?:[\s\ufeff]|$))",
-    re.IGNORECASE,
+    r":(?=[\w+/-]+:|//)|@|www(?=\.)|(?<![^\s\ufeff])[-<>~](?=(?:->|[->=])(?:[\s\ufeff]|$))", re.IGNORECASE
 )
 _JOINER = "\u2060"
 # The middle of a picture or link, or of its definition.

@@ -100,9 +100,7 @@ def stylesheet(*, dark: bool) -> str:
     pairs |= {"on-primary": ON_PRIMARY, "lost": LOST}
     pairs |= {name: (m.light, m.dark) for name, m in OUTCOMES.items()}
     pairs |= {f"layer-{name}": (m.light, m.dark) for name, m in LAYERS.items()}
-    variables = "".join(
-        f"--rf-{name}: light-dark({light}, {dark});" for name, (light, dark) in pairs.items()
-    )
+    variables = "".join(f"--rf-{name}: light-dark({light}, {dark});" for name, (light, dark) in pairs.items())
     icon = b64encode(ICON.encode()).decode()
     variables += f"--rf-icon: url('data:image/svg+xml;base64,{icon}');"
     css = files("ragfilter.ui.look").joinpath("style.css").read_text(encoding="utf-8")
@@ -144,19 +142,20 @@ class Ink:
     def of(cls, dark: bool) -> Ink:
         i = int(dark)
         return cls(
-            text=TEXT[i], muted=MUTED[i], line=LINE[i], surface=SURFACE[i],
-            kept=OUTCOMES["kept"].colour(dark=dark), curve="#5a7f86" if dark else "#6f8c90",
+            text=TEXT[i],
+            muted=MUTED[i],
+            line=LINE[i],
+            surface=SURFACE[i],
+            kept=OUTCOMES["kept"].colour(dark=dark),
+            curve="#5a7f86" if dark else "#6f8c90",
             band="rgba(60,196,180,0.16)" if dark else "rgba(15,118,110,0.10)",
-        )  # fmt: skip
+        )
 
     def layout(self, *, align: str = "left") -> dict[str, Any]:
         """The layout of a plot; `align` aligns the lines of a hint."""
         font = {"family": FONT, "size": 13, "color": self.text}
         hint = {"bgcolor": self.surface, "bordercolor": self.line, "align": align, "font": font}
-        return {
-            "paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR, "font": font, "hoverlabel": hint,
-            "showlegend": False,
-        }  # fmt: skip
+        return {"paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR, "font": font, "hoverlabel": hint, "showlegend": False}
 
 
 UNDIMMED = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}
@@ -175,9 +174,7 @@ def marker(symbol: str, size: float, colour: str, width: float = 1) -> dict[str,
     return {"symbol": symbol, "size": size, "color": colour, "line": line}
 
 
-def draw_plot(
-    plot: go.Figure | dict[str, Any], *, key: str, alt: str, fixed: bool = False, **more: Any
-) -> None:
+def draw_plot(plot: go.Figure | dict[str, Any], *, key: str, alt: str, fixed: bool = False, **more: Any) -> None:
     """Draw a plot in our colours without Plotly's buttons; a `fixed` one ignores double clicks.
 
     `more` is for `st.plotly_chart`.

@@ -87,11 +87,17 @@ def _picture(view: View, falls: Sequence[DropGroup], now: int, last: int) -> Non
     summary.draw_stacks((before, after), view.mine)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
         html.button(
-            "After" if now < last else "Before", "scene-flip", state.put, last if now < last else 0,
-            "scene", icon="compare", type="primary", disabled=not last, shortcut="B",
-        )  # fmt: skip
+            "After" if now < last else "Before",
+            "scene-flip",
+            state.put,
+            last if now < last else 0,
+            "scene",
+            icon="compare",
+            type="primary",
+            disabled=not last,
+            shortcut="B",
+        )
         for label, shortcut, to in (("Back", "Left", now - 1), ("Next", "Right", now + 1)):
             html.button(
-                label, f"scene-{label.lower()}", state.put, to, "scene",
-                disabled=not 0 <= to <= last, shortcut=shortcut,
-            )  # fmt: skip
+                label, f"scene-{label.lower()}", state.put, to, "scene", disabled=not 0 <= to <= last, shortcut=shortcut
+            )

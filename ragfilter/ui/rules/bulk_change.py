@@ -1,6 +1,5 @@
-"""Changes to many rules: one change to all filtered rows, or the changes in a file. Each is
-previewed, with its effect and a diff, and saved as one step. Files are JSONL for git or CSV for
-spreadsheets.
+"""Changes to many rules: one change to all filtered rows, or the changes in a file. Each is previewed, with its effect
+and a diff, and saved as one step. Files are JSONL for git or CSV for spreadsheets.
 """
 
 from __future__ import annotations
@@ -47,10 +46,16 @@ def offer(work: Desk, rules: Rules, action: str, *, key: str) -> None:
     names the change: ``Remove``, ``Add the group x to``."""
     sure = rule_effect.confirm(work, rules, f"{key}-sure")
     html.button(
-        literal(f"{action} {counted(len(rules), 'rule')}"), f"{key}-save", save, work, rules,
-        action, type="primary", disabled=not sure,
+        literal(f"{action} {counted(len(rules), 'rule')}"),
+        f"{key}-save",
+        save,
+        work,
+        rules,
+        action,
+        type="primary",
+        disabled=not sure,
         about="Saves them as one step, which you can undo.",
-    )  # fmt: skip
+    )
     diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
     draw_diffs(diffs, f"{key}-changes")
     rule_effect.wait(work)
@@ -61,14 +66,15 @@ def save(work: Desk, rules: Rules, action: str) -> None:
     bench = work.resources.bench
     try:
         saved = edits.save_all(
-            bench.collection(work.collection), bench.journal, rules=rules,
-            expected={i: work.chunks[i].rule for i in rules}, who=author(),
-        )  # fmt: skip
+            bench.collection(work.collection),
+            bench.journal,
+            rules=rules,
+            expected={i: work.chunks[i].rule for i in rules},
+            who=author(),
+        )
     except RagfilterError as error:
         # A StoreError itself says what was saved.
-        put_outcome(
-            str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False
-        )
+        put_outcome(str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False)
     else:
         put_outcome(f"Saved: {action.lower()} {counted(len(saved), 'rule')}.", good=True)
         state.renew()
@@ -83,9 +89,7 @@ def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) ->
     """Draw each change as a title with its added and removed lines, by sign and colour, and the
     names of the parts between them, one page at a time."""
     for title, before, after in diffs[page(key, len(diffs), PAGE)]:
-        html.draw(
-            f'<div class="rf-diff"><b>{html.text(title)}</b><pre>{_diff(before, after)}</pre></div>'
-        )
+        html.draw(f'<div class="rf-diff"><b>{html.text(title)}</b><pre>{_diff(before, after)}</pre></div>')
 
 
 def _diff(before: str | None, after: str | None) -> str:
@@ -108,12 +112,19 @@ def page(key: str, count: int, size: int) -> slice:
 
 
 KINDS = GROUP, SPELLINGS, REPLACE, SET, REMOVE = (
-    "Add a group", "Add spellings", "Replace a term", "Set a rule", "Remove the rule",
-)  # fmt: skip
+    "Add a group",
+    "Add spellings",
+    "Replace a term",
+    "Set a rule",
+    "Remove the rule",
+)
 ACTIONS = {
-    GROUP: "Add a group to", SPELLINGS: "Add spellings to", REPLACE: "Replace a term in",
-    SET: "Set", REMOVE: "Remove",
-}  # fmt: skip
+    GROUP: "Add a group to",
+    SPELLINGS: "Add spellings to",
+    REPLACE: "Replace a term in",
+    SET: "Set",
+    REMOVE: "Remove",
+}
 """The button's words before the number of rules."""
 KIND = "bulk-kind"
 FIELDS = TERM, TERMS, RULE, NEW = "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
@@ -123,9 +134,8 @@ def draw(work: Desk) -> None:
     """Draw the filter, the choice of change, its preview and the button that saves it."""
     desk.draw_filter(work)
     kind = st.segmented_control(
-        "Change", KINDS, key=KIND, default=GROUP, required=True, persist_state="session",
-        on_change=_forget,
-    )  # fmt: skip
+        "Change", KINDS, key=KIND, default=GROUP, required=True, persist_state="session", on_change=_forget
+    )
     try:
         change = _change(str(kind))
     except InputError as error:
@@ -148,33 +158,36 @@ def _change(kind: str) -> RuleChange:
         return bulk.remove()
     if kind == SET:
         text = st.text_area(
-            "Rule", key=RULE, persist_state="session",
+            "Rule",
+            key=RULE,
+            persist_state="session",
             placeholder='{"contain_one_of": [["term", "other spelling"]]}',
             help="Replaces the rule of every chunk.",
-        )  # fmt: skip
+        )
         if not text or not text.strip():
             raise InputError("There is no rule.", remedy="Write one.")
         return bulk.set_rule(text)
     if kind == GROUP:
         return bulk.add_group(_terms("Terms of the new group"))
     term = st.text_input(
-        "Existing term", key=TERM, persist_state="session",
-        help="Changes every group that contains this term.",
-    )  # fmt: skip
+        "Existing term", key=TERM, persist_state="session", help="Changes every group that contains this term."
+    )
     if kind == SPELLINGS:
         return bulk.add_spellings(term or "", _terms("Spellings to add"))
-    new = st.text_input(
-        "Replacement term", key=NEW, persist_state="session", help="Replaces the existing term."
-    )
+    new = st.text_input("Replacement term", key=NEW, persist_state="session", help="Replaces the existing term.")
     return bulk.replace_term(term or "", new or "")
 
 
 def _terms(label: str) -> list[str]:
     return st.multiselect(
-        label, st.session_state.get(TERMS, []), key=TERMS, persist_state="session",
-        accept_new_options=True, placeholder="Type a term and press Enter",
+        label,
+        st.session_state.get(TERMS, []),
+        key=TERMS,
+        persist_state="session",
+        accept_new_options=True,
+        placeholder="Type a term and press Enter",
         help="The question must contain one of them.",
-    )  # fmt: skip
+    )
 
 
 FILE, DOUBTS = "files-file", "files-doubts"
@@ -205,13 +218,15 @@ def _export(work: Desk) -> None:
             ("CSV", lambda: rule_files.csv_text(chunks)),
         ):
             html.download(
-                name, f"files-{name.lower()}", partial(_exported, make, work, last_edit),
+                name,
+                f"files-{name.lower()}",
+                partial(_exported, make, work, last_edit),
                 f"{work.collection}-rules.{name.lower()}",
                 "The table marks rules edited after this export as changed."
                 if work.user.unrestricted
                 else "Contains only what you can see. Changed rules stay marked in the table.",
                 disabled=not chunks,
-            )  # fmt: skip
+            )
 
 
 def _exported(make: Callable[[], str], work: Desk, last_edit: int) -> str:
@@ -224,9 +239,7 @@ def _exported(make: Callable[[], str], work: Desk, last_edit: int) -> str:
 
 def _import(work: Desk) -> None:
     st.markdown("**Import** JSONL or CSV with id and query_must, or drafts.")
-    file = st.file_uploader(
-        "File of rules", type=["jsonl", "csv"], key=FILE, help="UTF-8, up to 200 MB."
-    )
+    file = st.file_uploader("File of rules", type=["jsonl", "csv"], key=FILE, help="UTF-8, up to 200 MB.")
     if file is None:
         return
     with_doubts = st.checkbox("With doubts", key=DOUBTS, help="Includes drafts with remarks.")

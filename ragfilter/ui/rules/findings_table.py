@@ -45,11 +45,14 @@ def draw(work: Desk) -> None:
         return
     counts = Counter(kind for kind, _ in findings)
     kinds = st.multiselect(
-        "Kinds", list(counts), key=KINDS, persist_state="session",
-        format_func=lambda kind: f"{kind} · {counts[kind]}", placeholder="all",
-        help="Problems in rules, drafts, and families: chunks whose titles or texts differ only "
-        "where # stands.",
-    )  # fmt: skip
+        "Kinds",
+        list(counts),
+        key=KINDS,
+        persist_state="session",
+        format_func=lambda kind: f"{kind} · {counts[kind]}",
+        placeholder="all",
+        help="Problems in rules, drafts, and families: chunks whose titles or texts differ only where # stands.",
+    )
     listed = [each for each in findings if not kinds or each[0] in kinds]
     left, right = st.columns((1.5, 1), gap="medium")
     with left:
@@ -66,10 +69,11 @@ def _families(work: Desk) -> Suggested | None:
     rules = state.session().rules
     if rules.families != work.collection:
         html.button(
-            "Find families", "findings-families",
+            "Find families",
+            "findings-families",
             lambda: setattr(rules, "families", work.collection),
             about="Proposes rules that tell similar chunks apart. Asks no LLM and saves nothing.",
-        )  # fmt: skip
+        )
         return None
     rule_effect.wait(work)
     known, resources = rule_effect.gathered(work), work.resources
@@ -92,17 +96,12 @@ def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
     ids = [row.id for row in desk.selected(work)]
     ruled, shared = work.read(i for i in ids if work.chunks[i].rule), desk.listing(work).shared
     if len(ruled) > desk.MAX_READ:
-        html.aside(
-            f"Texts are read for up to {desk.MAX_READ:,} rules. A narrower filter may find more."
-        )
-    findings = [
-        finding for chunk in ruled.values() for finding in work.resources.checks.findings(chunk)
-    ]
+        html.aside(f"Texts are read for up to {desk.MAX_READ:,} rules. A narrower filter may find more.")
+    findings = [finding for chunk in ruled.values() for finding in work.resources.checks.findings(chunk)]
     findings += [shared[i] for i in ids if i in shared]
     proposed = [*_proposals(work, families)]
     proposed += [(each.kind, each) for each in drafting.findings(work)]
-    here, of = {*ids}, {kind: [f.chunk_ids[0] for k, f in proposed if k == kind]
-                        for kind in dict(proposed)}  # fmt: skip
+    here, of = {*ids}, {kind: [f.chunk_ids[0] for k, f in proposed if k == kind] for kind in dict(proposed)}
     done = {kind for kind, some in of.items() if all(work.chunks[i].rule for i in some)}
     proposed = [each for each in proposed if each[1].chunk_ids[0] in here]
     proposed.sort(key=lambda each: each[0] in done)
@@ -119,18 +118,24 @@ def _proposals(work: Desk, families: Suggested | None) -> Iterator[Listed]:
 def _table(work: Desk, listed: Sequence[Listed]) -> int | None:
     ids = [finding.chunk_ids[0] for _, finding in listed]
     rows = [
-        (kind, title, _said(finding),
-         "by hand" if finding.fix is None else "certain" if finding.sure else "check first",
-         finding.severity, chunk_id)
+        (
+            kind,
+            title,
+            _said(finding),
+            "by hand" if finding.fix is None else "certain" if finding.sure else "check first",
+            finding.severity,
+            chunk_id,
+        )
         for chunk_id, title, (kind, finding) in zip(ids, work.titles(ids), listed, strict=True)
-    ]  # fmt: skip
+    ]
     names = ["kind", "chunk", "finding", "fix", "severity", "id"]
     return grid.picked(
         pd.DataFrame(rows, columns=names),
         [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed],
-        name="findings", height=320,
+        name="findings",
+        height=320,
         columns={"finding": st.column_config.TextColumn(width="large")},
-    )  # fmt: skip
+    )
 
 
 def _said(finding: Finding) -> str:
@@ -141,9 +146,10 @@ def _all(work: Desk, findings: Sequence[Finding]) -> None:
     """Draw the effect of applying these findings, and the button that does it."""
     doubtful = sum(finding.fix is not None and not finding.sure for finding in findings)
     include = doubtful > 0 and st.checkbox(
-        f"Include the doubtful ones ({doubtful:,})", key=DOUBTFUL,
+        f"Include the doubtful ones ({doubtful:,})",
+        key=DOUBTFUL,
         help="Check these first. They may replace rules that are intended as they are.",
-    )  # fmt: skip
+    )
     plan = _plan(work, findings, include)
     if plan.after or include or not doubtful:
         bulk_change.preview(work, "Apply", plan, "findings")
@@ -179,14 +185,15 @@ def _one(work: Desk, finding: Finding | None) -> None:
     if finding.fix is not None:
         sure = rule_effect.confirm(work, rules, "finding-sure")
     with st.container(key="finding-actions", horizontal=True, gap="small"):
+        html.button("Apply this one", "finding-apply", bulk_change.save, work, rules, "Apply", disabled=not sure)
         html.button(
-            "Apply this one", "finding-apply", bulk_change.save, work, rules, "Apply",
-            disabled=not sure,
-        )  # fmt: skip
-        html.button(
-            "Edit first", "finding-edit", _edit, work, finding,
+            "Edit first",
+            "finding-edit",
+            _edit,
+            work,
+            finding,
             about="Opens the editor with the fix, if there is one. Nothing is saved.",
-        )  # fmt: skip
+        )
     if finding.fix is not None:
         bulk_change.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 

@@ -1,8 +1,6 @@
-"""The Rules page. It draws one part at a time, by default the table of all chunks with the editor
-of the open one.
+"""The Rules page. It draws one part at a time, by default the table of all chunks with the editor of the open one.
 
-Only one page of rows is sent to the browser; filtering, sorting and pagination happen on the
-server.
+Only one page of rows is sent to the browser; filtering, sorting and pagination happen on the server.
 """
 
 from __future__ import annotations
@@ -32,8 +30,7 @@ ABOUT = (
     "Chunks then shows it too. Tester: which rules pasted questions meet. Files: import and "
     "export. History: every change."
 )
-BOXES = {link.TEXT: desk.TEXT, link.TYPES: desk.TYPES, link.SOURCES: desk.SOURCES,
-         link.STATES: desk.STATES}  # fmt: skip
+BOXES = {link.TEXT: desk.TEXT, link.TYPES: desk.TYPES, link.SOURCES: desk.SOURCES, link.STATES: desk.STATES}
 """The widgets of the filter, by their parameters in the link."""
 PAGE_AT = "rules-page"
 PAGE = 200
@@ -117,11 +114,15 @@ def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
     shown = [rows.by_id[i] for i in page if i in rows.by_id]
     with st.container(key="table"):
         grid.draw(
-            _frame(shown, matrix), [row.id for row in shown], name="rules",
-            height=min(HEIGHT, ROW * (len(shown) + 1) + 6), row_height=ROW,
+            _frame(shown, matrix),
+            [row.id for row in shown],
+            name="rules",
+            height=min(HEIGHT, ROW * (len(shown) + 1) + 6),
+            row_height=ROW,
             columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE),
-            chosen=state.session().rules.chunk, pick=desk.open_,
-        )  # fmt: skip
+            chosen=state.session().rules.chunk,
+            pick=desk.open_,
+        )
 
 
 def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
@@ -152,7 +153,9 @@ def _columns(state_width: int) -> dict[str, Any]:
     text = st.column_config.TextColumn
     return {
         "state": st.column_config.MultiselectColumn(
-            width=state_width, options=list(chips), color=list(chips.values()),
+            width=state_width,
+            options=list(chips),
+            color=list(chips.values()),
             help=f"{desk.STATES_HELP} Only the editor and Findings check rules against the text.",
         ),
         "title": text(width=TITLE_PX),
@@ -164,7 +167,7 @@ def _columns(state_width: int) -> dict[str, Any]:
             width=88, help="Labelled questions that wrongly keep this chunk, which has no rule."
         ),
         **rule_tables.columns(),
-    }  # fmt: skip
+    }
 
 
 def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
@@ -185,10 +188,7 @@ def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
             st.text(chunk.text or "This chunk has no text.")
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
         effect, guard = partial(rule_effect.draw, work, chunk), partial(rule_effect.guard, work)
-        here = editor.Editing(
-            chunk, work.collection, work.user, work.resources, effect, guard, shared,
-            turns=False,
-        )  # fmt: skip
+        here = editor.Editing(chunk, work.collection, work.user, work.resources, effect, guard, shared, turns=False)
         left, right = st.columns((1.15, 1), gap="medium")
         beside = right.container(key="rule-effect", gap="small")
         with left:

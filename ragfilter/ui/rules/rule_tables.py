@@ -1,6 +1,5 @@
-"""Tables of how rules affect questions: labelled ones, with the most harmful rule first, and pasted
-ones. For a pasted question, one rule is explained: which terms occur, which are missing, and what
-comes nearest."""
+"""Tables of how rules affect questions: labelled ones, with the most harmful rule first, and pasted ones. For a pasted
+question, one rule is explained: which terms occur, which are missing, and what comes nearest."""
 
 from __future__ import annotations
 
@@ -50,23 +49,13 @@ FIGURES = {
     "blocks": Figure(attrgetter("blocks"), "Retrieved chunks that the rule drops."),
     "passes": Figure(attrgetter("passes"), "Retrieved chunks that pass the rule."),
     "overlap": Figure(attrgetter("overlap"), "Blocked chunks that another layer drops too."),
-    "conflicts": Figure(
-        lambda row: len(row.conflicts), "Blocked chunks that are labelled relevant."
-    ),
-    "precision": Figure(
-        attrgetter("precision"), "Share of blocked chunks not labelled relevant.", "%.2f"
-    ),
+    "conflicts": Figure(lambda row: len(row.conflicts), "Blocked chunks that are labelled relevant."),
+    "precision": Figure(attrgetter("precision"), "Share of blocked chunks not labelled relevant.", "%.2f"),
     "ΔF1 without": Figure(
-        attrgetter("delta_f1"),
-        "Change in mean F1 without the rule. Above 0, the rule does harm.",
-        "%+.4f",
+        attrgetter("delta_f1"), "Change in mean F1 without the rule. Above 0, the rule does harm.", "%+.4f"
     ),
-    "Δrecall without": Figure(
-        attrgetter("delta_recall"), "Change in mean recall without the rule.", "%+.4f"
-    ),
-    "fires": Figure(
-        attrgetter("fires"), "never: it blocks no retrieved chunk. always: it lets none pass."
-    ),
+    "Δrecall without": Figure(attrgetter("delta_recall"), "Change in mean recall without the rule.", "%+.4f"),
+    "fires": Figure(attrgetter("fires"), "never: it blocks no retrieved chunk. always: it lets none pass."),
 }
 HARM = ("conflicts", "ΔF1 without")
 """The first columns, because a narrow window shows only these."""
@@ -107,9 +96,8 @@ def _matrix(work: Desk, questions: GatheredQuestions) -> Matrix:
     def build() -> Matrix:
         with st.spinner("Replaying the questions without each rule …"):
             return build_matrix(
-                questions.pools, questions.qrels, work.chunks.values(), questions.settings,
-                questions.user,
-            )  # fmt: skip
+                questions.pools, questions.qrels, work.chunks.values(), questions.settings, questions.user
+            )
 
     of, shelf = (work.user, work.settings, work.mark), work.resources.shelf(MATRICES)
     matrix = shelf.of((*work.key, *of), build)
@@ -157,35 +145,37 @@ def draw_matrix(work: Desk) -> None:
 def _measured_rules(work: Desk, rules: Sequence[RuleRow], questions: GatheredQuestions) -> None:
     """Draw the rules, and the selected one by group and term."""
     frame = _frame(
-        "chunk", chunks(work, [row.chunk_ids for row in rules]), rules,
-        [rule_cell(row.rule) for row in rules], id=[row.chunk_ids[0] for row in rules],
-    )  # fmt: skip
+        "chunk",
+        chunks(work, [row.chunk_ids for row in rules]),
+        rules,
+        [rule_cell(row.rule) for row in rules],
+        id=[row.chunk_ids[0] for row in rules],
+    )
     selected = grid.picked(
-        frame, (row.chunk_ids[0] for row in rules), name="matrix", columns=_columns("chunk"),
-        height=400,
-    )  # fmt: skip
+        frame, (row.chunk_ids[0] for row in rules), name="matrix", columns=_columns("chunk"), height=400
+    )
     if selected is None:
         html.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
-    html.button(
-        "Edit", "matrix-edit", desk.edit, row.chunk_ids[0], about="Opens the chunk under Chunks."
-    )
+    html.button("Edit", "matrix-edit", desk.edit, row.chunk_ids[0], about="Opens the chunk under Chunks.")
     try:
         rule = parse(row.rule)
     except RuleError as error:
         st.error(message(saving.error_text(error)))
         return
     parts = build_parts(
-        row.rule, questions.pools, questions.qrels, work.chunks.values(), questions.settings,
-        questions.user,
-    )  # fmt: skip
+        row.rule, questions.pools, questions.qrels, work.chunks.values(), questions.settings, questions.user
+    )
     places = [part.place for part in parts]
     names, terms = map(place_name, places), [rule.written(place) for place in places]
     st.dataframe(
-        _frame("part", [*names], parts, terms), key="matrix-parts", hide_index=True,
-        placeholder="–", column_config=_columns("part"),
-    )  # fmt: skip
+        _frame("part", [*names], parts, terms),
+        key="matrix-parts",
+        hide_index=True,
+        placeholder="–",
+        column_config=_columns("part"),
+    )
     if row.conflicts:
         html.aside("Questions whose relevant chunk the rule blocks")
         table = {
@@ -199,16 +189,12 @@ def chunks(work: Desk, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH
     """Groups of chunks, each named after its first."""
     firsts, more = [ids[0] for ids in groups], " and {} more"
     alone, first = work.titles(firsts, width), work.titles(firsts, width - len(more))
-    return [
-        first[at] + more.format(len(ids) - 1) if len(ids) > 1 else alone[at]
-        for at, ids in enumerate(groups)
-    ]
+    return [first[at] + more.format(len(ids) - 1) if len(ids) > 1 else alone[at] for at, ids in enumerate(groups)]
 
 
 def _frame(
-    first: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str],
-    **more: Sequence[str],
-) -> pd.DataFrame:  # fmt: skip
+    first: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str], **more: Sequence[str]
+) -> pd.DataFrame:
     harm = figures(rows, (*HARM, "Δrecall without"))
     return pd.DataFrame({first: names, **harm, "rule": rules, **figures(rows), **more})
 
@@ -230,10 +216,13 @@ WIDE = 56
 def draw_tester(work: Desk) -> None:
     """Draw the questions, the rules they meet and one of them explained."""
     text = st.text_area(
-        "Questions", key=TEXT, persist_state="session", height=140,
+        "Questions",
+        key=TEXT,
+        persist_state="session",
+        height=140,
         placeholder=f"One question per line, up to {MAX_QUESTIONS:,}",
         help="Paste questions or a log. Only the rules are checked; nothing is searched.",
-    )  # fmt: skip
+    )
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MAX_QUESTIONS]
     if not questions:
@@ -253,18 +242,15 @@ def draw_tester(work: Desk) -> None:
     passes = work.resources.shelf(PASSES).of(key, lambda: book.count_passes(questions))
     if book.errors:
         unreadable = counted(len(book.errors), "unreadable rule")
-        st.error(
-            f"{unreadable} left out: every question passes. Under Chunks, choose the state invalid."
-        )
+        st.error(f"{unreadable} left out: every question passes. Under Chunks, choose the state invalid.")
     readable = {rule: ids for rule, ids in of_rule.items() if rule not in book.errors}
     _tested_rules(work, questions, readable, passes)
 
 
 @st.fragment
 def _tested_rules(
-    work: Desk, questions: Sequence[str], of_rule: Mapping[str, Sequence[str]],
-    passes: Mapping[str, int],
-) -> None:  # fmt: skip
+    work: Desk, questions: Sequence[str], of_rule: Mapping[str, Sequence[str]], passes: Mapping[str, int]
+) -> None:
     """Draw how each rule affects the questions, and the selected rule for one of them."""
     rules = sorted(of_rule, key=lambda rule: (-passes[rule], of_rule[rule][0]))
     n_questions, n_passing = len(questions), [passes[rule] for rule in rules]
@@ -276,9 +262,11 @@ def _tested_rules(
     ids = [of_rule[rule] for rule in rules]
     first, number = [some[0] for some in ids], st.column_config.NumberColumn
     table = {
-        "chunk": chunks(work, ids, WIDE), "passes": n_passing,
-        "blocks": [n_questions - n for n in n_passing], "id": first,
-    }  # fmt: skip
+        "chunk": chunks(work, ids, WIDE),
+        "passes": n_passing,
+        "blocks": [n_questions - n for n in n_passing],
+        "id": first,
+    }
     columns = {
         "passes": number(help="Questions that meet the rule.", width=80),
         "blocks": number(help="Questions that do not meet it.", width=80),
@@ -288,9 +276,12 @@ def _tested_rules(
         html.aside("Click a rule to see why it passes or blocks a question.")
         return
     question = st.selectbox(
-        "Question", questions[:MAX_LISTED], key=QUESTION, accept_new_options=True,
+        "Question",
+        questions[:MAX_LISTED],
+        key=QUESTION,
+        accept_new_options=True,
         help="Choose a question, or type one.",
-    )  # fmt: skip
+    )
     if question:
         explanation = explain(parse(rules[selected]), question)
         html.draw(_explained(explanation, whole(question)))

@@ -30,19 +30,24 @@ def draw_turns(work: Desk) -> None:
     """Draw the buttons that undo and redo the last change to the collection's rules."""
     among, journal = _among(work), work.resources.bench.journal
     key = (*work.key, journal.export_mark(work.collection))
-    steps = work.resources.shelf(TURNS).of(
-        key, lambda: _next_turns(journal.steps(work.collection, among=among))
-    )
+    steps = work.resources.shelf(TURNS).of(key, lambda: _next_turns(journal.steps(work.collection, among=among)))
     turns: tuple[tuple[Turn, str], ...] = (("undo", "Ctrl+Z"), ("redo", "Ctrl+Shift+Z"))
     for turn, keys in turns:
         possible = turn in steps
         html.button(
-            turn.capitalize(), f"rules-{turn}", _go, work, steps.get(turn, 0), turn, icon=turn,
-            disabled=not possible, shortcut=keys,
+            turn.capitalize(),
+            f"rules-{turn}",
+            _go,
+            work,
+            steps.get(turn, 0),
+            turn,
+            icon=turn,
+            disabled=not possible,
+            shortcut=keys,
             about=f"{turn.capitalize()} the last change to rules ({keys})."
             if possible
             else f"No rule change to {turn}.",
-        )  # fmt: skip
+        )
 
 
 def _next_turns(steps: Sequence[Step]) -> dict[Turn, int]:
@@ -86,10 +91,15 @@ def _among(work: Desk) -> Container[str] | None:
 def _table(work: Desk, listed: Sequence[Step]) -> None:
     titles = work.titles((step.edit.chunk_id for step in listed), TITLE_WIDTH)
     rows = [
-        (step.edit.id, step.edit.at, step.edit.who, _what(step),
-         title if step.size == 1 else counted(step.size, "rule"))
+        (
+            step.edit.id,
+            step.edit.at,
+            step.edit.who,
+            _what(step),
+            title if step.size == 1 else counted(step.size, "rule"),
+        )
         for step, title in zip(listed, titles, strict=True)
-    ]  # fmt: skip
+    ]
     widths = {"edit": 50, "when": 120, "who": 80, "what": 120, "chunk": 260}
     columns = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     columns["when"] = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120)
@@ -134,18 +144,24 @@ def _turn(work: Desk, edit_id: int, turn: Turn) -> None:
     bench = work.resources.bench
     try:
         entries = edits.plan_turn(
-            turn, bench.collection(work.collection), bench.journal, edit_id=edit_id,
-            among=_among(work),
-        )  # fmt: skip
+            turn, bench.collection(work.collection), bench.journal, edit_id=edit_id, among=_among(work)
+        )
     except RagfilterError as error:
         html.aside(f"{turn.capitalize()} is not possible: {error}")
         return
     rules = {entry.chunk_id: entry.after for entry in entries}
     sure = rule_effect.confirm(work, rules, f"history-{turn}-sure")
     html.button(
-        f"{turn.capitalize()} this change", f"history-{turn}", _go, work, edit_id, turn, icon=turn,
-        disabled=not sure, about="As one step.",
-    )  # fmt: skip
+        f"{turn.capitalize()} this change",
+        f"history-{turn}",
+        _go,
+        work,
+        edit_id,
+        turn,
+        icon=turn,
+        disabled=not sure,
+        about="As one step.",
+    )
 
 
 def _go(work: Desk, edit_id: int, turn: Turn) -> None:
@@ -154,9 +170,8 @@ def _go(work: Desk, edit_id: int, turn: Turn) -> None:
     state.session().rules.last = ("", None)
     try:
         changed = edits.turn(
-            turn, bench.collection(work.collection), bench.journal, edit_id=edit_id, who=author(),
-            among=_among(work),
-        )  # fmt: skip
+            turn, bench.collection(work.collection), bench.journal, edit_id=edit_id, who=author(), among=_among(work)
+        )
     except RagfilterError as error:
         outcome = "" if isinstance(error, OutcomeUnknown) else f"Not {done}: "
         bulk_change.put_outcome(f"{outcome}{error}", good=False)

@@ -161,9 +161,7 @@ class Jobs:
         """The last job for `key`; None if there was none, or too long ago."""
         return self._jobs.get(key)
 
-    def start(
-        self, owner: Hashable, key: Hashable, work: Work[V], *, again: bool = False
-    ) -> Job[V]:
+    def start(self, owner: Hashable, key: Hashable, work: Work[V], *, again: bool = False) -> Job[V]:
         """The job for `key`, which does `work` for `owner`. Starts it if there is none or, with
         `again`, if the last one has ended."""
         with self._lock:
@@ -220,9 +218,8 @@ class Stoppable:
         return self.inner.name
 
     def stream(
-        self, messages: Sequence[Message], *, timeout_s: float,
-        schema: Mapping[str, object] | None = None,
-    ) -> Iterator[Delta]:  # fmt: skip
+        self, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object] | None = None
+    ) -> Iterator[Delta]:
         """Yield the answer in pieces. Raises ChatError as `inner` does, and if it was stopped."""
         for delta in self.inner.stream(messages, timeout_s=timeout_s, schema=schema):
             if self.stop.is_set():
@@ -238,9 +235,8 @@ PROGRESS_TICK_S = 0.3
 
 
 def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
-    """Show the progress of a job until it ends. `what` describes it if the job itself does not.
-    `stop` is the tooltip of the Stop button; without it, there is no button. A run may wait for
-    several jobs, each with its own `key`."""
+    """Show the progress of a job until it ends. `what` describes it if the job itself does not. `stop` is the tooltip
+    of the Stop button; without it, there is no button. A run may wait for several jobs, each with its own `key`."""
     if job.wait(PROGRESS_TICK_S):
         return
     place = st.empty()
@@ -253,10 +249,7 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
         done, total, now = job.at
         if total:
             left = time_left(pace.left(done, total))
-            bar.progress(
-                min(done / total, 1.0),
-                text=f"{now or what}: {done:,} of {total:,}{left and ', '}{left}",
-            )
+            bar.progress(min(done / total, 1.0), text=f"{now or what}: {done:,} of {total:,}{left and ', '}{left}")
         else:
             bar.progress(0.0, text=f"{what} … {job.seconds:.0f} s")
     place.empty()

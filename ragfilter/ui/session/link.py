@@ -37,18 +37,13 @@ LEVEL, DEPARTMENTS = "level", "departments"
 PRESENT = "present"
 """Present if the page is shown to an audience."""
 OPEN = "open"
-PARTS = {
-    "tuning": "tuning", "evidence": "evidence", "recorded": "use_trace", "labelling": "labelling",
-}  # fmt: skip
+PARTS = {"tuning": "tuning", "evidence": "evidence", "recorded": "use_trace", "labelling": "labelling"}
 """The open parts of Inspect and Evaluate, ``open=tuning,evidence``, with the session's fields."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
 """The Compare page: each side by its word, ``a=full``, with the settings in which it differs from a
 profile, ``a.cutoff.max_results=5``; and the query set, if there is one."""
-NAMES = (
-    QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, OPEN, *LOOKS, *SIDES,
-    QUERY_SET,
-)  # fmt: skip
+NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, OPEN, *LOOKS, *SIDES, QUERY_SET)
 OPERATOR = "operator"
 
 
@@ -76,15 +71,23 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
     query, opened = params.get(QUERY, "").strip(), params.get(OPEN, "").split(",")
     look = {name: params[name].strip() for name in LOOKS if params.get(name, "").strip()}
     return Session(
-        name, state.settings_of(name, changes).changed_from(of_profile(name)), query=query,
-        pending=bool(query), collection=params.get(COLLECTION, "").strip(),
+        name,
+        state.settings_of(name, changes).changed_from(of_profile(name)),
+        query=query,
+        pending=bool(query),
+        collection=params.get(COLLECTION, "").strip(),
         unscored=UNSCORED in params,
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
-        operator=look.get(VIEW) == OPERATOR, present=PRESENT in params, opened={PART: "", **look},
+        operator=look.get(VIEW) == OPERATOR,
+        present=PRESENT in params,
+        opened={PART: "", **look},
         compared={k: v.strip() for k, v in params.items() if _is_compared(k) and v.strip()},
-        notices=[*notices, *errors], tuning="tuning" in opened, evidence="evidence" in opened,
-        use_trace="recorded" in opened, labelling="labelling" in opened,
-    )  # fmt: skip
+        notices=[*notices, *errors],
+        tuning="tuning" in opened,
+        evidence="evidence" in opened,
+        use_trace="recorded" in opened,
+        labelling="labelling" in opened,
+    )
 
 
 def _is_compared(name: str) -> bool:
@@ -96,9 +99,7 @@ def departments(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
 
 
-def _take(
-    profile: str, changes: dict[str, Any], wanted: dict[str, str]
-) -> tuple[dict[str, Any], list[str]]:
+def _take(profile: str, changes: dict[str, Any], wanted: dict[str, str]) -> tuple[dict[str, Any], list[str]]:
     """`changes` with the wanted values that are valid, and errors for the others."""
     left = wanted
     while True:

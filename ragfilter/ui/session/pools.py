@@ -1,11 +1,10 @@
 """The session's question: when it is asked, and how its pool is gathered and completed.
 
-Only a submission (a question, a collection, an edit, a new session) asks the store, never a changed
-setting: a pool is cached for all sessions, and sliders replay it. Local rerank scores and the LLM's
-earlier answers are fetched with the question. If later settings lack something, it stays a `Need`,
-which the page offers as a button. Each press asks a model once, in the background. If a slider
-moves during the call, the next run waits for the same call. Only sentence contributions are
-computed in every run, which may embed some.
+Only a submission (a question, a collection, an edit, a new session) asks the store, never a changed setting: a pool is
+cached for all sessions, and sliders replay it. Local rerank scores and the LLM's earlier answers are fetched with the
+question. If later settings lack something, it stays a `Need`, which the page offers as a button. Each press asks a
+model once, in the background. If a slider moves during the call, the next run waits for the same call. Only sentence
+contributions are computed in every run, which may embed some.
 """
 
 from __future__ import annotations
@@ -18,14 +17,7 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.engine.complete import (
-    Completion,
-    Replay,
-    complete_all,
-    find_chunks,
-    join_pools,
-    without_failures,
-)
+from ragfilter.engine.complete import Completion, Replay, complete_all, find_chunks, join_pools, without_failures
 from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, wanted_hits
 from ragfilter.engine.search import Subset
@@ -71,9 +63,7 @@ def pool_for_this_run(settings: Settings, resources: Resources) -> Pool | None:
     return _renew(session.asked, settings, resources, place)
 
 
-def _gather_question(
-    question: str, settings: Settings, resources: Resources, place: DeltaGenerator
-) -> Pool:
+def _gather_question(question: str, settings: Settings, resources: Resources, place: DeltaGenerator) -> Pool:
     """Ask `question`, record it in the collection's history, and close another one's chunk."""
     session, user = state.session(), state.user()
     abandon(resources)
@@ -81,9 +71,7 @@ def _gather_question(
         html.draw('<i class="rf-searching"></i>')
         # Loaded first, so that loading does not count as search time.
         resources.bench.recorded_embedder(session.collection).prepare()
-        asked = asked_question(
-            question, session.collection, settings, user, resources, use_trace=session.use_trace
-        )
+        asked = asked_question(question, session.collection, settings, user, resources, use_trace=session.use_trace)
         pool = pool_of(asked, settings, resources)
         # A link says whether it was shared before scores were fetched.
         scored, session.unscored = not session.unscored, False
@@ -105,9 +93,7 @@ def _gather_question(
     return pool
 
 
-def _renew(
-    asked: AskedQuestion, settings: Settings, resources: Resources, place: DeltaGenerator
-) -> Pool:
+def _renew(asked: AskedQuestion, settings: Settings, resources: Resources, place: DeltaGenerator) -> Pool:
     """The pool of an earlier question, with any data that this run adds."""
     session, user = state.session(), state.user()
     pool = pool_of(asked, settings, resources)
@@ -142,9 +128,7 @@ def follow_edits(resources: Resources) -> bool:
     renewed = None
     if pool and stored.content and (stored.content, reach) == (asked.content, asked.reach):
         chunks = find_chunks(stored, [chunk.id for chunk in pool.chunks])
-        renewed = resources.pools.get(now) or renew_rules(
-            pool, chunks, settings, user, reach.wanted
-        )
+        renewed = resources.pools.get(now) or renew_rules(pool, chunks, settings, user, reach.wanted)
     if pool is None or renewed is None:
         state.renew()
         # Others are not told, because the changed chunks may be hidden from them.
@@ -160,9 +144,13 @@ def follow_edits(resources: Resources) -> bool:
 
 
 def _fulfil(
-    pressed: ModelRequest, pool: Pool, asked: state.AskedQuestion, settings: Settings,
-    resources: Resources, place: DeltaGenerator,
-) -> Pool:  # fmt: skip
+    pressed: ModelRequest,
+    pool: Pool,
+    asked: state.AskedQuestion,
+    settings: Settings,
+    resources: Resources,
+    place: DeltaGenerator,
+) -> Pool:
     """The pool, completed with the data that a button requested."""
     if pressed.again:
         pool = without_failures(pool, pressed.kind)
@@ -215,9 +203,8 @@ def reach_of(settings: Settings, user: User) -> PoolReach:
 
 
 def asked_question(
-    query: str, collection: str, settings: Settings, user: User, resources: Resources, *,
-    use_trace: bool = False,
-) -> AskedQuestion:  # fmt: skip
+    query: str, collection: str, settings: Settings, user: User, resources: Resources, *, use_trace: bool = False
+) -> AskedQuestion:
     """A question asked now of the collection's current version. With `use_trace`, it is asked of
     the chunks that a trace recorded and the user can see, if any. Raises StoreError."""
     stored = resources.bench.collection(collection).snapshot()
@@ -235,9 +222,13 @@ def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> P
     pool = resources.pools.get(asked)
     if pool is None:
         reach = asked.reach
-        wide = settings.with_values({"retrieval.pool_size": reach.pool_size,
-                                     "retrieval.source_pattern": reach.source_pattern,
-                                     "retrieval.lexical": reach.lexical})  # fmt: skip
+        wide = settings.with_values(
+            {
+                "retrieval.pool_size": reach.pool_size,
+                "retrieval.source_pattern": reach.source_pattern,
+                "retrieval.lexical": reach.lexical,
+            }
+        )
         backends = resources.backends(asked.collection)
         if reach.only:
             backends = replace(backends, collection=Subset(backends.collection, reach.only))
@@ -255,13 +246,18 @@ def keep_pool(asked: AskedQuestion, pool: Pool, resources: Resources) -> Pool:
 
 
 def complete_pool(
-    asked: AskedQuestion, pool: Pool, settings: Settings, user: User, resources: Resources, *,
-    score: bool = True, replay: Replay = replay,
-) -> Pool:  # fmt: skip
-    """The pool with the rerank scores that the settings need (unless `score` is False) and the
-    LLM's cached replies to the same prompt. Never calls the LLM. Retries a failed reranking,
-    because the user asked again. `replay` may cache its steps for the page, which replays
-    next."""
+    asked: AskedQuestion,
+    pool: Pool,
+    settings: Settings,
+    user: User,
+    resources: Resources,
+    *,
+    score: bool = True,
+    replay: Replay = replay,
+) -> Pool:
+    """The pool with the rerank scores that the settings need (unless `score` is False) and the LLM's cached replies to
+    the same prompt. Never calls the LLM. Retries a failed reranking, because the user asked again. `replay` may cache
+    its steps for the page, which replays next."""
     pool = without_failures(pool, "rerank", "prune")
     backends = resources.backends(asked.collection)
     kinds: tuple[NeedKind, ...] = ("rerank", "prune") if score else ("prune",)

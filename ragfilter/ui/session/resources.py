@@ -69,16 +69,13 @@ class Resources:
         """The cache that a module has declared."""
         return self.shelves.setdefault(spec, Shelf(spec.size))
 
-    def embedder(
-        self, *, only_known: bool = False, progress: Progress | None = None
-    ) -> CachedEmbedder:
+    def embedder(self, *, only_known: bool = False, progress: Progress | None = None) -> CachedEmbedder:
         """The model for sentences, which reuses stored and earlier vectors."""
         model = self.bench.embedder
         return CachedEmbedder(model, self.vectors, only_known, progress, self.sentences)
 
     def backends(self, collection: str) -> Backends:
-        """The workbench's backends, with a reranker that caches its scores, and sentence vectors
-        that are stored."""
+        """The workbench's backends, with a reranker that caches its scores, and sentence vectors that are stored."""
         plain = replace(self.bench.backends(collection), pruner=SentencePruner(self.embedder()))
         make = plain.reranker
         if make is None:
@@ -129,10 +126,7 @@ class CachedReranker:
     shelf: Shelf[float]
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        keys = [
-            (self.name, query, blake2b(text.encode("utf-8", "replace"), digest_size=16).digest())
-            for text in texts
-        ]
+        keys = [(self.name, query, blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()) for text in texts]
         known = {k: self.shelf.get(k) for k in keys}
         missing = [(k, t) for k, t in zip(keys, texts, strict=True) if known[k] is None]
         if missing:

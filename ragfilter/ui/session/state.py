@@ -134,8 +134,7 @@ class RuleDesk:
     fields: tuple[str, int] = ("", 0)
     """The chunk in the form, and the form's number of group fields."""
     awaited: tuple[str, str, str | None] | None = None
-    """The collection and chunk for whose editor an LLM drafts a rule, and the stored rule that it
-    starts from."""
+    """The collection and chunk for whose editor an LLM drafts a rule, and the stored rule that it starts from."""
     browser: str = field(default_factory=lambda: uuid4().hex)
     """The name of this session in the browser's store of drafts."""
     restored: set[tuple[str, str]] = field(default_factory=set)
@@ -159,8 +158,7 @@ class Session:
     query: str = ""
     """The text in the question box."""
     pending: bool | Literal["again", "example"] = False
-    """Whether the next run asks: the box's question, "again" the current one, or an "example" by
-    itself."""
+    """Whether the next run asks: the box's question, "again" the current one, or an "example" by itself."""
     asked: AskedQuestion | None = None
     use_trace: bool = False
     """Whether questions are asked only of the chunks that a trace recorded for them."""
@@ -370,8 +368,7 @@ def choose_profile(name: str) -> None:
     they are invalid with the new profile, which the page reports."""
     now = session()
     before, changes = beginning(now.profile), beginning(name)
-    tuned = {path: value for path, value in now.changes.items()
-             if path not in before or before[path] != value}  # fmt: skip
+    tuned = {path: value for path, value in now.changes.items() if path not in before or before[path] != value}
     try:
         changes = settings_of(name, {**changes, **tuned}).changed_from(of_profile(name))
     except SettingsError as error:
@@ -426,9 +423,7 @@ def without_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
 def own() -> Config:
     """The settings that a reset restores."""
     start = _own(session().profile)
-    return replace(
-        start, settings=start.settings.with_values(ON), origins=without_clearance(start.origins)
-    )
+    return replace(start, settings=start.settings.with_values(ON), origins=without_clearance(start.origins))
 
 
 def changed() -> dict[str, Any]:

@@ -1,6 +1,4 @@
-"""The values behind one run of a page: the visitor's name, the collections, and the view of the
-current question.
-"""
+"""The values behind one run of a page: the visitor's name, the collections, and the view of the current question."""
 
 from __future__ import annotations
 
@@ -41,9 +39,8 @@ def set_author(name: str) -> None:
 
 
 def current_collections(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
-    """The collections by name, as of the start of the session or the last change in the queue; with
-    `anew`, as the store has them now. While the store is unreachable, they are the last known
-    ones."""
+    """The collections by name, as of the start of the session or the last change in the queue; with `anew`, as the
+    store has them now. While the store is unreachable, they are the last known ones."""
     session = state.session()
     held = session.collections
     moved: tuple[tuple[int, str], ...] = ()
@@ -160,11 +157,8 @@ def begin(*, anew: bool = False) -> Visit:
         return Visit(state.settings(), current_collections(resources, anew=anew), resources)
 
 
-def answered_view(
-    visit: Visit, more: Mapping[str, str] | None = None
-) -> tuple[View | None, RagfilterError | None]:
-    """The view of the current question. Without one, returns None and the error that prevents it,
-    if any.
+def answered_view(visit: Visit, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
+    """The view of the current question. Without one, returns None and the error that prevents it, if any.
 
     Also updates the link to this view; `more` has parameters that the page adds.
     """

@@ -26,9 +26,7 @@ V = TypeVar("V")
 Given = dict[str, Any]
 
 
-def of(
-    name: str, value: Any, on_change: Callable[..., None], *args: Any, labels: object = None
-) -> Given:
+def of(name: str, value: Any, on_change: Callable[..., None], *args: Any, labels: object = None) -> Given:
     """Key and callback for the widget called `name`, which must be drawn with `value` as its
     default. `on_change` gets the user's choice and `args`. Pass the `labels` of the options if
     they can change, because the browser identifies options by label."""
@@ -37,17 +35,25 @@ def of(
 
 
 def select(
-    label: str, labels: Mapping[V, str], value: V | None, name: str, on_change: Callable[..., None],
-    *args: Any, **given: Any,
-) -> None:  # fmt: skip
+    label: str,
+    labels: Mapping[V, str],
+    value: V | None,
+    name: str,
+    on_change: Callable[..., None],
+    *args: Any,
+    **given: Any,
+) -> None:
     """Draw the list called `name`, with `labels` by value, showing `value`. `on_change` gets the
     user's choice and `args`; `given` goes to Streamlit."""
     options = list(labels)
     st.selectbox(
-        label, options, options.index(value) if value is not None and value in labels else None,
+        label,
+        options,
+        options.index(value) if value is not None and value in labels else None,
         format_func=lambda each: labels.get(each, str(each)),
-        **of(name, value, on_change, *args, labels=labels), **given,
-    )  # fmt: skip
+        **of(name, value, on_change, *args, labels=labels),
+        **given,
+    )
 
 
 def key_of(name: str, value: Any, labels: object = None) -> str:
@@ -124,12 +130,15 @@ def setting_key(path: str, view: str = "set") -> str:
 
 
 def draw_setting(
-    info: FieldInfo, settings: Settings, own: Config, *, view: str = "set",
+    info: FieldInfo,
+    settings: Settings,
+    own: Config,
+    *,
+    view: str = "set",
     kept: Mapping[str, int] = MappingProxyType({}),
-) -> None:  # fmt: skip
-    """Draw the setting's widget. A value that differs from `own`, the profile with the
-    environment's changes, is marked and gets a reset button. `kept` is how many chunks each
-    strategy of the cutoff would keep."""
+) -> None:
+    """Draw the setting's widget. A value that differs from `own`, the profile with the environment's changes, is marked
+    and gets a reset button. `kept` is how many chunks each strategy of the cutoff would keep."""
     value = settings.get(info.path)
     if info.table:
         # Nobody can type a table: it is learned, or loaded from a settings file.
@@ -139,8 +148,7 @@ def draw_setting(
         return
     before = own.settings.get(info.path)
     is_changed = value != before
-    # The container is the same whether or not the value is changed, because a widget that moves
-    # loses focus.
+    # The container is the same whether or not the value is changed, because a widget that moves loses focus.
     with st.container(key=f"box-{setting_key(info.path, view)}", gap=None):
         _widget(info, value, view, f"{MARK} {info.label}" if is_changed else info.label, kept)
         if view == "set":
@@ -149,9 +157,13 @@ def draw_setting(
             variable = own.variable(info.path, before)
             html.button(
                 value_text(info, before) + (f" ({variable})" if variable else ""),
-                f"back-{setting_key(info.path, view)}", state.change, {info.path: before},
-                icon="undo", type="tertiary", about="Back to this value.",
-            )  # fmt: skip
+                f"back-{setting_key(info.path, view)}",
+                state.change,
+                {info.path: before},
+                icon="undo",
+                type="tertiary",
+                about="Back to this value.",
+            )
 
 
 def tell_variable(path: str, value: Any, own: Config) -> None:
@@ -201,9 +213,8 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[st
     given["help"] = f"`{info.path}`: {info.help}{unit}"
     if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
         st.segmented_control(
-            label, info.choices, default=value, format_func=choice_label, required=True,
-            width="stretch", **given,
-        )  # fmt: skip
+            label, info.choices, default=value, format_func=choice_label, required=True, width="stretch", **given
+        )
     elif info.choices:
         at = [*names].index(value)
         st.selectbox(label, [*names], at, format_func=names.__getitem__, filter_mode=None, **given)

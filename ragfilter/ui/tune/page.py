@@ -63,10 +63,7 @@ def draw(visit: Visit) -> None:
             st.switch_page("pages/evaluate.py")
         return
     if visit.settings.judge.enabled:
-        html.empty(
-            "The judge is on, and tuning cannot replay LLM answers.",
-            "Switch it off to tune the rest.",
-        )
+        html.empty("The judge is on, and tuning cannot replay LLM answers.", "Switch it off to tune the rest.")
         return
     for caveat in about_labels(labels):
         html.aside(caveat)
@@ -119,44 +116,61 @@ class Suggestion:
 
 
 def draw_bar(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
-    """Draw the buttons, and what to tune for. `elsewhere`: labels of another collection or model
-    chose the settings."""
+    """Draw the buttons, and what to tune for. `elsewhere`: labels of another collection or model chose the settings."""
     figure = st.selectbox(
-        "Tune for", list(TARGETS), key="tune-for", persist_state="session", width=150,
+        "Tune for",
+        list(TARGETS),
+        key="tune-for",
+        persist_state="session",
+        width=150,
         format_func=lambda name: TARGETS[name],
         help="F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens looks "
         "for the shortest context at a recall that you set.",
-    )  # fmt: skip
+    )
     recall = 0.0
     if figure == "tokens":
         recall = st.number_input(
-            "Recall", min_value=0.05, max_value=1.0, value=0.7, step=0.05, key="tune-recall",
-            persist_state="session", width=110,
+            "Recall",
+            min_value=0.05,
+            max_value=1.0,
+            value=0.7,
+            step=0.05,
+            key="tune-recall",
+            persist_state="session",
+            width=110,
             help="The mean share of the relevant chunks that must stay.",
-        )  # fmt: skip
+        )
     rerank = st.toggle(
-        "Try reranking", key="tune-rerank", persist_state="session", value=True,
+        "Try reranking",
+        key="tune-rerank",
+        persist_state="session",
+        value=True,
         help="Also tries settings that rerank, which takes most of the time.",
-    )  # fmt: skip
+    )
     wish = Wish(Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall), rerank)
     pressed = html.button(
-        "Suggest settings", "suggest", icon="auto_awesome",
+        "Suggest settings",
+        "suggest",
+        icon="auto_awesome",
         type="secondary" if elsewhere else "primary",
         disabled=labels is None or visit.settings.judge.enabled,
         about="Tries every strategy by cross-validation, and learns from the labels. Nothing "
         "changes until you apply the result.",
-    )  # fmt: skip
+    )
     now, recorded = state.session(), any(visit.settings.get(path) for path in RECORDS)
     again, now.recalibrate = now.recalibrate, False
     asked = visit.resources.bench.labels.queries(now.collection, ASKED) if labels is None else {}
     if recorded:
         again |= html.button(
-            "Recalibrate", "recalibrate", icon="sync", type="primary" if elsewhere else "secondary",
+            "Recalibrate",
+            "recalibrate",
+            icon="sync",
+            type="primary" if elsewhere else "secondary",
             disabled=(labels is None and not asked) or visit.settings.judge.enabled,
             about="After a change of model, reranker, chunking or corpus: tunes again and compares "
             "with your current settings, even if they no longer apply. Without labels, carries "
             "thresholds over, using the questions asked on Inspect.",
-        )  # fmt: skip
+        )
     if labels is not None and (pressed or again):
         _begin(visit, labels, wish, again=again)
     elif again and recorded and asked and not visit.settings.judge.enabled:
@@ -171,9 +185,7 @@ def _carry_over(visit: Visit, asked: Mapping[str, str]) -> None:
 
     def work(job: Job[Settings]) -> Settings:
         wide = wide_settings(settings, rerank=False)
-        return carried(
-            settings, completed_pools(asked, wide, backends, user, progress=job.step).values()
-        )
+        return carried(settings, completed_pools(asked, wide, backends, user, progress=job.step).values())
 
     visit.resources.jobs.start(user, _key(visit, None, None), work, again=True)
 
@@ -204,10 +216,16 @@ def _changes(before: Settings, after: Settings) -> None:
 def _apply(before: Settings, after: Settings, query_set: str, *, allowed: bool = True) -> None:
     changed = after.changed_from(before)
     html.button(
-        "Apply", "apply-tuning", state.apply_suggestion, changed, query_set, icon="check",
-        type="primary", disabled=not changed or not allowed,
+        "Apply",
+        "apply-tuning",
+        state.apply_suggestion,
+        changed,
+        query_set,
+        icon="check",
+        type="primary",
+        disabled=not changed or not allowed,
         about="Applies these settings. Undo restores the previous ones.",
-    )  # fmt: skip
+    )
 
 
 def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
@@ -224,10 +242,16 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
         wide = wide_settings(begin, rerank=rerank)
         pools = completed_pools(labels.labelled, wide, backends, user, progress=job.step)
         tuning = tune(
-            pools, labels.qrels, begin, user, target=wish.target, rerank=rerank,
+            pools,
+            labels.qrels,
+            begin,
+            user,
+            target=wish.target,
+            rerank=rerank,
             replaces=settings if again else None,
-            provenance=Provenance.of(labels), progress=partial(job.step, what="Replaying"),
-        )  # fmt: skip
+            provenance=Provenance.of(labels),
+            progress=partial(job.step, what="Replaying"),
+        )
         return Suggestion(tuning, settings, called, pools, anew=again)
 
     visit.resources.jobs.start(user, _key(visit, labels, wish), work, again=True)
@@ -248,19 +272,28 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
         head = st.empty()
         with st.container(key="apply-bar", horizontal=True, vertical_alignment="bottom"):
             name = st.selectbox(
-                "Strategy", [BEST, *tuning.strategies], key="tuned-strategy", width=200,
+                "Strategy",
+                [BEST, *tuning.strategies],
+                key="tuned-strategy",
+                width=200,
                 help="The best strategy, or one that you prefer even if others score higher. "
                 "For example, calibrated has the recall dial.",
-            )  # fmt: skip
+            )
             chosen = tuning if name == BEST else tuning.only(name)
             after = chosen.tuned.settings
             margin = None
             if suggestion.anew:
                 margin = st.number_input(
-                    "Margin", min_value=0.0, max_value=1.0, value=MARGIN, step=0.01,
-                    key="tuned-margin", persist_state="session", width=110,
+                    "Margin",
+                    min_value=0.0,
+                    max_value=1.0,
+                    value=MARGIN,
+                    step=0.01,
+                    key="tuned-margin",
+                    persist_state="session",
+                    width=110,
                     help="The largest loss that counts as no worse. Larger ones are not applied.",
-                )  # fmt: skip
+                )
             no_worse = margin is None or chosen.loses_at_most(margin)
             _apply(visit.settings, after, query_set, allowed=no_worse)
         with head.container(gap="small"):
@@ -324,6 +357,12 @@ def _key(visit: Visit, labels: Labels | None, wish: Wish | None) -> tuple[object
     now = state.session()
     version = visit.resources.bench.version_seen(now.collection, state.user())
     return (
-        "tuning", now.collection, version, labels and labels_version(labels), state.user(),
-        str(settings), now.profile, wish,
-    )  # fmt: skip
+        "tuning",
+        now.collection,
+        version,
+        labels and labels_version(labels),
+        state.user(),
+        str(settings),
+        now.profile,
+        wish,
+    )

@@ -57,9 +57,8 @@ class ReplayedMap:
 
 
 def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> ReplayedMap | None:
-    """Wait for the map over these axes. It gathers all questions when its button is `pressed`, and
-    later only replays them for other settings. None if there is no map, or if it was stopped or
-    failed."""
+    """Wait for the map over these axes. It gathers all questions when its button is `pressed`, and later only replays
+    them for other settings. None if there is no map, or if it was stopped or failed."""
     resources, settings = visit.resources, visit.settings
     backends, user = resources.backends(state.session().collection), state.user()
     pools_key, shelf = _key(visit, labels, axes), resources.shelf(POOLS)
@@ -94,8 +93,7 @@ def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> Repl
     if job is None:
         html.empty(
             "No map yet.",
-            "Map replays all labelled questions with many values of these settings. Click a point "
-            "to set its values.",
+            "Map replays all labelled questions with many values of these settings. Click a point to set its values.",
         )
     elif found is None and job.stop.is_set():
         html.empty("The map was stopped.", "Press Map to start again from the beginning.")
@@ -120,9 +118,14 @@ def _key(visit: Visit, labels: Labels, axes: Axes) -> Hashable:
         ]
     version = visit.resources.bench.version_seen(state.session().collection, state.user())
     return (
-        "pools", state.session().collection, version, labels_version(labels),
-        state.user(), settings.retrieval, tuple(scored),
-    )  # fmt: skip
+        "pools",
+        state.session().collection,
+        version,
+        labels_version(labels),
+        state.user(),
+        settings.retrieval,
+        tuple(scored),
+    )
 
 
 HIGHEST = "#e0457b"
@@ -131,9 +134,8 @@ SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 
 
 def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> dict[str, Any]:
-    """The measure over both settings as square markers, because Streamlit reports no clicks on a
-    Plotly heatmap; one below them fills their gaps. With one setting, a line with a point for
-    each value."""
+    """The measure over both settings as square markers, because Streamlit reports no clicks on a Plotly heatmap; one
+    below them fills their gaps. With one setting, a line with a point for each value."""
     ink = Ink.of(dark)
     flat = surface.figures[measure].ravel()
     pairs = [(x, y) for x in surface.xs for y in surface.ys]
@@ -143,22 +145,28 @@ def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> 
     square = {"symbol": "square", "size": 5, "color": flat[places].tolist(), "colorscale": COLOURS}
     data = [
         theme.trace(
-            "markers" if two else "lines+markers", ((pairs[at][0], ys[at]) for at in places),
-            showlegend=False, customdata=places, line={"color": ink.kept, "width": 1.5},
-            marker=square if two else {"size": 7, "color": ink.kept}, hoverinfo="text",
-            text=[_hover_text(surface, place, measure) for place in places], **UNDIMMED,
+            "markers" if two else "lines+markers",
+            ((pairs[at][0], ys[at]) for at in places),
+            showlegend=False,
+            customdata=places,
+            line={"color": ink.kept, "width": 1.5},
+            marker=square if two else {"size": 7, "color": ink.kept},
+            hoverinfo="text",
+            text=[_hover_text(surface, place, measure) for place in places],
+            **UNDIMMED,
         ),
         *([_between(surface, measure)] if two else []),
         *_marks([x for x, _ in pairs], ys, here, best, "#ffffff" if two else ink.text),
-    ]  # fmt: skip
+    ]
     y = (surface.y.label if surface.y is not None else SHOWN[measure]) or ""
     figure_layout = layout(ink, surface.x.label, y) | {
-        "clickmode": "event+select", "showlegend": True, "height": 430,
+        "clickmode": "event+select",
+        "showlegend": True,
+        "height": 430,
         # A click anywhere on a square counts, not only near its middle.
         "hoverdistance": -1,
-        "legend": LEGEND | {"bgcolor": "#4a5a5c" if two else CLEAR,
-                            "font": {"color": "#ffffff" if two else ink.text}},
-    }  # fmt: skip
+        "legend": LEGEND | {"bgcolor": "#4a5a5c" if two else CLEAR, "font": {"color": "#ffffff" if two else ink.text}},
+    }
     if not two:
         figure_layout["yaxis"] |= THREE_DECIMALS
     for axis, values in (("xaxis", surface.xs), ("yaxis", surface.ys)):
@@ -169,11 +177,15 @@ def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> 
 
 def _between(surface: Map, measure: str) -> dict[str, Any]:
     return {
-        "type": "heatmap", "name": SHOWN[measure], "x": surface.xs, "y": surface.ys,
+        "type": "heatmap",
+        "name": SHOWN[measure],
+        "x": surface.xs,
+        "y": surface.ys,
         "hoverinfo": "skip",
-        "z": surface.figures[measure].T.tolist(), "colorscale": COLOURS,
+        "z": surface.figures[measure].T.tolist(),
+        "colorscale": COLOURS,
         "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}, **THREE_DECIMALS},
-    }  # fmt: skip
+    }
 
 
 def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
@@ -183,42 +195,53 @@ def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     line = surface.front()
     data = [
         theme.trace(
-            "markers", ((float(tokens[i]), float(recall[i])) for i in surface.places),
-            name="every setting", hoverinfo="skip",
+            "markers",
+            ((float(tokens[i]), float(recall[i])) for i in surface.places),
+            name="every setting",
+            hoverinfo="skip",
             marker={"size": 4, "color": ink.muted, "opacity": 0.35},
         ),
         theme.trace(
-            "lines+markers", ((float(tokens[i]), float(recall[i])) for i in line),
-            name="best recall for the tokens", customdata=line,
-            line={"color": ink.kept, "width": 1.5}, marker={"size": 8, "color": ink.kept},
-            text=[_hover_text(surface, i, "recall") for i in line], hoverinfo="text", **UNDIMMED,
+            "lines+markers",
+            ((float(tokens[i]), float(recall[i])) for i in line),
+            name="best recall for the tokens",
+            customdata=line,
+            line={"color": ink.kept, "width": 1.5},
+            marker={"size": 8, "color": ink.kept},
+            text=[_hover_text(surface, i, "recall") for i in line],
+            hoverinfo="text",
+            **UNDIMMED,
         ),
         *_marks(tokens.tolist(), recall.tolist(), here, best, ink.text),
-    ]  # fmt: skip
+    ]
     figure_layout = layout(ink, "context tokens", "recall") | {
-        "clickmode": "event+select", "showlegend": True, "height": 430, "legend": LEGEND,
-    }  # fmt: skip
+        "clickmode": "event+select",
+        "showlegend": True,
+        "height": 430,
+        "legend": LEGEND,
+    }
     figure_layout["yaxis"] |= THREE_DECIMALS
     return {"data": data, "layout": figure_layout}
 
 
-def _marks(
-    xs: Sequence[float], ys: Sequence[float], here: int, best: int, colour: str,
-) -> list[dict[str, Any]]:  # fmt: skip
+def _marks(xs: Sequence[float], ys: Sequence[float], here: int, best: int, colour: str) -> list[dict[str, Any]]:
     marks = (("current", here, "circle-open", colour), ("highest", best, "x-thin", HIGHEST))
     return [
         theme.trace(
-            "markers", [(xs[place], ys[place])], name=name, hoverinfo="skip", showlegend=True,
+            "markers",
+            [(xs[place], ys[place])],
+            name=name,
+            hoverinfo="skip",
+            showlegend=True,
             marker=theme.marker(symbol, 16, ink, 2.4),
         )
         for name, place, symbol, ink in marks
-    ]  # fmt: skip
+    ]
 
 
 def _hover_text(surface: Map, place: int, measure: str) -> str:
     settings = surface.values(place).items()
-    values = ", ".join(f"{field(path).label} {value_text(field(path), value)}"
-                       for path, value in settings)  # fmt: skip
+    values = ", ".join(f"{field(path).label} {value_text(field(path), value)}" for path, value in settings)
     flat = surface.at(place)
     return (
         f"{values}<br>{SHOWN.get(measure, measure)} {flat[measure]:.3f}, recall "
@@ -248,19 +271,34 @@ def _axes(settings: Settings) -> tuple[str, str, str]:
     """Draw the choice of axes and measure, and return it."""
     paths = axes(settings)
     first = st.selectbox(
-        "Horizontal axis", paths, index=paths.index(usual(paths)), key="map-x",
-        persist_state="session", format_func=_label, width=200,
-    )  # fmt: skip
+        "Horizontal axis",
+        paths,
+        index=paths.index(usual(paths)),
+        key="map-x",
+        persist_state="session",
+        format_func=_label,
+        width=200,
+    )
     others = [NONE, *(path for path in paths if path != first)]
     second = st.selectbox(
-        "Vertical axis", others, index=others.index(OFFSET) if OFFSET in others else 0, key="map-y",
-        persist_state="session", format_func=lambda path: _label(path) if path else "nothing",
-        width=200, help="Choose “nothing” for a line chart.",
-    )  # fmt: skip
+        "Vertical axis",
+        others,
+        index=others.index(OFFSET) if OFFSET in others else 0,
+        key="map-y",
+        persist_state="session",
+        format_func=lambda path: _label(path) if path else "nothing",
+        width=200,
+        help="Choose “nothing” for a line chart.",
+    )
     measure = st.selectbox(
-        "Shown", list(SHOWN), key="map-measure", persist_state="session", width=130,
-        format_func=lambda name: SHOWN[name], help="The mean over the questions.",
-    )  # fmt: skip
+        "Shown",
+        list(SHOWN),
+        key="map-measure",
+        persist_state="session",
+        width=130,
+        format_func=lambda name: SHOWN[name],
+        help="The mean over the questions.",
+    )
     return first or paths[0], second or NONE, measure or "f1"
 
 
@@ -279,16 +317,20 @@ def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
         left, right = st.columns((1.15, 1), gap="medium")
     with left:
         theme.draw_plot(
-            heatmap(surface, measure, here, best, dark=dark), key="map-chart",
-            on_select=lambda: _choose("map-chart", replayed), selection_mode="points",
+            heatmap(surface, measure, here, best, dark=dark),
+            key="map-chart",
+            on_select=lambda: _choose("map-chart", replayed),
+            selection_mode="points",
             alt=f"{SHOWN[measure]} for every value of the chosen settings",
-        )  # fmt: skip
+        )
     with right:
         theme.draw_plot(
-            front(surface, here, best, dark=dark), key="front-chart",
-            on_select=lambda: _choose("front-chart", replayed), selection_mode="points",
+            front(surface, here, best, dark=dark),
+            key="front-chart",
+            on_select=lambda: _choose("front-chart", replayed),
+            selection_mode="points",
             alt="Recall against context tokens for every setting",
-        )  # fmt: skip
+        )
     _draw_figures(replayed, measure, here, best)
     _draw_changes(replayed, settings)
 
@@ -301,8 +343,9 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
     facts: list[Fact] = []
     for word, place in places:
         at = surface.at(place)
-        set_to = ", ".join(f"{field(path).label} {value_text(field(path), value)}"
-                           for path, value in surface.values(place).items())  # fmt: skip
+        set_to = ", ".join(
+            f"{field(path).label} {value_text(field(path), value)}" for path, value in surface.values(place).items()
+        )
         size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
         facts.append((f"{word}: {set_to}", f"{SHOWN[measure]} {at[measure]:.3f}", size))
     html.facts("Map", facts)
@@ -315,9 +358,7 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
         if caveat:
             html.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
     with html.row("map-actions"):
-        html.button(
-            "Use the highest", "map-best", _set, replayed, best, icon="check", disabled=here == best
-        )
+        html.button("Use the highest", "map-best", _set, replayed, best, icon="check", disabled=here == best)
         html.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The "
             "highest was chosen on the questions that measured it, so expect less on others. "
@@ -360,10 +401,7 @@ def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
     """Draw the questions that the last click changed, worst first. Clicking a row opens it."""
     old = _before(settings)
     if old is None:
-        html.empty(
-            "No click led to these settings.",
-            "Click the map to list the questions whose kept chunks change.",
-        )
+        html.empty("No click led to these settings.", "Click the map to list the questions whose kept chunks change.")
         return
     queries, every = replayed.labels.queries, len(replayed.pools)
     changed = changes(replayed.pools, replayed.labels.qrels, old, settings, state.user())
@@ -372,19 +410,10 @@ def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
         return
     better = sum(each.gain > 0 for each in changed)
     worse = sum(each.gain < 0 for each in changed)
-    st.markdown(
-        f"**{len(changed)} of {every} questions change** since the click: {better} better, {worse} "
-        "worse."
-    )
-    rows = [
-        (queries[each.id], each.gain, each.lost, each.won, each.before, each.after)
-        for each in changed
-    ]
+    st.markdown(f"**{len(changed)} of {every} questions change** since the click: {better} better, {worse} worse.")
+    rows = [(queries[each.id], each.gain, each.lost, each.won, each.before, each.after) for each in changed]
     names = ["question", "ΔF1", "relevant lost", "relevant won", "kept before", "kept now"]
-    columns = {
-        "question": st.column_config.TextColumn(width=420),
-        "ΔF1": st.column_config.NumberColumn(format="%+.3f"),
-    }
+    columns = {"question": st.column_config.TextColumn(width=420), "ΔF1": st.column_config.NumberColumn(format="%+.3f")}
     ids, table = (each.id for each in changed), pd.DataFrame(rows, columns=names)
     row = grid.picked(table, ids, name="changed", columns=columns)
     if row is not None:

@@ -11,17 +11,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from rules_page import (
-    MATRIX,
-    choose_part,
-    confirmed,
-    open_rules,
-    save_bulk,
-    settled,
-    stored,
-    told,
-    turn_latest,
-)
+from rules_page import MATRIX, choose_part, confirmed, open_rules, save_bulk, settled, stored, told, turn_latest
 
 from ragfilter.rules.journal import Entry, Journal
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
@@ -101,9 +91,7 @@ def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> N
     assert {stored(i) for i in ids} == {None}
 
 
-def test_a_bulk_change_is_checked_beyond_what_was_searched(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bulk_change_is_checked_beyond_what_was_searched(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (desk, rule_effect):
         monkeypatch.setattr(module, "MAX_LABELLED", 1)
     page.at.text_input(key="rules-text").set_value("attack-matrix")
@@ -246,8 +234,6 @@ def test_only_the_export_of_one_who_sees_everything_counts(
         enter(journal, "monster-beholder")
         # A click starts no run, which could remove the file before the browser has it.
         assert page.at.download_button(key="files-jsonl").proto.ignore_rerun
-        assert MATRIX in map(
-            operator.itemgetter("id"), map(json.loads, offered["files-jsonl"]().splitlines())
-        )
+        assert MATRIX in map(operator.itemgetter("id"), map(json.loads, offered["files-jsonl"]().splitlines()))
         assert (MATRIX in journal.edited_since_export("demo")) is limited
         assert "monster-beholder" in journal.edited_since_export("demo")

@@ -9,18 +9,7 @@ from typing import Any
 
 import pytest
 from faults import says, servers
-from rules_page import (
-    CLERIC,
-    MATRIX,
-    choose_part,
-    open_chunk,
-    open_rules,
-    rules_frame,
-    settled,
-    stored,
-    told,
-    write,
-)
+from rules_page import CLERIC, MATRIX, choose_part, open_chunk, open_rules, rules_frame, settled, stored, told, write
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure, query_sets
@@ -36,20 +25,14 @@ CHUNK = "monster-beholder"
 THEIRS, DRAFT = '{"contain":"theirs"}', '{"contain_one_of":[["eye","beholder"]]}'
 
 
-def test_an_edit_reads_the_chunks_and_their_exports_no_second_time(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_reads_the_chunks_and_their_exports_no_second_time(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     open_chunk(page, "monster-beholder")
-    for place, name in (
-        (desk, "make_listing"), (desk, "Catalogue"), (Journal, "edited_since_export"),
-    ):  # fmt: skip
+    for place, name in ((desk, "make_listing"), (desk, "Catalogue"), (Journal, "edited_since_export")):
         monkeypatch.setattr(place, name, None)
     write(page, '{"contain":"eye"}')
     page.at.text_input(key="rules-text").set_value("monster-beholder")
     found = rules_frame(page.run())
-    assert list(found["state"][list(found["id"]).index("monster-beholder")]) == [
-        "○ none", "✎ draft",
-    ]  # fmt: skip
+    assert list(found["state"][list(found["id"]).index("monster-beholder")]) == ["○ none", "✎ draft"]
     page.press("rule-discard")
 
 
@@ -63,9 +46,12 @@ def test_form_and_json_are_always_in_step(page: Any) -> None:
     write(page, '{"contain_one_of":[["a","b"],["c"]],"contain_all_of":["d"]}')
     page.choose("rule-view", "Form")
     assert chips(page) == {
-        "rule-group-0": ["a", "b"], "rule-group-1": ["c"], "rule-group-2": [],
-        "rule-all": ["d"], "rule-none": [],
-    }  # fmt: skip
+        "rule-group-0": ["a", "b"],
+        "rule-group-1": ["c"],
+        "rule-group-2": [],
+        "rule-all": ["d"],
+        "rule-none": [],
+    }
     page.at.multiselect(key="rule-group-0").set_value(["a", "ac 6"])
     page.run()
     page.at.multiselect(key="rule-group-1").set_value([])
@@ -76,9 +62,10 @@ def test_form_and_json_are_always_in_step(page: Any) -> None:
     page.run()
     page.choose("rule-view", "JSON")
     assert json.loads(page.at.text_area(key="rule-editor").value) == {
-        "contain_one_of": [["a", "ac 6"], ["e"]], "contain_all_of": ["d"],
+        "contain_one_of": [["a", "ac 6"], ["e"]],
+        "contain_all_of": ["d"],
         "contain_none_of": ["undead"],
-    }  # fmt: skip
+    }
     write(page, '{"contain_one_of": [["a", "ac 6"], ["e"')
     assert "line 1" in told(page)
     page.press("rule-save")
@@ -170,10 +157,7 @@ def test_questions_that_were_asked_count_beside_labelled_ones_and_alone(
 def save(rule: str | None) -> None:
     """Save as another session does."""
     bench = resources.open_resources().bench
-    edits.save(
-        bench.collection("demo"), bench.journal,
-        chunk_id=CHUNK, rule=rule, expected=stored(CHUNK), who="test",
-    )  # fmt: skip
+    edits.save(bench.collection("demo"), bench.journal, chunk_id=CHUNK, rule=rule, expected=stored(CHUNK), who="test")
 
 
 def test_neither_template_nor_draft_overwrites_what_was_saved_since(
@@ -204,15 +188,11 @@ def test_neither_template_nor_draft_overwrites_what_was_saved_since(
         assert stored(CHUNK) == THEIRS
 
 
-def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_lost(
-    page: Any,
-) -> None:
+def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_lost(page: Any) -> None:
     bench = resources.open_resources().bench
     store, right, wrong = bench.collection("demo"), stored(MATRIX), '{"contain":"wizard"}'
     for rule, expected in ((wrong, right), (right, wrong)):
-        edit = edits.save(
-            store, bench.journal, chunk_id=MATRIX, rule=rule, expected=expected, who="test"
-        )
+        edit = edits.save(store, bench.journal, chunk_id=MATRIX, rule=rule, expected=expected, who="test")
     assert edit is not None
     choose_part(page, "History")
     page.session.rules.step = edit.id

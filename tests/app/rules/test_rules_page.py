@@ -8,18 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import (
-    MATRIX,
-    choose_part,
-    open_chunk,
-    open_rules,
-    rules_frame,
-    select,
-    settled,
-    stored,
-    told,
-    write,
-)
+from rules_page import MATRIX, choose_part, open_chunk, open_rules, rules_frame, select, settled, stored, told, write
 
 from ragfilter.protocols import Catalogue
 from ragfilter.rules.match import RuleBook
@@ -38,18 +27,14 @@ def test_filters_find_chunks_and_only_one_page_is_sent(page: Any) -> None:
     page.run()
     assert MATRIX in set(rules_frame(page)["id"])
     found = rules_frame(page)
-    assert all(
-        "matrix" in f"{i} {t}".lower() for i, t in zip(found["id"], found["title"], strict=True)
-    )
+    assert all("matrix" in f"{i} {t}".lower() for i, t in zip(found["id"], found["title"], strict=True))
     page.at.multiselect(key="rules-states").set_value(["none"])
     page.run()
     assert "No chunk matches the filter." in told(page)
     assert not [f for f in page.at.dataframe if "rule" in f.value]
 
 
-def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved(
-    page: Any,
-) -> None:
+def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved(page: Any) -> None:
     page.at.multiselect(key="rules-states").set_value(["none"])
     first, second = rules_frame(page.run())["id"][:2]
     page.press("rules-next")
@@ -132,9 +117,7 @@ def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -
     assert not [f for f in page.at.dataframe if "question" in f.value]
     select(page, "matrix", "attack-matrix-clerics-ac-2")
     (conflicts,) = [f.value for f in page.at.dataframe if "question" in f.value]
-    assert [question.endswith("plate mail and shield?") for question in conflicts["question"]] == [
-        True
-    ]
+    assert [question.endswith("plate mail and shield?") for question in conflicts["question"]] == [True]
     # The chunks then have the same figures.
     choose_part(page, "Chunks")
     page.at.text_input(key="rules-text").set_value("clerics")
@@ -148,9 +131,7 @@ def paste(page: Any, text: str) -> Any:
     return page.run()
 
 
-def test_the_tester_explains_a_rule_for_a_question(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tester_explains_a_rule_for_a_question(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "No questions yet." in told(choose_part(page, "Tester"))
     paste(page, "cleric vs armor clas 6\nmonk AC 6\n\n")
     assert "2 questions, 123 rules" in told(page)
@@ -161,9 +142,7 @@ def test_the_tester_explains_a_rule_for_a_question(
     assert "The chunk is blocked" in told(page)
     assert "nearest to “armor class 6” is “armor clas 6”, 1 letter off" in told(page)
     marked = "".join(each.value for each in page.at.html)
-    assert (
-        '<mark class="rf-in">cleric</mark> vs <mark class="rf-near">armor clas 6</mark>' in marked
-    )
+    assert '<mark class="rf-in">cleric</mark> vs <mark class="rf-near">armor clas 6</mark>' in marked
     page.at.selectbox(key="tester-question").set_value("monk AC 6")
     assert "The chunk passes" in told(page.run())
 

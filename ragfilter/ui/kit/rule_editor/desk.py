@@ -145,9 +145,11 @@ def rule_filter() -> RuleFilter:
     """The current filter."""
     value = st.session_state.get
     return RuleFilter(
-        text=value(TEXT) or "", types=tuple(value(TYPES) or ()),
-        sources=tuple(value(SOURCES) or ()), states=tuple(value(STATES) or ()),
-    )  # fmt: skip
+        text=value(TEXT) or "",
+        types=tuple(value(TYPES) or ()),
+        sources=tuple(value(SOURCES) or ()),
+        states=tuple(value(STATES) or ()),
+    )
 
 
 def draw_filter(work: Desk, rows: Listing | None = None) -> None:
@@ -155,9 +157,13 @@ def draw_filter(work: Desk, rows: Listing | None = None) -> None:
     every = listing(work) if rows is None else rows
     with html.row("rules-filter", "bottom"):
         st.text_input(
-            "Filter", key=TEXT, persist_state="session", icon=":material/search:",
-            placeholder="Title, id, source, type or rule", width="stretch",
-        )  # fmt: skip
+            "Filter",
+            key=TEXT,
+            persist_state="session",
+            icon=":material/search:",
+            placeholder="Title, id, source, type or rule",
+            width="stretch",
+        )
         _choice("State", STATES, WORDS)
         more = bool(st.session_state.get(TYPES) or st.session_state.get(SOURCES))
         with st.popover("More ●" if more else "More", help="Filter by type and source."):
@@ -172,9 +178,8 @@ def _choice(label: str, key: str, options: tuple[str, ...]) -> None:
     # Every run sends all options to the browser.
     many = len(options) > MAX_OPTIONS
     st.multiselect(
-        label, () if many else options, key=key, persist_state="session", placeholder="all",
-        disabled=many, width=150,
-    )  # fmt: skip
+        label, () if many else options, key=key, persist_state="session", placeholder="all", disabled=many, width=150
+    )
 
 
 def selected(work: Desk) -> tuple[ListingRow, ...]:
@@ -217,8 +222,7 @@ def chips(*, dark: bool) -> dict[str, str]:
 
 
 def states(view: View) -> dict[str, tuple[str, ...]]:
-    """The rule states of each chunk in a result. Findings that involve several rules consider only
-    these chunks."""
+    """The rule states of each chunk in a result. Findings that involve several rules consider only these chunks."""
     # Without texts, as on the Rules page, because the settings decide which texts were fetched.
     chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
     listing = make_listing(chunks, view.resources.checks, exported=_exported(view))

@@ -1,10 +1,9 @@
 """Rules drafted by an LLM: for the open chunk, in its editor, or for all filtered chunks, as
 findings. Nothing is saved as a rule.
 
-Source: docs/design.md#drafting. A collection has one run at a time, in the background. Each draft
-is stored in the workspace at once, so neither a closed tab nor a killed server loses it. A chunk is
-read again before it is sent, and sent only if the *user* can see it, even if an operator is
-looking: no LLM gets hidden chunks.
+Source: docs/design.md#drafting. A collection has one run at a time, in the background. Each draft is stored in the
+workspace at once, so neither a closed tab nor a killed server loses it. A chunk is read again before it is sent, and
+sent only if the *user* can see it, even if an operator is looking: no LLM gets hidden chunks.
 """
 
 from __future__ import annotations
@@ -77,9 +76,7 @@ def in_editor(chunk: Chunk, collection: str, resources: Resources) -> Draft | No
     return None
 
 
-def draw_button(
-    chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool
-) -> None:
+def draw_button(chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool) -> None:
     """Draw the button that drafts a rule. If it is disabled, its tooltip says why."""
     chat, hidden = resources.bench.chat, not user.sees(chunk)
     typed = bool(state.draft(chunk.id)) and in_editor(chunk, collection, resources) is None
@@ -95,15 +92,18 @@ def draw_button(
             f"{resources.deployment.answer_timeout_s:g} s. Nothing is saved."
         )
     html.button(
-        "Draft a rule", "rule-draft", _start_one, chunk.id, collection, chunk.rule,
+        "Draft a rule",
+        "rule-draft",
+        _start_one,
+        chunk.id,
+        collection,
+        chunk.rule,
         disabled=chat is None or hidden or typed or busy or is_running(collection, resources),
         about=about,
-    )  # fmt: skip
+    )
 
 
-def draw_note(
-    chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool
-) -> None:
+def draw_note(chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool) -> None:
     """Draw which model and template drafted the rule in the editor, with its doubts and tokens, or
     the progress while it is being made."""
     job = last_run(collection, resources)
@@ -171,9 +171,7 @@ def findings(work: Desk) -> list[Finding]:
     return work.resources.shelf(DOUBTED).of(key, lambda: _doubted(work, drafted, known))
 
 
-def _doubted(
-    work: Desk, drafted: Sequence[Draft], known: GatheredQuestions | None
-) -> list[Finding]:
+def _doubted(work: Desk, drafted: Sequence[Draft], known: GatheredQuestions | None) -> list[Finding]:
     """The drafts with their remarks, the linter's findings about them among the stored rules, and
     the labelled questions that would lose a chunk."""
     rules = {draft.chunk_id: draft.rule for draft in drafted if draft.rule is not None}
@@ -188,11 +186,14 @@ def _doubted(
             doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
     return [
         as_finding(
-            "draft", work.chunks[draft.chunk_id], draft.text,
-            f"Drafted with the template {draft.category}", [*doubts[draft.chunk_id]],
+            "draft",
+            work.chunks[draft.chunk_id],
+            draft.text,
+            f"Drafted with the template {draft.category}",
+            [*doubts[draft.chunk_id]],
         )
         for draft in drafted
-    ]  # fmt: skip
+    ]
 
 
 def _begin(work: Desk) -> None:
@@ -208,10 +209,13 @@ def _begin(work: Desk) -> None:
         return
     st.markdown(message(_cost(work, chosen)))
     html.button(
-        f"Draft {counted(len(chosen), 'rule')}", "drafts-begin", state.tell_errors()(_start),
-        work.collection, [chunk.id for chunk in chosen],
+        f"Draft {counted(len(chosen), 'rule')}",
+        "drafts-begin",
+        state.tell_errors()(_start),
+        work.collection,
+        [chunk.id for chunk in chosen],
         about="Drafts rules for filtered chunks without a draft. Saves nothing.",
-    )  # fmt: skip
+    )
 
 
 def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
@@ -241,9 +245,13 @@ def _progress(job: Run, collection: str) -> None:
     words = (f"{done:,} of {count:,} drafted", used, left or f"{job.seconds:.0f} s")
     st.progress(min(1.0, done / max(1, count)), text=" · ".join(filter(None, words)))
     html.button(
-        "Stop", "drafts-stop", state.then_page(_stop), collection, icon="stop",
+        "Stop",
+        "drafts-stop",
+        state.then_page(_stop),
+        collection,
+        icon="stop",
         about="Drafts so far are kept, and the next run skips them.",
-    )  # fmt: skip
+    )
 
 
 def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
@@ -259,18 +267,20 @@ def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
         if draft.rule is None:
             reasons.setdefault(draft.error, []).append(draft.chunk_id)
     listed = [
-        f"- {message(ids[0])}{f' and {len(ids) - 1:,} more' if len(ids) > 1 else ''}: "
-        f"{message(reason)}"
+        f"- {message(ids[0])}{f' and {len(ids) - 1:,} more' if len(ids) > 1 else ''}: {message(reason)}"
         for reason, ids in list(reasons.items())[:MAX_REASONS]
     ]
     if listed:
         st.warning("\n".join(listed), title="These chunks got no draft. Draft again to retry.")
     html.button(
-        "Forget these drafts", "drafts-forget",
-        state.tell_errors()(work.resources.bench.drafts.forget), work.collection,
-        [draft.chunk_id for draft in drafted], disabled=busy,
+        "Forget these drafts",
+        "drafts-forget",
+        state.tell_errors()(work.resources.bench.drafts.forget),
+        work.collection,
+        [draft.chunk_id for draft in drafted],
+        disabled=busy,
         about="Deletes them, so you can draft again. Accepted rules stay.",
-    )  # fmt: skip
+    )
 
 
 def last_run(collection: str, resources: Resources) -> Run | None:
@@ -302,9 +312,11 @@ def _start(collection: str, ids: Sequence[str]) -> None:
         done: list[Draft] = []
         job.tell(0, len(ids))
         for draft in drafts(
-            _readable(collection, ids, user, resources), Stoppable(chat, job.stop),
-            timeout_s=resources.deployment.answer_timeout_s, templates=templates,
-        ):  # fmt: skip
+            _readable(collection, ids, user, resources),
+            Stoppable(chat, job.stop),
+            timeout_s=resources.deployment.answer_timeout_s,
+            templates=templates,
+        ):
             if job.stop.is_set():
                 break
             resources.bench.drafts.keep(collection, draft)
@@ -315,9 +327,7 @@ def _start(collection: str, ids: Sequence[str]) -> None:
     resources.jobs.start(user, ("drafting", collection), work, again=True)
 
 
-def _readable(
-    collection: str, ids: Sequence[str], user: User, resources: Resources
-) -> Iterator[Chunk]:
+def _readable(collection: str, ids: Sequence[str], user: User, resources: Resources) -> Iterator[Chunk]:
     """The chunks as they are at their turn, without deleted or hidden ones."""
     store = resources.bench.collection(collection)
     for chunk_id in ids:

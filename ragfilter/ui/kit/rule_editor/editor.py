@@ -29,10 +29,7 @@ HEIGHT = 190
 MAX_FINDINGS = 6
 VIEWS = JSON, FORM = "JSON", "Form"
 ALL, NONE, MODE = "rule-all", "rule-none", "rule-mode"
-HELP = {
-    ALL: "The question must contain each of these.",
-    NONE: "The question must contain none of these.",
-}
+HELP = {ALL: "The question must contain each of these.", NONE: "The question must contain none of these."}
 GROUP = "The question must contain one of these. A group without terms is removed."
 NEW = "Type terms to add a group. The question must match every group."
 UNREADABLE = "This is the stored rule. The effect of yours appears once it can be read."
@@ -42,9 +39,8 @@ DrawEffect = Callable[[str | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A chunk whose rule `user` edits. `more` has the findings about
-    the stored rule that involve other rules. With `turns`, the editor has its own buttons to undo
-    and redo."""
+    """A chunk whose rule `user` edits. `more` has the findings about the stored rule that involve other rules. With
+    `turns`, the editor has its own buttons to undo and redo."""
 
     chunk: Chunk
     collection: str
@@ -72,9 +68,12 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     error = rule.error if isinstance(rule, InvalidRule) else None
     with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
         view = html.choice(
-            "Edit as", VIEWS, "JSON: the rule as stored. Form: its groups as rows of terms.",
-            key="rule-view", default=JSON,
-        )  # fmt: skip
+            "Edit as",
+            VIEWS,
+            "JSON: the rule as stored. Form: its groups as rows of terms.",
+            key="rule-view",
+            default=JSON,
+        )
     if view == FORM:
         _form(chunk.id, text, chunk.rule, disabled=busy)
         # Saving would read the previous text area.
@@ -108,16 +107,21 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
 def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled: bool) -> None:
     """Draw the rule as text, with the place `wrong` marked."""
     st.text_area(
-        "query_must", text, height=HEIGHT, placeholder="No rule: this chunk always passes.",
+        "query_must",
+        text,
+        height=HEIGHT,
+        placeholder="No rule: this chunk always passes.",
         disabled=disabled,
         help="All parts must hold: contain_one_of (one term from each group), "
         "contain_all_of, contain_none_of. match is word or substring. Empty means no rule.",
         **widget.of(EDITOR, text, saving.set_draft, chunk_id, stored),
-    )  # fmt: skip
+    )
     html.mount(
-        "kit/rule_editor/while_typing.js", key=saving.TYPING, data=chunk_id,
+        "kit/rule_editor/while_typing.js",
+        key=saving.TYPING,
+        data=chunk_id,
         on_typed_change=partial(saving.type_on, chunk_id, stored),
-    )  # fmt: skip
+    )
     html.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
 
 
@@ -141,10 +145,14 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
         _chips(ALL, rule.required, "All of", write, disabled)
         _chips(NONE, rule.contain_none_of, "None of", write, disabled)
         st.segmented_control(
-            "Match", MODES, default=rule.match, required=True, disabled=disabled,
+            "Match",
+            MODES,
+            default=rule.match,
+            required=True,
+            disabled=disabled,
             help="word: whole words in upper or lower case. substring: also inside words.",
             **widget.of(MODE, rule.match, _write, *write),
-        )  # fmt: skip
+        )
 
 
 def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
@@ -160,17 +168,20 @@ def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[s
     return (*fields, ())
 
 
-def _chips(
-    name: str, terms: Sequence[str], label: str, write: tuple[Any, ...], disabled: bool
-) -> None:
+def _chips(name: str, terms: Sequence[str], label: str, write: tuple[Any, ...], disabled: bool) -> None:
     # Only the field's current terms are options. A removed term would otherwise be offered again
     # and could come back with the next key.
     chosen = list(dict.fromkeys(terms))
     st.multiselect(
-        label, chosen, chosen, accept_new_options=True, placeholder="Type a term and press Enter",
-        disabled=disabled, help=HELP.get(name, GROUP if terms else NEW),
+        label,
+        chosen,
+        chosen,
+        accept_new_options=True,
+        placeholder="Type a term and press Enter",
+        disabled=disabled,
+        help=HELP.get(name, GROUP if terms else NEW),
         **widget.of(name, chosen, _write, *write),
-    )  # fmt: skip
+    )
 
 
 def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
@@ -180,8 +191,10 @@ def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
         return
     rule = Rule().with_parts(
         contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
-        contain_all_of=_terms(ALL), contain_none_of=_terms(NONE), match=widget.value_of(MODE),
-    )  # fmt: skip
+        contain_all_of=_terms(ALL),
+        contain_none_of=_terms(NONE),
+        match=widget.value_of(MODE),
+    )
     saving.set_draft(rule.pretty if rule.terms else "", chunk_id, stored)
 
 
@@ -194,9 +207,17 @@ def _buttons(it: Editing, *, busy: bool) -> None:
     chunk, journal = it.chunk, it.resources.bench.journal
     with st.container(key="rule-actions", horizontal=True, gap="small"):
         html.button(
-            "Save", "rule-save", saving.act, "save", chunk.id, it.base, it.collection, it.guard,
-            type="primary", about="Saves the rule.",
-        )  # fmt: skip
+            "Save",
+            "rule-save",
+            saving.act,
+            "save",
+            chunk.id,
+            it.base,
+            it.collection,
+            it.guard,
+            type="primary",
+            about="Saves the rule.",
+        )
         drafting.draw_button(chunk, it.collection, it.user, it.resources, busy=busy)
         for act, can, about in (
             ("undo", journal.undoable, "Undo the last saved edit of this chunk."),
@@ -204,22 +225,31 @@ def _buttons(it: Editing, *, busy: bool) -> None:
         )[: 2 * it.turns]:
             possible = can(it.collection, chunk.id) is not None
             html.button(
-                act.capitalize(), f"rule-{act}", saving.act, act, chunk.id, chunk.rule,
-                it.collection, it.guard, disabled=not possible,
+                act.capitalize(),
+                f"rule-{act}",
+                saving.act,
+                act,
+                chunk.id,
+                chunk.rule,
+                it.collection,
+                it.guard,
+                disabled=not possible,
                 about=about if possible else f"Nothing to {act}.",
-            )  # fmt: skip
+            )
         # Drawn last, so that no button moves when this one comes or goes.
         if state.draft(chunk.id):
-            html.button(
-                "Discard", "rule-discard", saving.discard, chunk.id,
-                about="Discards your unsaved text.",
-            )  # fmt: skip
+            html.button("Discard", "rule-discard", saving.discard, chunk.id, about="Discards your unsaved text.")
         elif not chunk.rule:
             # Based on the rule that the author sees, not on a newer one.
             html.button(
-                "Template", "rule-template", saving.set_draft, template(chunk.name), chunk.id,
-                chunk.rule, about="Starts a rule from the title.",
-            )  # fmt: skip
+                "Template",
+                "rule-template",
+                saving.set_draft,
+                template(chunk.name),
+                chunk.id,
+                chunk.rule,
+                about="Starts a rule from the title.",
+            )
 
 
 def _confirmation(it: Editing) -> None:
@@ -229,9 +259,14 @@ def _confirmation(it: Editing) -> None:
         return
     html.verdict(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
     html.button(
-        f"{edit.act.capitalize()} anyway", "rule-confirm", saving.act, edit.act, it.chunk.id,
-        edit.expected, it.collection,
-    )  # fmt: skip
+        f"{edit.act.capitalize()} anyway",
+        "rule-confirm",
+        saving.act,
+        edit.act,
+        it.chunk.id,
+        edit.expected,
+        it.collection,
+    )
 
 
 def _findings(it: Editing, rule: str | None) -> None:
@@ -253,15 +288,18 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
     place = f" <b>{html.text(place_name(finding.place))}</b>" if finding.place else ""
     with html.row(f"rule-finding-{number}"):
         html.draw(
-            f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: '
-            f"{html.text(finding.message)}</p>"
+            f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: {html.text(finding.message)}</p>'
         )
         if finding.fix is not None:
             html.button(
-                "Fix", f"rule-mend-{number}", saving.set_draft,
-                finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule,
+                "Fix",
+                f"rule-mend-{number}",
+                saving.set_draft,
+                finding.fix.pretty if finding.fixed else "",
+                chunk.id,
+                chunk.rule,
                 about="Puts the fixed rule into the editor. Nothing is saved.",
-            )  # fmt: skip
+            )
 
 
 def _conflict(it: Editing, trouble: Trouble) -> None:
@@ -269,12 +307,15 @@ def _conflict(it: Editing, trouble: Trouble) -> None:
     html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
     st.code(saving.pretty_rule(trouble.stored) or "no rule", language="json")
     with st.container(horizontal=True, gap="small"):
+        html.button("Use the stored rule", "rule-take", saving.use_stored, it.chunk.id, about="Discards your text.")
         html.button(
-            "Use the stored rule", "rule-take", saving.use_stored, it.chunk.id,
-            about="Discards your text.",
-        )  # fmt: skip
-        html.button(
-            "Overwrite with mine", "rule-overwrite", saving.act, "save", it.chunk.id,
-            trouble.stored, it.collection, it.guard,
+            "Overwrite with mine",
+            "rule-overwrite",
+            saving.act,
+            "save",
+            it.chunk.id,
+            trouble.stored,
+            it.collection,
+            it.guard,
             about="Replaces the stored rule with the text in the editor.",
-        )  # fmt: skip
+        )

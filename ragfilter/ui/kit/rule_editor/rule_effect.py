@@ -162,9 +162,7 @@ def confirm(work: Desk, changes: Changes, key: str) -> bool:
     if not losses:
         return True
     html.verdict(losses, good=False)
-    return st.checkbox(
-        "Save even though labelled questions lose relevant chunks", key=key, help=losses
-    )
+    return st.checkbox("Save even though labelled questions lose relevant chunks", key=key, help=losses)
 
 
 def guard(work: Desk, chunk_id: str, text: str, *, immediate: bool = False) -> str:
@@ -187,10 +185,7 @@ def harm(work: Desk, changes: Changes, *, immediate: bool = False) -> str:
     losing += _losing(work, changes, 0 if known is None else MAX_LABELLED)
     if not losing:
         return ""
-    return (
-        f"{counted(len(losing), 'labelled question')} would lose a relevant chunk, such as "
-        f"“{losing[0]}”."
-    )
+    return f"{counted(len(losing), 'labelled question')} would lose a relevant chunk, such as “{losing[0]}”."
 
 
 def _losing(work: Desk, changes: Changes, first: int) -> list[str]:

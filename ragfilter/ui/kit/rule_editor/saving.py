@@ -67,13 +67,10 @@ def pending(chunk_id: str) -> HarmfulEdit | None:
 
 
 @state.tell_errors()
-def act(
-    act: Act, chunk_id: str, expected: str | None, collection: str, guard: Guard | None = None
-) -> None:
+def act(act: Act, chunk_id: str, expected: str | None, collection: str, guard: Guard | None = None) -> None:
     """Save, undo or redo unless `guard` objects, then update the open question's result."""
     _forget()
-    # The form has no text area. A replaced one may have reported the draft before the browser
-    # drew the new one.
+    # The form has no text area. A replaced one may have reported the draft before the browser drew the new one.
     text = widget.value_of(EDITOR)
     draft = state.draft(chunk_id)
     if draft and (text is None or text == state.session().rules.drawn):
@@ -95,9 +92,7 @@ def act(
             return
         outcome = f"{DONE[act].capitalize()}."
         if act == "save":
-            if not edits.save(
-                store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who
-            ):
+            if not edits.save(store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who):
                 outcome = "Nothing to save."
             discard(chunk_id)
         else:
@@ -158,8 +153,7 @@ def type_on(chunk_id: str, rule: str | None) -> None:
     """Show the effect of the text while it is being typed. It is no draft yet, because replacing
     the editor would lose any text typed since. `rule` is the stored rule."""
     typed_for, text = st.session_state[TYPING].typed
-    # Otherwise the browser still shows another chunk, or the editor has lost focus and its text is
-    # already a draft.
+    # Otherwise the browser still shows another chunk, or the editor has lost focus and its text is already a draft.
     if typed_for == chunk_id and widget.value_of(EDITOR) == state.session().rules.drawn:
         started_from = base(chunk_id, rule)
         _forget()
@@ -216,10 +210,7 @@ def tell_restored(chunk: Chunk) -> None:
     if state.draft(chunk.id):
         changed = base(chunk.id, chunk.rule) != chunk.rule
         since = " The stored rule has changed since." if changed else ""
-        html.draw(
-            '<p class="rf-caption" role="status">Typed before you reopened this page, and not '
-            f"saved.{since}</p>"
-        )
+        html.draw(f'<p class="rf-caption" role="status">Typed before you reopened this page, and not saved.{since}</p>')
 
 
 def keep_in_browser() -> None:

@@ -20,10 +20,18 @@ from ragfilter.ui.look import theme
 from ragfilter.ui.look.theme import LEGEND, Ink
 
 LABELS = {
-    "f1": "F1", "precision": "precision", "recall": "recall", "f2": "F2", "ndcg": "nDCG",
-    "kept": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms",
-    "unlabelled": "unlabelled", "f1_most": "F1 upper bound",
-}  # fmt: skip
+    "f1": "F1",
+    "precision": "precision",
+    "recall": "recall",
+    "f2": "F2",
+    "ndcg": "nDCG",
+    "kept": "chunks",
+    "tokens": "tokens",
+    "cost": "cost",
+    "ms": "ms",
+    "unlabelled": "unlabelled",
+    "f1_most": "F1 upper bound",
+}
 MEASURES = ("f1", "precision", "recall", "f2", "ndcg", "tokens")
 """The measures that rows can be sorted by."""
 FIRST = ("f1", "precision", "recall", "kept", "tokens")
@@ -44,13 +52,15 @@ default columns, and one 400 wide the first figure with its interval."""
 
 
 def draw(
-    rows: Sequence[Row], measure: str, *, key: str, own: str = "", every: bool = False,
-    prices: Prices | None = None,
-) -> None:  # fmt: skip
+    rows: Sequence[Row], measure: str, *, key: str, own: str = "", every: bool = False, prices: Prices | None = None
+) -> None:
     """Draw rows with the interval of `measure`. With `own`, the name of the visitor's row, rows are
     sorted by `measure`, and the best one and the visitor's are marked."""
-    shown = [name for name in dict.fromkeys((measure, *(LABELS if every else FIRST)))
-             if name in rows[0] or (name == "cost" and prices)]  # fmt: skip
+    shown = [
+        name
+        for name in dict.fromkeys((measure, *(LABELS if every else FIRST)))
+        if name in rows[0] or (name == "cost" and prices)
+    ]
     columns: dict[str, list[Any]] = {"settings": _marked_names(rows, own)}
     config: dict[str, Any] = {
         "settings": st.column_config.TextColumn(
@@ -63,10 +73,7 @@ def draw(
         label, about = LABELS[name], HELP.get(name)
         if name == "cost" and prices is not None and prices.currency:
             about = f"{about} In {prices.currency}."
-        cells = [
-            frame.cost(row, prices) if name == "cost" and prices else interval_of(row, name)
-            for row in rows
-        ]
+        cells = [frame.cost(row, prices) if name == "cost" and prices else interval_of(row, name) for row in rows]
         columns[label] = [None if each is None else each.mean for each in cells]
         config[label] = st.column_config.NumberColumn(
             help=about, format=FORMATS.get(name, "%.3f"), width=WIDTH if len(label) > 6 else NARROW
@@ -78,9 +85,14 @@ def draw(
             )
     table = pd.DataFrame(columns)
     st.dataframe(
-        table, key=key, hide_index=True, row_height=ROW_HEIGHT, placeholder="–",
-        height=ROW_HEIGHT * (len(table) + 1) + 3, column_config=config,
-    )  # fmt: skip
+        table,
+        key=key,
+        hide_index=True,
+        row_height=ROW_HEIGHT,
+        placeholder="–",
+        height=ROW_HEIGHT * (len(table) + 1) + 3,
+        column_config=config,
+    )
 
 
 def _marked_names(rows: Sequence[Row], own: str) -> list[str]:
@@ -104,29 +116,39 @@ HEIGHT = 360
 SMALL = LEGEND | {"font": {"size": 12}}
 THREE_DECIMALS = {"tickformat": ".3f"}
 """The axis of a measure or a distance, with as many decimals as in tables."""
-SYMBOLS = {
-    "plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star",
-    "oracle": "cross",
-}  # fmt: skip
+SYMBOLS = {"plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star", "oracle": "cross"}
 
 
 def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:
     """Precision against recall for every row, with the oracle's line."""
     ink = Ink.of(dark)
-    data = [theme.trace(
-        "lines", frontier(curves), name="oracle, by weight of recall", hoverinfo="skip",
-        line={"color": ink.kept, "width": 1.4},
-    )]  # fmt: skip
+    data = [
+        theme.trace(
+            "lines",
+            frontier(curves),
+            name="oracle, by weight of recall",
+            hoverinfo="skip",
+            line={"color": ink.kept, "width": 1.4},
+        )
+    ]
     for group, symbol in SYMBOLS.items():
         own = [row for row in rows if row["group"] == group]
         if own:
-            data.append(theme.trace(
-                "markers", ((row["recall"], row["precision"]) for row in own), name=group,
-                hovertext=[_tooltip(row) for row in own], hoverinfo="text",
-                marker={"symbol": symbol, "size": 15 if group == "settings" else 10,
+            data.append(
+                theme.trace(
+                    "markers",
+                    ((row["recall"], row["precision"]) for row in own),
+                    name=group,
+                    hovertext=[_tooltip(row) for row in own],
+                    hoverinfo="text",
+                    marker={
+                        "symbol": symbol,
+                        "size": 15 if group == "settings" else 10,
                         "color": ink.kept if group in ("settings", "oracle") else ink.curve,
-                        "line": {"width": 1, "color": ink.surface}},
-            ))  # fmt: skip
+                        "line": {"width": 1, "color": ink.surface},
+                    },
+                )
+            )
     drawn = layout(ink, "recall", "precision")
     drawn["xaxis"] |= THREE_DECIMALS
     drawn["yaxis"] |= THREE_DECIMALS
@@ -136,10 +158,15 @@ def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool
 def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
     """How many questions keep 0, 1, 2 … chunks with the run's settings."""
     ink = Ink.of(dark)
-    data = [{
-        "type": "bar", "x": list(range(len(counts))), "y": counts, "marker": {"color": ink.kept},
-        "hovertemplate": "%{y} questions keep %{x}<extra></extra>",
-    }]  # fmt: skip
+    data = [
+        {
+            "type": "bar",
+            "x": list(range(len(counts))),
+            "y": counts,
+            "marker": {"color": ink.kept},
+            "hovertemplate": "%{y} questions keep %{x}<extra></extra>",
+        }
+    ]
     drawn = layout(ink, "chunks kept", "questions")
     if max(counts, default=0) < 6:
         # Half a question does not exist.
@@ -151,29 +178,47 @@ def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[
     """The distances of all questions, relevant chunks and others marked, with a line across."""
     ink = Ink.of(dark)
     # An empty point ends each curve.
-    places = (
-        place
-        for curve in curves
-        for place in (*enumerate(curve.distances[:SHOWN_RANKS], start=1), (None, None))
-    )
+    places = (place for curve in curves for place in (*enumerate(curve.distances[:SHOWN_RANKS], start=1), (None, None)))
     dropped = theme.mark("dropped", "cutoff").colour(dark=dark)
-    data = [theme.trace(
-        "lines", places, name="not labelled", line={"color": ink.curve, "width": 0.7}, opacity=0.45,
-        hoverinfo="skip",
-    )]  # fmt: skip
+    data = [
+        theme.trace(
+            "lines",
+            places,
+            name="not labelled",
+            line={"color": ink.curve, "width": 0.7},
+            opacity=0.45,
+            hoverinfo="skip",
+        )
+    ]
     for name, relevant, colour, symbol in (
-        ("not relevant", False, dropped, "x-thin-open"), ("relevant", True, ink.kept, "circle"),
-    ):  # fmt: skip
+        ("not relevant", False, dropped, "x-thin-open"),
+        ("relevant", True, ink.kept, "circle"),
+    ):
         marked = (place for curve in curves for place in curve.labelled(relevant))
-        data.append(theme.trace(
-            "markers", marked, name=name, marker=theme.marker(symbol, 5, colour),
-            hovertemplate=f"rank %{{x}}, distance %{{y:.3f}}<extra>{name}</extra>",
-        ))  # fmt: skip
+        data.append(
+            theme.trace(
+                "markers",
+                marked,
+                name=name,
+                marker=theme.marker(symbol, 5, colour),
+                hovertemplate=f"rank %{{x}}, distance %{{y:.3f}}<extra>{name}</extra>",
+            )
+        )
     drawn = layout(ink, "rank by distance", "distance") | {
-        "showlegend": True, "legend": SMALL,
-        "shapes": [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold,
-                    "y1": threshold, "line": {"color": ink.text, "width": 1.4, "dash": "dash"}}],
-    }  # fmt: skip
+        "showlegend": True,
+        "legend": SMALL,
+        "shapes": [
+            {
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": threshold,
+                "y1": threshold,
+                "line": {"color": ink.text, "width": 1.4, "dash": "dash"},
+            }
+        ],
+    }
     drawn["yaxis"] |= THREE_DECIMALS
     return {"data": data, "layout": drawn}
 
@@ -192,6 +237,8 @@ def layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
     """The layout that all plots share."""
     axis = {"gridcolor": ink.line, "zeroline": False, "linecolor": ink.line, "fixedrange": True}
     return ink.layout(align="auto") | {
-        "height": HEIGHT, "margin": {"l": 56, "r": 12, "t": 36, "b": 44},
-        "xaxis": {**axis, "title": {"text": x}}, "yaxis": {**axis, "title": {"text": y}},
-    }  # fmt: skip
+        "height": HEIGHT,
+        "margin": {"l": 56, "r": 12, "t": 36, "b": 44},
+        "xaxis": {**axis, "title": {"text": x}},
+        "yaxis": {**axis, "title": {"text": y}},
+    }

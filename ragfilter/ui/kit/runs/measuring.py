@@ -72,10 +72,7 @@ class ChosenSet:
         must not learn which chunks are hidden. Raises InputError, StoreError."""
         if not self.user.unrestricted or self.given is None:
             return [], 0
-        there, known = (
-            query_sets.load(self.book, self.collection, self.name, llm=counts_llm_labels()),
-            self.chunks,
-        )
+        there, known = (query_sets.load(self.book, self.collection, self.name, llm=counts_llm_labels()), self.chunks)
         ids = sorted({i for grades in there.qrels.values() for i in grades if i not in known})
         return ids, len(there.qrels) - len(self.given.qrels)
 
@@ -122,10 +119,16 @@ def choose(chosen: ChosenSet) -> None:
         sets[chosen.name] = len(chosen.given.qrels)
     labels = {each: called(sets, each) for each in sets}
     widget.select(
-        "Questions", labels, chosen.name, "query-set-box", state.put, "query_set", width=200,
+        "Questions",
+        labels,
+        chosen.name,
+        "query-set-box",
+        state.put,
+        "query_set",
+        width=200,
         help="The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under More.",
-    )  # fmt: skip
+    )
 
 
 def called(sets: Mapping[str, int], name: str) -> str:
@@ -199,9 +202,8 @@ def begin(chosen: ChosenSet, profile: str, settings: Settings) -> Run:
     backends = resources.backends(chosen.collection)
     run = saved.begin(plan(chosen, profile, settings), who=author())
     resources.jobs.start(
-        state.user(), _key(run), lambda job: runs.go_on(run, given, saved, backends, seen=job.tell),
-        again=True,
-    )  # fmt: skip
+        state.user(), _key(run), lambda job: runs.go_on(run, given, saved, backends, seen=job.tell), again=True
+    )
     return run
 
 
@@ -210,9 +212,7 @@ def watch(run: Run, resources: Resources) -> bool:
     job = resources.jobs.find(_key(run))
     jobs.result(job, "measuring", "Measuring", stop=STOP)
     error = job.future.exception() if job is not None and job.done else None
-    if getattr(error, "action", "") == "recalibrate" and html.button(
-        "Recalibrate", "run-recalibrate", icon="sync"
-    ):
+    if getattr(error, "action", "") == "recalibrate" and html.button("Recalibrate", "run-recalibrate", icon="sync"):
         problems.recalibrate()
     return error is None
 
