@@ -36,10 +36,7 @@ def _value(loader: Any, node: yaml.Node) -> Iterator[Any]:
 
 class _Loader(yaml.CSafeLoader):
     yaml_implicit_resolvers: ClassVar[Any] = {  # type: ignore[misc]
-        None: [
-            ("word", re.compile(f"(?:{'|'.join(WORDS)})$")),
-            ("tag:yaml.org,2002:merge", re.compile("<<$")),
-        ]
+        None: [("word", re.compile(f"(?:{'|'.join(WORDS)})$")), ("tag:yaml.org,2002:merge", re.compile("<<$"))]
     }
     yaml_constructors: ClassVar[Any] = {None: _value}
     _merged = 0
