@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from ragfilter.rules.templates import Template
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.chroma import Server
-    from ragfilter.stores.foreign import Stores
     from ragfilter.stores.labels import LabelBook
+    from ragfilter.stores.opening import Stores
     from ragfilter.stores.preferences import Preferences
     from ragfilter.stores.qdrant import QdrantPlace
     from ragfilter.stores.runs import Runs
@@ -183,7 +183,7 @@ class Workbench:
     @property
     def stores(self) -> Stores:
         """The stores that hold the collections."""
-        from ragfilter.stores.foreign import Stores
+        from ragfilter.stores.opening import Stores
 
         return self.once(Stores, partial(Stores, self.workspace), close=True)
 
