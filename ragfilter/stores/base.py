@@ -19,7 +19,7 @@ import numpy as np
 from ragfilter.basics.threads import Shelf
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk, Space
-from ragfilter.protocols import Catalogue, Collection, Vectors
+from ragfilter.protocols import Catalogue, Collection, Vectors, Where
 from ragfilter.stores import metadata
 from ragfilter.stores.copies import StoredRow, read_catalogue, write_catalogue
 
@@ -43,6 +43,29 @@ class CollectionInfo:
     @property
     def complete(self) -> bool:
         return not self.incomplete
+
+
+class Subset:
+    """A view of a collection with only some of its chunks."""
+
+    def __init__(self, whole: Collection, ids: Sequence[str]) -> None:
+        self._whole, self._ids = whole, dict.fromkeys(ids)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+    def snapshot(self) -> Subset:
+        return self
+
+    def nearest(
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
+    ) -> list[tuple[str, float]]:
+        among = list(self._ids) if ids is None else [i for i in ids if i in self._ids]
+        return self._whole.nearest(vector, n, ids=among, where=where)
+
+    def catalogue(self) -> Mapping[str, Chunk] | None:
+        known = self._whole.catalogue()
+        return known and {i: known[i] for i in self._ids if i in known}
 
 
 def check_name(name: str) -> None:
@@ -94,7 +117,7 @@ class ChunkedCollection(Collection):
         return rules[chunk_id]
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of these chunks as metadata. Raises StoreError if one is unknown."""
+        """The vectors of these chunks as rows. Raises StoreError if one is unknown."""
         by_id = dict(self.known_vectors(ids))
         self.check_known(ids, by_id)
         return np.array([by_id[i] for i in ids], dtype=np.float32)

@@ -22,8 +22,8 @@ from ragfilter.ui.collections import add
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message, quiet
+from ragfilter.ui.server.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import MANAGED
 from ragfilter.ui.session.views import Visit
 
