@@ -16,8 +16,8 @@ from ragfilter.basics.files import read_toml
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.layers.tuned_on import origin
+from ragfilter.ui.kit import query_labels
 from ragfilter.ui.kit.question_box import examples
-from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -97,9 +97,9 @@ def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
 def _steps(visit: Visit) -> list[PathStep]:
     name = state.session().collection
     known = st.session_state.setdefault(MEASURED, set())
-    if name not in known and any(run.complete for run in measuring.saved_runs(visit).values()):
+    if name not in known and any(run.complete for run in visit.saved_runs.values()):
         known.add(name)
-    labelled = len(measuring.labelled_questions(visit.resources, name))
+    labelled = len(query_labels.labelled_questions(visit.resources, name))
     return steps(
         asked=state.session().asked is not None or bool(labelled),
         labelled=labelled,
