@@ -30,12 +30,7 @@ ABOUT = (
     "Chunks then shows it too. Tester: which rules pasted questions meet. Files: import and "
     "export. History: every change."
 )
-BOXES = {
-    link.TEXT: chunk_list.TEXT,
-    link.TYPES: chunk_list.TYPES,
-    link.SOURCES: chunk_list.SOURCES,
-    link.STATES: chunk_list.STATES,
-}
+BOXES = {name: f"rules-{name}" for name in chunk_list.FILTERS}
 """The widgets of the filter, by their parameters in the link."""
 PAGE_AT = "rules-page"
 PAGE = 200
