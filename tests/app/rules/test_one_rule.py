@@ -17,7 +17,7 @@ from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.ui.kit.rule_editor import chunk_list
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
-from ragfilter.ui.session import resources
+from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 WIZARD = '{"contain":"wizard"}'

@@ -19,8 +19,8 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import query_labels
 from ragfilter.ui.look import html
+from ragfilter.ui.server.resources import Resources, ShelfSpec
 from ragfilter.ui.session import link, state
-from ragfilter.ui.session.resources import Resources, ShelfSpec
 
 LISTINGS: ShelfSpec[Listing] = ShelfSpec(8)
 VISIBLE: ShelfSpec[Catalogue] = ShelfSpec(8)
