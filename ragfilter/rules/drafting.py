@@ -297,7 +297,7 @@ def total(drafts: Sequence[Draft], seconds: float, prices: Prices | None = None)
         doubtful=sum(bool(draft.remarks) for draft in drafts),
         without=len(drafts) - drafted,
         usage=usage,
-        cost=prices and prices.of(usage),
+        cost=prices.of(usage) if prices else None,
         currency=prices.currency if prices else "",
         seconds=seconds,
     )

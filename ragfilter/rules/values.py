@@ -220,9 +220,8 @@ def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
     after = [word for word in every[at + 1 : at + 2] if _tells(word)]
     is_placed = at and not _is_ordinal(number.written) and _is_word(every[at - 1])
     # The next one or two words may name the next value: in "Armor Class: 6 Hit Dice: 3", the 6 does not count hits.
-    if is_placed or (
-        any(part in _SETS for part in every[at + 2 : at + 4]) and all(map(_is_word, every[at + 1 : at + 2]))
-    ):
+    is_field = any(part in _SETS for part in every[at + 2 : at + 4]) and all(map(_is_word, every[at + 1 : at + 2]))
+    if is_placed or is_field:
         after = []
     if not before and not after and not stands_alone(number.written):
         return None
@@ -383,7 +382,7 @@ def find_contexts(counted: Iterable[Words], texts: Iterable[str]) -> tuple[dict[
             seen[phrase] += 1
             seen[phrase.split()[-1]] += " " in phrase
         places.update(_PLACED.findall(text))
-    placed = {words for words in counted if len(words) == 1 and places.intersection(forms(words[0]))}
+    placed: set[Words] = {words for words in counted if len(words) == 1 and places.intersection(forms(words[0]))}
     return {words: _called(words, seen) for words in counted}, placed
 
 
