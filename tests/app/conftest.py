@@ -23,7 +23,7 @@ from chromadb.api.client import Client
 from streamlit.testing.v1 import AppTest
 from waiting import PATIENT_S, PROCESS_S
 
-from ragfilter.engine.retrieve import run
+from ragfilter.engine.run import run
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, PoolResult

@@ -18,7 +18,7 @@ import numpy as np
 import streamlit as st
 
 from ragfilter.basics.threads import Shelf
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
 from ragfilter.indexing.sentences import Sentences, prepare_when_idle
