@@ -122,7 +122,9 @@ def _draft(
 
     show, chat = output.progress("chunks drafted"), chat_of(bench.deployment)
     assert chat is not None
-    with contextlib.closing(chat), output.at_the_end(report):
+    with contextlib.closing(chat), contextlib.ExitStack() as stack:
+        # Even after an interruption or failure.
+        stack.callback(report)
         answers = drafting.drafts(waiting, chat, timeout_s=bench.deployment.answer_timeout_s, templates=templates)
         for answer, chunk in zip(answers, waiting, strict=True):
             draft, row = _measured(answer, chunk, known)
