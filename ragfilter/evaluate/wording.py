@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from functools import partial
-from math import nan
 from operator import neg
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +19,7 @@ from ragfilter.text.numbers import counted, distance, signed
 if TYPE_CHECKING:
     from ragfilter.evaluate.labelled_queries import Labels
     from ragfilter.evaluate.measure import QueryRecord
-    from ragfilter.evaluate.tune import TunedMeans, Tuning
+    from ragfilter.evaluate.tune import Figures, Tuning
 
 ONE = "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a second question."
 TOO_FEW = "too few questions that differ"
@@ -165,19 +163,17 @@ UNCHANGED = (
     "Nothing would change: chosen among all strategies, tuned settings do no better than the "
     "current ones on held-out questions."
 )
-NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
+NAMES = {"f1": "F1", "f2": "F2", "recall": "recall", "tokens": "tokens"}
 
 
-def gain_in(figure: str, of: Interval) -> str:
-    """``F1 +0.012 (…)``. A gain in tokens means tokens saved, so it reads ``tokens −12``."""
-    if figure == "tokens":
-        return f"tokens {gain(of.mapped(neg), 0)}"
-    return f"{NAMES[figure]} {gain(of)}"
+def gain_in(figure: str, differences: Figures) -> str:
+    """``F1 +0.012 (…)`` or ``tokens −12 (…)``."""
+    return f"{NAMES[figure]} {gain(differences[figure], DIGITS.get(figure, 3))}"
 
 
 def verdict(tuning: Tuning) -> str:
     """Whether the tuned settings beat the best fixed k, in words."""
-    least, reached = tuning.target.recall, tuning.tuned.means.recall
+    least, reached = tuning.target.recall, tuning.tuned.means["recall"].mean
     if reached < least:
         return f"The recall of {least:g} is not reached: {reached:.3f}"
     if tuning.beats_fixed_k:
@@ -188,11 +184,12 @@ def verdict(tuning: Tuning) -> str:
 def headline(tuning: Tuning) -> str:
     """The gain from tuning over the previous settings, in a sentence; over the best fixed k if
     labels chose the previous settings."""
-    tuned, figure = tuning.tuned, tuning.target.figure
-    gained, other = tuned.gain_over_before.of, "your settings"
+    tuned = tuning.tuned
+    differences, other = tuned.gain_over_before, "your settings"
     if tuning.seen:
-        gained, other = tuned.gain.of, "the best fixed k"
-    if tuned.means.recall < tuning.target.recall:
+        differences, other = tuned.gain, "the best fixed k"
+    gained = tuning.gain(differences)
+    if tuned.means["recall"].mean < tuning.target.recall:
         return f"{verdict(tuning)}."
     if not gained.mean and not tuning.seen:
         return (
@@ -200,7 +197,7 @@ def headline(tuning: Tuning) -> str:
             "not tuned on. Evaluate compares other profiles."
         )
     verb = "beat" if gained.shows_gain else "are not shown to beat"
-    how = gain_in(figure, gained)
+    how = gain_in(tuning.target.figure, differences)
     return f"Tuned settings {verb} {other} on questions they were not tuned on: {how}."
 
 
@@ -217,16 +214,6 @@ def _called(path: str) -> str:
     """A setting's label; for a switch, the title of its layer."""
     of_switch = {f"{each.name}.enabled": each.title for each in LAYERS if each.switched}
     return of_switch.get(path) or field(path).label
-
-
-def row(name: str, means: TunedMeans, figure: str) -> dict[str, Any]:
-    """The means as a row of `evaluate.frame`, with an interval for the tuned figure."""
-    figures = {f.name: getattr(means, f.name) for f in fields(means) if f.name != "of"}
-    row: dict[str, Any] = {"variant": name}
-    for each, value in figures.items():
-        low, high = (means.of.ends if each == figure else None) or (nan, nan)
-        row |= {each: value, f"{each}_low": low, f"{each}_high": high}
-    return row
 
 
 def notes(tuning: Tuning) -> list[str]:
@@ -249,8 +236,8 @@ def notes(tuning: Tuning) -> list[str]:
         )
     if tuning.budget is not None:
         caveats.append(
-            f"With the target budget, calibrated has a recall of {tuning.budget.recall:.3f} with "
-            f"{tuning.budget.tokens:,.0f} tokens on held-out questions."
+            f"With the target budget, calibrated has a recall of {tuning.budget['recall'].mean:.3f} "
+            f"with {tuning.budget['tokens'].mean:,.0f} tokens on held-out questions."
         )
     return [note for note in caveats if note]
 
@@ -269,21 +256,20 @@ GUESS = (
     "There are no labels, so thresholds were carried over by the distances of these questions. "
     "This is a guess: label some questions to check it."
 )
+DIGITS = {"tokens": 0}
+"""How many decimals a figure has, if not three."""
 SIDES = ("", "before", "after", "difference")
 
 
 def sides(tuning: Tuning) -> list[tuple[str, ...]]:
     """F1, recall and tokens before and after, and the difference on the same questions, each with its 95% interval."""
     rows = []
-    for figure, digits in (("f1", 3), ("recall", 3), ("tokens", 0)):
-        write = f"{{:,.{digits}f}}".format
-        both = (tuning.before.each[figure], tuning.tuned.means.each[figure])
+    for figure in ("f1", "recall", "tokens"):
+        write = f"{{:,.{DIGITS.get(figure, 3)}f}}".format
+        both = (tuning.before[figure], tuning.tuned.means[figure])
+        difference = gain(tuning.tuned.gain_over_before[figure], DIGITS.get(figure, 3))
         rows.append(
-            (
-                NAMES.get(figure, figure),
-                *(f"{write(each.mean)} ({between_ends(each, write)})" for each in both),
-                gain(tuning.tuned.gain_over_before.each[figure], digits),
-            )
+            (NAMES[figure], *(f"{write(each.mean)} ({between_ends(each, write)})" for each in both), difference)
         )
     return rows
 
@@ -298,8 +284,7 @@ def untouched_limits(settings: Settings) -> str:
 
 def no_worse(tuning: Tuning, margin: float) -> str:
     """Whether the new settings are shown to be no worse, and what to do if they are not."""
-    gained = tuning.tuned.gain_over_before.each[tuning.judged]
-    difference = f"{NAMES.get(tuning.judged, tuning.judged)} {gain(gained)}"
+    difference = gain_in(tuning.judged, tuning.tuned.gain_over_before)
     if tuning.loses_at_most(margin):
         return f"The new settings are no worse than the old ones as they are: {difference}."
     return (
@@ -337,7 +322,7 @@ def shown(path: str, value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def compared_means(tuning: Tuning) -> dict[str, TunedMeans]:
+def compared_means(tuning: Tuning) -> dict[str, Figures]:
     """The means that tuning compares, by name."""
     return {
         f"Best fixed k ({tuning.k})": tuning.best_fixed_k,
@@ -347,18 +332,18 @@ def compared_means(tuning: Tuning) -> dict[str, TunedMeans]:
     }
 
 
-def cells(means: TunedMeans, target: Target) -> dict[str, str]:
+def cells(means: Figures, target: Target) -> dict[str, str]:
     """A row of figures by column name, the tuned figure first."""
-    write = "{:,.0f}".format if target.figure == "tokens" else "{:.3f}".format
-    short = f" (under {target.recall:g})" if means.recall < target.recall else ""
-    name = NAMES[target.figure]
+    tuned, recall = means[target.figure], means["recall"].mean
+    write = f"{{:,.{DIGITS.get(target.figure, 3)}f}}".format
+    short = f" (under {target.recall:g})" if recall < target.recall else ""
     return {
-        name: write(means.of.mean),
-        "95% interval": between_ends(means.of, write),
-        "precision": f"{means.precision:.3f}",
-        "recall": f"{means.recall:.3f}{short}",
-        "F1": f"{means.f1:.3f}",
-        "F1 upper bound": f"{means.f1_most:.3f}",
-        "chunks": f"{means.kept:.1f}",
-        "tokens": f"{means.tokens:,.0f}",
+        NAMES[target.figure]: write(tuned.mean),
+        "95% interval": between_ends(tuned, write),
+        "precision": f"{means['precision'].mean:.3f}",
+        "recall": f"{recall:.3f}{short}",
+        "F1": f"{means['f1'].mean:.3f}",
+        "F1 upper bound": f"{means['f1_most'].mean:.3f}",
+        "chunks": f"{means['kept'].mean:.1f}",
+        "tokens": f"{means['tokens'].mean:,.0f}",
     }
