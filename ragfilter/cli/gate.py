@@ -130,7 +130,7 @@ def gate(
         f"{counted(failing, 'question')} {verb} the gate:" if failing else "",
         *(f"        {line}" for line in broken),
         gate.verdict,
-        wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        wording.unlabelled({name: rows[name].mean() for name in wording.LABELLED}),
         wording.fell_back(waiting),
     )
     if update and baseline is not None and not gate.passed:

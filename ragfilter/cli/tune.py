@@ -151,7 +151,7 @@ def tuned_text(tuning: Tuning, collection: str, changed: dict[str, Any], file: P
         ""
         if tuning.seen
         else f"Against the previous settings: {wording.gain_in(target.figure, tuned.gain_over_before)}.",
-        wording.unlabelled_of(flat(tuned.means)),
+        wording.unlabelled(flat(tuned.means)),
         *wording.notes(tuning),
         "\n" if changed else wording.UNCHANGED,
         *(f"{path} = {wording.shown(path, value)}" for path, value in changed.items()),

@@ -29,6 +29,21 @@ with extra("eval"):
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
 
+LABELS = {
+    "f1": "F1",
+    "precision": "precision",
+    "recall": "recall",
+    "f2": "F2",
+    "ndcg": "nDCG",
+    "kept": "chunks",
+    "tokens": "tokens",
+    "cost": "cost",
+    "ms": "ms",
+    "unlabelled": "unlabelled",
+    "f1_most": "F1 upper bound",
+}
+DIGITS = {"kept": 1, "tokens": 0, "ms": 1, "unlabelled": 1}
+"""How many decimals a figure has, if not three."""
 MEANS = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "ms", "unlabelled", "f1_most")
 _SHARES = ("precision", "recall", "f1", "f2", "ndcg", "f1_most")
 _SCORED = (*_SHARES, "unlabelled")
@@ -232,6 +247,11 @@ def flat(figures: Mapping[str, Interval]) -> dict[str, float]:
         low, high = each.ends or (np.nan, np.nan)
         row |= {name: each.mean, f"{name}_low": low, f"{name}_high": high}
     return row
+
+
+def written(figure: str, value: float) -> str:
+    """A value of a figure with its decimals."""
+    return f"{value:,.{DIGITS.get(figure, 3)}f}"
 
 
 def cost(row: Row, prices: Prices) -> Interval | None:

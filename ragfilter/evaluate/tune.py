@@ -322,7 +322,7 @@ def tune(
         why_not = str(error)
     after = _held_out(ways, lessons, texts, assigned, target)
     chosen = ways[_best(ways, lessons.whole if lessons else None, texts, target, np.arange(len(texts)))].settings
-    if not seen and not target.choose({f: np.stack([before[f], after[f]], axis=1) for f in CHOSEN_BY}):
+    if not seen and not target.best([before, after]):
         # Tuning does no better on held-out queries than leaving the settings as they are.
         after, chosen = before, settings
 
@@ -471,8 +471,7 @@ def _best(
             honest[name] = learned.figures
         elif tables:
             honest[name] = picked(tables, folds if alone else target.held_out(tables, folds))
-    columns = {f: np.stack([figures[f] for figures in honest.values()], axis=1) for f in CHOSEN_BY}
-    return list(honest)[target.choose(columns)]
+    return list(honest)[target.best(honest.values())]
 
 
 def _differences(one: Tables, other: Tables) -> Figures:

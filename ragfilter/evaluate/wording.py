@@ -9,6 +9,7 @@ from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval, Target
+from ragfilter.evaluate.frame import DIGITS, LABELS, written
 from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 ONE = "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a second question."
 TOO_FEW = "too few questions that differ"
 LABELLED = ("kept", "unlabelled", "f1", "f1_most")
-"""The columns that `unlabelled_of` reads."""
+"""The columns that `unlabelled` reads."""
 
 
 def gain(of: Interval, digits: int = 3) -> str:
@@ -63,19 +64,15 @@ def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current 
     return f"{who} {verb} the {FIXED} by {size.mean:.3f} in F1 ({between_ends(size)})."
 
 
-def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
-    """How much F1 may be off because of missing labels; empty if every kept chunk has one."""
-    if not bare:
+def unlabelled(row: Mapping[str, float]) -> str:
+    """How much F1 may be off because of missing labels, given a row of `frame` by variant; empty if every kept chunk
+    has one."""
+    if not row["unlabelled"]:
         return ""
     return (
-        f"Of {kept:.1f} chunks kept, {bare:.1f} have no label: F1 is {f1:.3f} if all of them are "
-        f"irrelevant, {most:.3f} if all are relevant."
+        f"Of {row['kept']:.1f} chunks kept, {row['unlabelled']:.1f} have no label: F1 is {row['f1']:.3f} if all of "
+        f"them are irrelevant, {row['f1_most']:.3f} if all are relevant."
     )
-
-
-def unlabelled_of(row: Mapping[str, float]) -> str:
-    """`unlabelled` of a row of `frame` by variant."""
-    return unlabelled(*(row[name] for name in LABELLED))
 
 
 def left_out(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> str:
@@ -163,12 +160,11 @@ UNCHANGED = (
     "Nothing would change: chosen among all strategies, tuned settings do no better than the "
     "current ones on held-out questions."
 )
-NAMES = {"f1": "F1", "f2": "F2", "recall": "recall", "tokens": "tokens"}
 
 
 def gain_in(figure: str, differences: Figures) -> str:
     """``F1 +0.012 (…)`` or ``tokens −12 (…)``."""
-    return f"{NAMES[figure]} {gain(differences[figure], DIGITS.get(figure, 3))}"
+    return f"{LABELS[figure]} {gain(differences[figure], DIGITS.get(figure, 3))}"
 
 
 def verdict(tuning: Tuning) -> str:
@@ -224,7 +220,7 @@ def notes(tuning: Tuning) -> list[str]:
         if tuning.seen
         else "If the previous settings were chosen on these labels, their figures look better "
         "than they would elsewhere.",
-        f"Oracle, by {NAMES[tuning.target.oracle]}: {ABOUT_ORACLE}.",
+        f"Oracle, by {LABELS[tuning.target.oracle]}: {ABOUT_ORACLE}.",
     ]
     caveats.append(stands_in(tuning))
     caveats.append(f"Nothing was learned: {tuning.why_not}." if tuning.why_not else _missing(tuning))
@@ -256,8 +252,6 @@ GUESS = (
     "There are no labels, so thresholds were carried over by the distances of these questions. "
     "This is a guess: label some questions to check it."
 )
-DIGITS = {"tokens": 0}
-"""How many decimals a figure has, if not three."""
 SIDES = ("", "before", "after", "difference")
 
 
@@ -265,12 +259,10 @@ def sides(tuning: Tuning) -> list[tuple[str, ...]]:
     """F1, recall and tokens before and after, and the difference on the same questions, each with its 95% interval."""
     rows = []
     for figure in ("f1", "recall", "tokens"):
-        write = f"{{:,.{DIGITS.get(figure, 3)}f}}".format
+        write = partial(written, figure)
         both = (tuning.before[figure], tuning.tuned.means[figure])
-        difference = gain(tuning.tuned.gain_over_before[figure], DIGITS.get(figure, 3))
-        rows.append(
-            (NAMES[figure], *(f"{write(each.mean)} ({between_ends(each, write)})" for each in both), difference)
-        )
+        means = (f"{write(each.mean)} ({between_ends(each, write)})" for each in both)
+        rows.append((LABELS[figure], *means, gain(tuning.tuned.gain_over_before[figure], DIGITS.get(figure, 3))))
     return rows
 
 
@@ -334,16 +326,13 @@ def compared_means(tuning: Tuning) -> dict[str, Figures]:
 
 def cells(means: Figures, target: Target) -> dict[str, str]:
     """A row of figures by column name, the tuned figure first."""
-    tuned, recall = means[target.figure], means["recall"].mean
-    write = f"{{:,.{DIGITS.get(target.figure, 3)}f}}".format
-    short = f" (under {target.recall:g})" if recall < target.recall else ""
+    tuned = means[target.figure]
+    words = {LABELS[name]: written(name, each.mean) for name, each in means.items()}
+    if means["recall"].mean < target.recall:
+        words["recall"] += f" (under {target.recall:g})"
+    columns = ("precision", "recall", "F1", "F1 upper bound", "chunks", "tokens")
     return {
-        NAMES[target.figure]: write(tuned.mean),
-        "95% interval": between_ends(tuned, write),
-        "precision": f"{means['precision'].mean:.3f}",
-        "recall": f"{recall:.3f}{short}",
-        "F1": f"{means['f1'].mean:.3f}",
-        "F1 upper bound": f"{means['f1_most'].mean:.3f}",
-        "chunks": f"{means['kept'].mean:.1f}",
-        "tokens": f"{means['tokens'].mean:,.0f}",
+        LABELS[target.figure]: written(target.figure, tuned.mean),
+        "95% interval": between_ends(tuned, partial(written, target.figure)),
+        **{name: words[name] for name in columns},
     }

@@ -339,7 +339,7 @@ def _more(tuning: Tuning) -> None:
             f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "
             f"{tuning.candidates} candidates.",
             f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain)}.",
-            wording.unlabelled_of(flat(tuning.tuned.means)),
+            wording.unlabelled(flat(tuning.tuned.means)),
             *(
                 f"Calibrated against {name}: {wording.gain_in(target, gain)}."
                 for name, gain in tuning.over_strategies.items()
