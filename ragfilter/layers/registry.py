@@ -9,7 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 
 from ragfilter.layers.base import LayerSpec
-from ragfilter.model import str
 
 ORDER = (
     "clearance",
