@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ragfilter.model import Decision, Detail, Hit, LayerTrace, Need, Pool, PoolResult, Status, User, similarity
 from ragfilter.rules.match import Scan
@@ -57,18 +57,15 @@ class LayerInput:
         if "own_hits" not in self.shared:
             own = (h for h in self.pool.hits if h.found_by == "query" and self.user.sees(h.chunk))
             self.shared["own_hits"] = tuple(islice(own, self.settings.retrieval.pool_size))
-        hits: tuple[Hit, ...] = self.shared["own_hits"]
-        return hits
+        return cast(tuple[Hit, ...], self.shared["own_hits"])
 
     @property
     def far_end(self) -> float | None:
         """The mean distance of the farther half of the query's own hits; None if there are too few to estimate it."""
         if "far_end" not in self.shared:
             distances = [hit.distance for hit in self.own_hits]
-            deep = len(distances) >= BACKGROUND_FROM
-            self.shared["far_end"] = far_end(distances) if deep else None
-        end: float | None = self.shared["far_end"]
-        return end
+            self.shared["far_end"] = far_end(distances) if len(distances) >= BACKGROUND_FROM else None
+        return cast(float | None, self.shared["far_end"])
 
     @property
     def background(self) -> float | None:
