@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ragfilter.rules.templates import Template
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.chroma import Server
-    from ragfilter.stores.foreign import Stores
+    from ragfilter.stores.opening import Stores
     from ragfilter.stores.qdrant import QdrantPlace
     from ragfilter.stores.workspace import StoredCollection
 
@@ -173,7 +173,7 @@ class Workbench:
     @property
     def stores(self) -> Stores:
         """The stores that hold the collections."""
-        from ragfilter.stores.foreign import Stores
+        from ragfilter.stores.opening import Stores
 
         return self.once(Stores, partial(Stores, self.workspace), close=True)
 
