@@ -170,10 +170,6 @@ class Target:
         """The figure that the best prefix of a ranking maximises."""
         return "f2" if self.figure == "f2" else "f1"
 
-    def better(self, figure: Table, than: Table) -> Table:
-        """How much better `figure` is than `than`, per query; positive is better."""
-        return than - figure if self.figure == "tokens" else figure - than
-
     def choose(self, tables: Tables) -> int:
         """The best candidate, the first one if tied. If none reaches the recall, the one that comes closest."""
         if self.figure != "tokens":

@@ -303,7 +303,7 @@ def shown(path: str, value: Any) -> str:
     """A setting's value in one line; learned models are shortened."""
     holder = field(path).table
     if value and holder is not None:
-        return holder.read(value).summary
+        return holder.model_validate(value).summary
     if value in ("", None):
         return "none"
     if path.endswith(".enabled"):

@@ -116,7 +116,7 @@ def test_both_kinds_of_model_are_rounded_and_readable() -> None:
     for boosted in (False, True):
         made = calibrate(examples(), about, ["words", "way"], boosted=boosted)
         text = made.json_text
-        assert Calibration.read(text) == made
+        assert Calibration.model_validate(text) == made
         assert len(text) < 12_000
         chances = probabilities(made, {"words": np.array([1.0, 0.0]), "way": np.array([0.2, 0.2])})
         assert chances[0] > 0.5 > chances[1]

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from stores import OneVector
 from test_kept_before import KEPT, kept_in
 
-from ragfilter.engine.retrieve import gather, run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends, gather
+from ragfilter.engine.run import run
 from ragfilter.errors import ConflictError, OutcomeUnknown, StoreError, StoreUnavailable, WorkspaceLocked
 from ragfilter.ingest.records import Record
 from ragfilter.model import UNRESTRICTED, Chunk, User

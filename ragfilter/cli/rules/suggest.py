@@ -229,7 +229,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> dict[str, Any]:
     """One line of the output file; `ragfilter rules import` reads it."""
     head = {"collection": collection, "id": chunk.id, "title": chunk.title}
-    return head | dict(drafting.fields(draft)) | {"matrix": row}
+    return head | drafting.fields(draft) | {"matrix": row}
 
 
 def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:

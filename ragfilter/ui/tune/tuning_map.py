@@ -28,14 +28,14 @@ from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.runs.figures import THREE_DECIMALS, layout
-from ragfilter.ui.kit.runs.measuring import open_inspect
+from ragfilter.ui.kit.question_box import open_inspect
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
-from ragfilter.ui.look.theme import CLEAR, LEGEND, UNDIMMED, Ink
-from ragfilter.ui.session import jobs, state
-from ragfilter.ui.session.jobs import Job
-from ragfilter.ui.session.resources import ShelfSpec
+from ragfilter.ui.look.theme import CLEAR, LEGEND, THREE_DECIMALS, UNDIMMED, Ink
+from ragfilter.ui.server import jobs
+from ragfilter.ui.server.jobs import Job
+from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.session import state
 from ragfilter.ui.session.views import Visit
 from ragfilter.ui.session.widget import value_text
 
@@ -159,7 +159,7 @@ def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> 
         *_marks([x for x, _ in pairs], ys, here, best, "#ffffff" if two else ink.text),
     ]
     y = (surface.y.label if surface.y is not None else SHOWN[measure]) or ""
-    figure_layout = layout(ink, surface.x.label, y) | {
+    figure_layout = ink.axes(surface.x.label, y) | {
         "clickmode": "event+select",
         "showlegend": True,
         "height": 430,
@@ -214,7 +214,7 @@ def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
         ),
         *_marks(tokens.tolist(), recall.tolist(), here, best, ink.text),
     ]
-    figure_layout = layout(ink, "context tokens", "recall") | {
+    figure_layout = ink.axes("context tokens", "recall") | {
         "clickmode": "event+select",
         "showlegend": True,
         "height": 430,
