@@ -19,7 +19,6 @@ from ragfilter.model import (
     Hit,
     JudgeDetail,
     LayerTrace,
-    Outcome,
     Pool,
     PoolResult,
     User,
