@@ -9,13 +9,12 @@ sent only if the *user* can see it, even if an operator is looking: no LLM gets 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate.effect import GatheredQuestions, weigh
+from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Usage
 from ragfilter.rules.drafting import Draft, drafts, foresee, total
@@ -24,13 +23,13 @@ from ragfilter.rules.lint import Finding, analyse
 from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
+from ragfilter.ui.jobs import Job, Stoppable
 from ragfilter.ui.kit.answers import model_label
 from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.server.jobs import Job, Stoppable
-from ragfilter.ui.server.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import RuleDraft
 
@@ -181,9 +180,10 @@ def _doubted(work: VisibleCollection, drafted: Sequence[Draft], known: GatheredQ
         for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
             doubts[chunk_id][doubt] = None
     if known is not None:
-        ruled = (replace(work.chunks[draft.chunk_id], rule=draft.text) for draft in drafted)
-        for chunk_id, queries in weigh(ruled, known).losses.items():
-            doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
+        changes = {draft.chunk_id: draft.text for draft in drafted}
+        for chunk_id, queries in known.effect(changes).losses.items():
+            if chunk_id in doubts:
+                doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
     return [
         as_finding(
             "draft",
