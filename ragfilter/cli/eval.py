@@ -213,7 +213,8 @@ def _several(labelled: options.LabelledOptions, place: options.Place, sides: Sid
                     "against": reference,
                     "rows": results.documents(rows),
                     "per_query": [
-                        row | {"ids": each.ids, "error": each.error} for row, each in zip(queries, records, strict=True)
+                        {**row, "ids": each.ids, "error": each.error}
+                        for row, each in zip(queries, records, strict=True)
                     ],
                 },
                 f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n",

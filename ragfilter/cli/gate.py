@@ -93,7 +93,7 @@ def gate(
         incomplete = backends.incomplete
         mapped = mapped_share(bench.labels.quotations(place.collection))
     rows = gating.reached(measured.records)
-    allowed = gating.DEFAULT_DROPS | {each.figure: each.limit for each in drops}
+    allowed = {**gating.DEFAULT_DROPS, **{each.figure: each.limit for each in drops}}
     partly = bool(labelled.only or labelled.leave_out)
     gate = gating.decide(rows, limits, baseline=before, now=now, allowed=allowed, partly=partly, mapped=mapped)
     for note in gate.notes:

@@ -63,7 +63,7 @@ def query(
     every: Annotated[bool, "--all", "List every dropped chunk."] = False,
 ) -> int:
     """Query a collection and see what is kept, what is dropped, and why."""
-    flags = {
+    flags: dict[str, dict[str, object]] = {
         "-k": {"retrieval.k": k, "cutoff.max_results": k, "judge.max_chunks": k},
         "--gap-threshold": {"cutoff.gap_threshold": gap_threshold},
         "--distance-threshold": {"cutoff.distance_offset": distance_threshold},
