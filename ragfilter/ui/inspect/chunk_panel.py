@@ -12,7 +12,7 @@ import streamlit as st
 
 from ragfilter.engine.replay import replay, with_rules
 from ragfilter.engine.whatif import changes, stays, wording
-from ragfilter.layers.clearance import visible_refs
+from ragfilter.layers.clearance import without_hidden_refs
 from ragfilter.layers.registry import layer
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.report import visible_ids
@@ -49,7 +49,7 @@ def draw(view: View) -> None:
         return
     chunk = _whole(hit.chunk, view)
     # Users see only references to chunks that they can see.
-    shown_refs = chunk.refs if view.operator else visible_refs(view.mine.pool, view.user)(chunk)
+    shown_refs = chunk.refs if view.operator else without_hidden_refs(view.mine.pool, view.user)(chunk).refs
     _head(view.shown, replace(hit, chunk=replace(chunk, refs=shown_refs)))
     _labels(view, chunk.id)
     match _part(view, chunk.id):
