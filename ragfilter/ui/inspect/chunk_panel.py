@@ -140,14 +140,7 @@ def _part(view: View, chunk_id: str) -> str:
     """Draw the choice of the chunk's part, kept when another chunk opens. Returns the part."""
     shown = state.session().part
     with html.row("part-bar"):
-        st.segmented_control(
-            "Part",
-            PARTS,
-            default=shown,
-            required=True,
-            label_visibility="collapsed",
-            **widget.of("chunk-part", shown, state.put, "part"),
-        )
+        widget.choose("Part", PARTS, shown, "chunk-part", state.put, "part")
         html.hint(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop "
             "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "

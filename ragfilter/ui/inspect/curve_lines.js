@@ -23,13 +23,6 @@ function begin(root) {
   const marks = svg.appendChild(make("g", { "aria-hidden": "true" }))
   const titles = svg.appendChild(make("g", { "aria-hidden": "true", "data-passage": "" }))
   const handles = new Map()
-  const box = root.appendChild(document.createElement("div"))
-  box.className = "rf-steps"
-  const buttons = ["−1", "+1"].map(text => {
-    const button = box.appendChild(document.createElement("button"))
-    button.textContent = text
-    return button
-  })
   let data, send, timer, drawn
   let width = 0, height = 0 // of the chart; asking the browser each time would cost a layout
   let walking = null // the chunk that keys have reached and that the server does not show yet
@@ -121,7 +114,6 @@ function begin(root) {
       if (!data.lines.some(line => line.path === path)) { group.remove(); handles.delete(path) }
     marks.replaceChildren()
     step()
-    for (const [i, button] of buttons.entries()) place(button, data.nearest_changes[i])
     for (const line of data.lines) {
       if (!handles.has(line.path)) handles.set(line.path, handle(line.path))
       const group = handles.get(line.path), place = along(line.axis).pixel(line.base + line.per * now(line))
@@ -192,7 +184,7 @@ function begin(root) {
     return boxes
   }
 
-  // All labels, and the titles of kept chunks where points, lines, buttons and Plotly's words leave
+  // All labels, and the titles of kept chunks where points, lines and Plotly's words leave
   // room. Write all, then measure all, then place all: alternating costs a layout each time.
   function label() {
     const { range: [from, to] } = data.axes.x, line = 16
@@ -208,7 +200,7 @@ function begin(root) {
       })])
     titles.replaceChildren(...written.flatMap(([, , texts]) => texts.filter(Boolean)))
     const own = svg.getBoundingClientRect()
-    const taken = [...buttons, ...notes].map(each => each.getBoundingClientRect())
+    const taken = [...notes].map(each => each.getBoundingClientRect())
       .map(at => [at.left - own.left, at.top - own.top, at.right - own.left, at.bottom - own.top])
     taken.push(...seen.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]), ...crossed())
     const lengths = new Map([...titles.children].map(text => [text, text.getComputedTextLength()]))
@@ -225,19 +217,6 @@ function begin(root) {
     for (const [x, y, [title, grade]] of written)
       if (title && put(title, x, y, [])) grade && grade.remove()
       else grade && put(grade, x, y, [[x - 10, y + 16], [x - 10, y - 16]])
-  }
-
-  // The buttons that keep one less or more are below the line's words.
-  function place(button, step) {
-    button.hidden = !data.nearest_changes.length || moving !== null
-    button.ariaDisabled = step ? "false" : "true"
-    button.title = step?.about ?? "No limit of this strategy does that"
-    button.ariaLabel = `${button.textContent === "+1" ? "Keep one more" : "Keep one less"}: ${button.title}`
-    button.onclick = () => step && send("moved", { path: step.path, value: step.value })
-    const [, top, right, bottom] = data.margin
-    const at = data.cut === null ? top : along("y").pixel(data.cut) + 36
-    box.style.top = `${Math.min(at, height - bottom - 30)}px`
-    box.style.right = `${right}px`
   }
 
   // Left and right open the chunk before or after on the curve.
