@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
 from ragfilter.evaluate import evaluation, measure
 from ragfilter.evaluate.effect import Changes, GatheredQuestions, make_labelled, suggest
 from ragfilter.ingest import demo

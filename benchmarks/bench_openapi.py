@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from ragfilter.engine.retrieve import run
+from ragfilter.engine.run import run
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.openapi.read import load_openapi
 from ragfilter.ingest.records import PLAIN

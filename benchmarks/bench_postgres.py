@@ -41,8 +41,8 @@ from benchmarks.bench_scale import (
     passing,
 )
 from benchmarks.clearance_roads import server
-from ragfilter.engine.retrieve import run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
+from ragfilter.engine.run import run
 from ragfilter.model import Chunk, PoolResult
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import Provenance

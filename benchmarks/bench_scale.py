@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.engine.retrieve import run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
+from ragfilter.engine.run import run
 from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.rules.match import rule_book

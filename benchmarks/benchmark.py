@@ -25,7 +25,7 @@ import httpx
 
 from benchmarks import short_answers
 from benchmarks.carry_over import SEED_QUESTIONS
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.crossval import folds_of, interval
 from ragfilter.evaluate.labelled_queries import Labels, choose

@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.replay import replay
-from ragfilter.engine.retrieve import gather
-from ragfilter.engine.search import Backends
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.crossval import Target, assign_folds, pick
 from ragfilter.evaluate.labelled_queries import choose

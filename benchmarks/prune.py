@@ -22,7 +22,7 @@ import numpy as np
 
 import ragfilter as rf
 from ragfilter.answer.context import cost, cost_in_prompt, sent
-from ragfilter.engine.retrieve import run
+from ragfilter.engine.run import run
 from ragfilter.evaluate import query_sets
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder

@@ -31,8 +31,8 @@ import pgserver
 import psutil  # type: ignore[import-untyped]
 
 from benchmarks.clearance_roads import DIMENSION, SETTINGS, Hashed
-from ragfilter.engine.retrieve import run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
+from ragfilter.engine.run import run
 from ragfilter.errors import OutcomeUnknown, RagfilterError
 from ragfilter.model import UNRESTRICTED, Chunk
 from ragfilter.rules import edits

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import ValidationError
 
-from ragfilter.engine.search import Backends
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import JudgementCache
@@ -34,6 +33,7 @@ from ragfilter.text.urls import shown
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Answers, Prices
+    from ragfilter.engine.gather import Backends
     from ragfilter.models.embedders import BundledEmbedder, SentenceEmbedder
     from ragfilter.models.openai import OpenAIChat, OpenAIEmbedder
     from ragfilter.models.rerankers import RerankEndpoint
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from ragfilter.rules.templates import Template
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.chroma import Server
-    from ragfilter.stores.foreign import Stores
     from ragfilter.stores.labels import LabelBook
+    from ragfilter.stores.opening import Stores
     from ragfilter.stores.preferences import Preferences
     from ragfilter.stores.qdrant import QdrantPlace
     from ragfilter.stores.runs import Runs
@@ -183,7 +183,7 @@ class Workbench:
     @property
     def stores(self) -> Stores:
         """The stores that hold the collections."""
-        from ragfilter.stores.foreign import Stores
+        from ragfilter.stores.opening import Stores
 
         return self.once(Stores, partial(Stores, self.workspace), close=True)
 
@@ -276,6 +276,8 @@ class Workbench:
 
     def backends(self, name: str) -> Backends:
         """The store and models that `gather` needs for this collection. Raises StoreError."""
+        from ragfilter.engine.gather import Backends
+
         collection = self.collection(name)
         models = self.reranker, self.chat, self.judgements, self.pruner
         return Backends(collection, self.query_embedder(collection), *models)

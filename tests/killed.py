@@ -53,7 +53,7 @@ from ragfilter.stores.workspace import Workspace
 folder, act, fields, point, when = sys.argv[1:]
 owners = {
     "embed": Even, "change_clearances": copies, "write_copy": copies, "delete": ChromaStore,
-    "renew": ChromaStore, "withhold": ChromaCollection, "write": ChromaCollection,
+    "recreate": ChromaStore, "withhold": ChromaCollection, "write": ChromaCollection,
 }
 indexing.EMBED_PART = indexing.WRITE_PART = PART
 real = getattr(owners[point], point)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
 from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.protocols import Vectors
 from ragfilter.stores.chroma import ChromaStore

@@ -21,7 +21,7 @@ from faults import Behave, Handler, Serve
 from waiting import PATIENT_MS
 
 from ragfilter.cli import options
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
 from ragfilter.errors import StoreUnavailable
 from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk

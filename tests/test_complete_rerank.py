@@ -13,8 +13,8 @@ from stores import OneVector, filled
 from syrupy.assertion import SnapshotAssertion
 from waiting import PATIENT_S, SILENT_S, ends_after
 
-from ragfilter.engine.retrieve import run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
+from ragfilter.engine.run import run
 from ragfilter.errors import ModelError
 from ragfilter.evaluate.evaluation import evaluate
 from ragfilter.evaluate.labelled_queries import Labels

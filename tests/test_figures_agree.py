@@ -12,7 +12,7 @@ from labelled_demo import put_labelled
 
 import ragfilter as rf
 from ragfilter.cli import main
-from ragfilter.engine.retrieve import run
+from ragfilter.engine.run import run
 from ragfilter.evaluate import query_sets, runs
 from ragfilter.evaluate.frame import MEANS
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED

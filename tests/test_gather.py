@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stores import N, OneVector, filled, large, unit
 
+from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.replay import replay
-from ragfilter.engine.retrieve import gather, run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.run import run
 from ragfilter.model import Chunk, Rounds, User
 from ragfilter.protocols import Vectors
 from ragfilter.rules.match import RuleBook

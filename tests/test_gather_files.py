@@ -7,9 +7,9 @@ import pytest
 from stores import OneVector, unit
 from syrupy.assertion import SnapshotAssertion
 
+from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.replay import replay, unfiltered
-from ragfilter.engine.retrieve import gather, run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.run import run
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import load

@@ -98,7 +98,7 @@ def test_imports_point_one_way() -> None:
     assert {path: names for path, names in wrong.items() if names} == {}
 
 
-SHARED = {"kit", "look", "session"}
+SHARED = {"kit", "look", "server", "session"}
 """The folders of `ui` that pages share."""
 
 

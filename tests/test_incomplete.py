@@ -14,9 +14,9 @@ import pytest
 from killed import Even, N, killed, records
 
 from ragfilter.cli import main
+from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
-from ragfilter.engine.retrieve import run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.run import run
 from ragfilter.errors import StoreError
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings

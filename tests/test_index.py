@@ -19,8 +19,8 @@ from ragfilter.protocols import Vectors
 from ragfilter.stores import copies
 from ragfilter.stores import index as indexing
 from ragfilter.stores.chroma import ChromaCollection
-from ragfilter.stores.foreign import Stores
 from ragfilter.stores.index import index, rebuild
+from ragfilter.stores.opening import Stores
 from ragfilter.stores.workspace import Workspace
 
 

@@ -19,7 +19,7 @@ from ragfilter import report
 from ragfilter.answer.context import SHORTENED
 from ragfilter.cli import main
 from ragfilter.engine.replay import unfiltered
-from ragfilter.engine.retrieve import run
+from ragfilter.engine.run import run
 from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.measure import measure

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from stores import Remembering
 
-from ragfilter.engine.retrieve import run
+from ragfilter.engine.run import run
 from ragfilter.ingest import demo
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment

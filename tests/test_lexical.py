@@ -9,9 +9,9 @@ import pytest
 from stores import OneVector
 
 from ragfilter import report
+from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.replay import replay
-from ragfilter.engine.retrieve import gather, run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.run import run
 from ragfilter.model import UNRESTRICTED, Chunk, Pool, User
 from ragfilter.protocols import Vectors
 from ragfilter.settings.schema import Settings

@@ -21,9 +21,9 @@ from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.engine.complete import Completion
+from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.replay import replay, unfiltered
-from ragfilter.engine.retrieve import gather, run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.run import run
 from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import base, cutoff

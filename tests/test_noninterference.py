@@ -35,7 +35,7 @@ from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay, replay_as_user
-from ragfilter.engine.retrieve import run
+from ragfilter.engine.run import run
 from ragfilter.errors import InputError
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User

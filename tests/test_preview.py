@@ -13,9 +13,9 @@ from referring import CHUNKS
 
 from ragfilter.answer.stream import Prices
 from ragfilter.engine.complete import Completion
+from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.replay import replay
-from ragfilter.engine.retrieve import gather, run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.run import run
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.judge import DEPTHS, walk
 from ragfilter.model import Chunk, User

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from stores import OneVector
 
+from ragfilter.engine import gather as gathering
 from ragfilter.engine import replay as replaying
-from ragfilter.engine import retrieve
+from ragfilter.engine.gather import Backends, gather, usable_hits, wanted_hits
 from ragfilter.engine.replay import replay
-from ragfilter.engine.retrieve import gather, run, usable_hits, wanted_hits
-from ragfilter.engine.search import Backends
+from ragfilter.engine.run import run
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Hit, User
@@ -166,7 +166,7 @@ def test_a_layer_that_does_not_say_how_far_it_looks_gets_the_pages_pool_with_tex
 ) -> None:
     short = LayerSpec("short", "Short", Mark("-", "circle", "#000000", "#ffffff"), _drop_short)
     place = [layer.name for layer in LAYERS].index(before)
-    for module in (retrieve, replaying):
+    for module in (gathering, replaying):
         monkeypatch.setattr(module, "LAYERS", (*LAYERS[:place], short, *LAYERS[place:]))
     settings = load(profile=profile, environ={}).settings
     settings = settings.with_values({"quality.enabled": False, "retrieval.pool_size": 100})

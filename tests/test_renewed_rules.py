@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ragfilter.engine.gather import Backends, gather, wanted_hits
 from ragfilter.engine.replay import renew_rules, replay
-from ragfilter.engine.retrieve import gather, wanted_hits
-from ragfilter.engine.search import Backends
 from ragfilter.model import PUBLIC, Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load

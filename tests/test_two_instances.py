@@ -20,7 +20,7 @@ from ragfilter.indexing.queue import IndexJob, Worker, queue_of
 from ragfilter.indexing.sentences import Sentences
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.foreign import FILE, Opening, openings
+from ragfilter.stores.opening import FILE, Opening, openings
 from ragfilter.stores.workspace import TextCache
 from ragfilter.workbench import Workbench
 

@@ -13,8 +13,8 @@ from stores import OneVector
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter import report
-from ragfilter.engine.retrieve import run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
+from ragfilter.engine.run import run
 from ragfilter.model import Chunk, PoolResult, Space
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load

@@ -15,7 +15,7 @@ from ragfilter.basics.files import write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DryRun, File, Filtering, Place, Viewing, load_config, refuse
-from ragfilter.engine.complete import find_chunks
+from ragfilter.engine.search import find_chunks
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labelling, query_sets
 from ragfilter.evaluate.labelling import to_label

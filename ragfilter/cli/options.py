@@ -28,7 +28,7 @@ from ragfilter.settings.schema import Settings, field
 from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
-    from ragfilter.engine.search import Backends
+    from ragfilter.engine.gather import Backends
     from ragfilter.settings.deployment import Deployment
     from ragfilter.stores.labels import LabelBook
     from ragfilter.workbench import Workbench
@@ -258,14 +258,14 @@ def open_for(data_dir: str | None, kind: str) -> Workbench:
 
 def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolResult:
     """Query the collection. Warns if the settings are from elsewhere or the judge has no LLM."""
-    from ragfilter.engine import retrieve
+    from ragfilter.engine.run import run
     from ragfilter.judge.call import NO_LLM
     from ragfilter.layers.cutoff import unknown_score
     from ragfilter.report.verdicts import waits_for_judge
 
     warn_learned_elsewhere(settings, backends)
     # Not filtered in the store, whose own filter is slow for large collections.
-    result = retrieve.run(text, settings, backends, user, wide=True)
+    result = run(text, settings, backends, user, wide=True)
     warn(unknown_score(result))
     if backends.chat is None and waits_for_judge(result):
         warn(f"The judge {NO_LLM}.")
@@ -371,7 +371,7 @@ def report_visible_labels(labels: Labels, backends: Backends, user: User, *, sto
 
     Raises InputError if there are labels but no relevant one is left.
     """
-    from ragfilter.engine.complete import find_chunks
+    from ragfilter.engine.search import find_chunks
 
     where = backends.collection
     named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)

@@ -14,7 +14,7 @@ from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.output import OTHER_OUT
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.crossval import Target, read_target

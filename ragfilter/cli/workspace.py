@@ -15,9 +15,9 @@ from ragfilter.cli.output import start_logging
 from ragfilter.errors import InputError
 from ragfilter.indexing.overview import Facts, overview
 from ragfilter.stores import manage
-from ragfilter.stores.foreign import Opening
 from ragfilter.stores.manage import copy_workspace
 from ragfilter.stores.manage import export as lines
+from ragfilter.stores.opening import Opening
 from ragfilter.text.numbers import chunks, counted
 from ragfilter.workbench import open_workspace_of, read_deployment
 

@@ -8,14 +8,14 @@ them into visible fallbacks. Source: docs/design.md#replay.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, isfinite
 from typing import Any
 
-from ragfilter.basics.threads import check_stopped, within
-from ragfilter.engine.replay import replay
-from ragfilter.engine.search import Backends
+from ragfilter.basics.threads import within
+from ragfilter.engine.gather import Backends
+from ragfilter.engine.search import references_of
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
 from ragfilter.judge.prompt import JudgePrompt
@@ -23,45 +23,18 @@ from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.judge import Finder, finder, prompt_for_user, walk
 from ragfilter.layers.prune import pieces
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import MODEL_OF, Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool, PoolResult, User
-from ragfilter.protocols import Collection, PrunePassage, Pruner
+from ragfilter.model import MODEL_OF, Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool, User
+from ragfilter.protocols import PrunePassage, Pruner
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Quality, Settings, field
 
 log = logging.getLogger(__name__)
 
-Replay = Callable[[Pool, Settings, User | None], PoolResult]
-
-ROUNDS = 3
-"""Maximum number of rounds: a reranker's scores can change what the judge is asked."""
 PRUNING_S = 30.0
 """Time limit for a pruner."""
 MAX_ODDS = 700.0
 EDGE = 1e-6
 """Tolerance for scores outside 0 to 1, since models compute in single precision."""
-
-
-def complete_all(
-    pool: Pool,
-    settings: Settings,
-    backends: Backends,
-    user: User | None = None,
-    *,
-    kinds: Container[NeedKind] = ("rerank", "judge", "prune"),
-    replay: Replay = replay,
-    push_down: bool = False,
-) -> PoolResult:
-    """Replay and complete the pool until no need of these `kinds` is left. `push_down` is as in `Completion`."""
-    completion = Completion(settings, backends, user, push_down)
-    result = replay(pool, settings, user)
-    for _ in range(ROUNDS):
-        check_stopped()
-        completed = completion.complete(pool, [need for need in result.needs if need.kind in kinds])
-        if completed is pool:
-            break
-        pool = completed
-        result = replay(pool, settings, user)
-    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,21 +166,6 @@ def _with(pool: Pool, field: str, values: Mapping[str, Any]) -> Pool:
 def _without_failure(pool: Pool, reranker: str) -> Pool:
     """Remove the failure of this reranker from the pool, but not those of others."""
     return replace(pool, failures=tuple(f for f in pool.failures if f.model != reranker))
-
-
-def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
-    """The distinct chunks that `chunks` refer to, without texts."""
-    ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
-    there = find_chunks(collection, ids)
-    known = (there[i] for i in ids if i in there)
-    # Most come from the catalogue, which has no texts.
-    return tuple(replace(c, text="", loaded=False) if c.loaded else c for c in known)
-
-
-def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:
-    """The existing chunks by id, from the catalogue or, if there is none, from the store."""
-    catalogue = collection.catalogue()
-    return collection.chunks(list(ids)) if catalogue is None else catalogue
 
 
 def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> Pool:

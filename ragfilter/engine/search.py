@@ -1,5 +1,4 @@
-"""Search a collection: with which store and models (`Backends`), as which user (`Search`), and in
-which files (`matcher`).
+"""Search a collection as one user (`Search`), in some files (`matcher`), also by words (`find_words`).
 
 A search finds the same visible chunks as if the collection held only those. Without `push_down`, hidden chunks stay in
 the list, for operators. If they crowd out visible chunks, the store is asked for more, so they change neither the
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import lru_cache
@@ -24,10 +23,8 @@ import numpy as np
 
 from ragfilter.basics.threads import Shelf
 from ragfilter.errors import extra
-from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, Score, User
-from ragfilter.protocols import ChatModel, Collection, Embedder, Pruner, Reranker, TextSearch, Vectors, Where
-from ragfilter.settings.schema import Quality
+from ragfilter.protocols import Catalogue, Collection, TextSearch, Vectors, Where
 from ragfilter.text.words import FUNCTION_WORDS, tokens
 
 log = logging.getLogger(__name__)
@@ -50,16 +47,16 @@ class Search:
     """Searches of `collection` as `user`, only in these `files` (None: all).
 
     With `push_down`, the user's clearance is part of the store's own filter, and hidden chunks
-    never leave the store. `known` holds chunks by id: either all of them, or those in `learned`, to
-    which each search adds its finds. `share` is the fraction of chunks that the user can see.
+    never leave the store. `known` holds chunks by id: the `catalogue` or, if there is none, what the
+    searches found so far. `share` is the fraction of chunks that the user can see.
     """
 
     collection: Collection
-    known: Mapping[str, Chunk]
+    known: dict[str, Chunk]
     user: User
     files: tuple[str, ...] | None = None
     push_down: bool = False
-    learned: dict[str, Chunk] | None = None
+    catalogue: Catalogue | None = None
     share: float = 1.0
 
     def seen(self, chunk_id: str) -> bool:
@@ -82,7 +79,7 @@ class Search:
             places = [place for place, (i, _) in enumerate(more, start=1) if self.seen(i)]
             if len(places) >= n:
                 return more[: places[n - 1]]
-        if self.learned is not None:
+        if self.catalogue is None:
             return more
         mine = self.among(vector, n, [i for i in self.known if self.seen(i)])
         known = {i for i, _ in more}
@@ -100,9 +97,8 @@ class Search:
         return self._learned(self.collection.nearest(vector, n, where=where))
 
     def _learned(self, pairs: Pairs) -> Pairs:
-        if self.learned is not None:
-            new = [i for i, _ in pairs if i not in self.learned]
-            self.learned.update(self.collection.chunks(new))
+        if self.catalogue is None:
+            self.known.update(self.collection.chunks([i for i, _ in pairs if i not in self.known]))
         return pairs
 
     def _where(self) -> Where | None:
@@ -134,7 +130,7 @@ def find_words(query: str, search: Search) -> Pairs:
     collection = search.collection
     if isinstance(collection, TextSearch):
         return collection.matching(query, LEXICAL_DEPTH, where=Where(search.user, search.files))
-    if search.learned is not None:
+    if search.catalogue is None:
         log.warning("%s is too large to search by words", collection.name)
         return []
     ids = tuple(sorted(filter(search.seen, search.known)))
@@ -176,52 +172,19 @@ def fuse(dense: Sequence[str], lexical: Pairs) -> Mapping[str, Mapping[str, Scor
     return scores
 
 
-@dataclass(frozen=True, slots=True)
-class Backends:
-    """The store and models for one query.
-
-    `judgements` caches the judge's answers. Without it, every question calls the judge.
-    """
-
-    collection: Collection
-    embedder: Embedder
-    reranker: Callable[[Quality], Reranker] | None = None
-    chat: ChatModel | None = None
-    judgements: JudgementCache | None = None
-    pruner: Pruner | None = None
-
-    def snapshot(self) -> Backends:
-        """A copy that holds the collection as it is now, so a query looks it up only once."""
-        pin = getattr(self.collection, "snapshot", None)
-        return self if pin is None else replace(self, collection=pin())
-
-    @property
-    def incomplete(self) -> str:
-        """Why the collection may lack chunks; empty if it is complete or cannot tell."""
-        return getattr(self.collection, "incomplete", "")
+def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
+    """The distinct chunks that `chunks` refer to, without texts."""
+    ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
+    there = find_chunks(collection, ids)
+    known = (there[i] for i in ids if i in there)
+    # Most come from the catalogue, which has no texts.
+    return tuple(replace(c, text="", loaded=False) if c.loaded else c for c in known)
 
 
-class Subset:
-    """A view of a collection with only some of its chunks."""
-
-    def __init__(self, whole: Collection, ids: Sequence[str]) -> None:
-        self._whole, self._ids = whole, dict.fromkeys(ids)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._whole, name)
-
-    def snapshot(self) -> Subset:
-        return self
-
-    def nearest(
-        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
-    ) -> Pairs:
-        among = list(self._ids) if ids is None else [i for i in ids if i in self._ids]
-        return self._whole.nearest(vector, n, ids=among, where=where)
-
-    def catalogue(self) -> Mapping[str, Chunk] | None:
-        known = self._whole.catalogue()
-        return known and {i: known[i] for i in self._ids if i in known}
+def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:
+    """The existing chunks by id, from the catalogue or, if there is none, from the store."""
+    catalogue = collection.catalogue()
+    return collection.chunks(list(ids)) if catalogue is None else catalogue
 
 
 @lru_cache(maxsize=64)

@@ -16,8 +16,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ragfilter.engine.gather import usable_hits, wanted_hits
 from ragfilter.engine.replay import replay, with_rules
-from ragfilter.engine.retrieve import usable_hits, wanted_hits
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix

@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
-from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure as measuring
 from ragfilter.evaluate import tune as tuning

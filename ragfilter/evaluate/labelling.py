@@ -17,8 +17,7 @@ from hashlib import blake2b
 
 from ragfilter.answer.context import estimate
 from ragfilter.answer.stream import Prices
-from ragfilter.engine.retrieve import gather
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends, gather
 from ragfilter.errors import InputError, ModelError
 from ragfilter.evaluate.measure import NO_LLM
 from ragfilter.judge import call

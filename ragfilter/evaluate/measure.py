@@ -22,10 +22,9 @@ from time import perf_counter
 from typing import Any
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.complete import complete_all
+from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.replay import ReplayMemo, Replays, replay, unfiltered
-from ragfilter.engine.retrieve import gather, run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.run import complete_all, run
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.labelled_queries import Labels, Queries
 from ragfilter.evaluate.metrics import ndcg, relevant_of
@@ -97,7 +96,7 @@ def measure(
 
     The variants share one search and the models' outputs. `timed` runs every variant by itself to
     measure its `query_ms`. Raises InputError if a variant needs an LLM and none is configured,
-    SettingsError if the first variant does not apply, and what `retrieve.run` raises.
+    SettingsError if the first variant does not apply, and what `engine.run` raises.
     """
     check_llm(variants, backends.chat)
     user = viewer_of(variants, user)

@@ -24,8 +24,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+from ragfilter.engine.gather import usable_hits
 from ragfilter.engine.replay import entering_hits, keep, replay, with_rules
-from ragfilter.engine.retrieve import usable_hits
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.base import LayerInput, LayerSpec

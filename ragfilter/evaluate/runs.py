@@ -12,7 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
 from ragfilter.errors import InputError, RagfilterError, SettingsError
 from ragfilter.evaluate import frame, gate, query_sets, wording
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
-from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.crossval import (
     CHOSEN_BY,

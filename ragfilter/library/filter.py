@@ -15,8 +15,8 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.engine.complete import complete_all
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
+from ragfilter.engine.run import complete_all
 from ragfilter.errors import InputError, SettingsError, check_installed
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.base import BACKGROUND_FROM

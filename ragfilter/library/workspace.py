@@ -9,7 +9,7 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING
 
-from ragfilter.engine.retrieve import run
+from ragfilter.engine.run import run
 from ragfilter.library.filter import Filter, check_asked
 from ragfilter.library.result import Result, to_result
 from ragfilter.model import User

@@ -43,8 +43,7 @@ from ragfilter.service.access import (
     explain,
 )
 from ragfilter.service.executor import Executor
-from ragfilter.service.metrics import Metrics
-from ragfilter.service.workspace import CallerWorkspace
+from ragfilter.service.workspace import CallerWorkspace, Metrics
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 

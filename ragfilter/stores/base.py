@@ -19,8 +19,8 @@ import numpy as np
 from ragfilter.basics.threads import Shelf
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk, Space
-from ragfilter.protocols import Catalogue, Collection, Vectors
-from ragfilter.stores import metadata as rows
+from ragfilter.protocols import Catalogue, Collection, Vectors, Where
+from ragfilter.stores import metadata
 from ragfilter.stores.copies import StoredRow, read_catalogue, write_catalogue
 
 T = TypeVar("T")
@@ -43,6 +43,29 @@ class CollectionInfo:
     @property
     def complete(self) -> bool:
         return not self.incomplete
+
+
+class Subset:
+    """A view of a collection with only some of its chunks."""
+
+    def __init__(self, whole: Collection, ids: Sequence[str]) -> None:
+        self._whole, self._ids = whole, dict.fromkeys(ids)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+    def snapshot(self) -> Subset:
+        return self
+
+    def nearest(
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
+    ) -> list[tuple[str, float]]:
+        among = list(self._ids) if ids is None else [i for i in ids if i in self._ids]
+        return self._whole.nearest(vector, n, ids=among, where=where)
+
+    def catalogue(self) -> Mapping[str, Chunk] | None:
+        known = self._whole.catalogue()
+        return known and {i: known[i] for i in self._ids if i in known}
 
 
 def check_name(name: str) -> None:
@@ -176,7 +199,7 @@ class VersionedCollection(ChunkedCollection):
         """Store chunks with their vectors. Replaces chunks with the same id, with all their metadata."""
 
     @abstractmethod
-    def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, rows.Metadata | None]]:
+    def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, metadata.Metadata | None]]:
         """The metadata of the known ones among these chunks, or of all chunks."""
 
     @abstractmethod
@@ -292,10 +315,10 @@ class VersionedCollection(ChunkedCollection):
             self.check_known(rules, known)
             before = self.version
             self._put_rules(rules)
-            self.renew()
+            self.touch()
             self._renew_entries(list(rules), before)
 
-    def renew(self) -> None:
+    def touch(self) -> None:
         """Give the collection a new version, since its content may have changed."""
         self._store.set_attributes(self._name, {})
 
@@ -354,7 +377,7 @@ class VersionedCollection(ChunkedCollection):
 
     def _read_entries(self, ids: Sequence[str] | None) -> Iterator[tuple[str, Chunk]]:
         ours = self.ours
-        return ((i, rows.to_entry(i, metadata, ours=ours)) for i, metadata in self._read(ids))
+        return ((i, metadata.to_entry(i, fields, ours=ours)) for i, fields in self._read(ids))
 
 
 C = TypeVar("C", bound=VersionedCollection)
@@ -457,7 +480,7 @@ class VersionedStore(ABC, Generic[C]):
                     remedy="Choose another name.",
                 )
 
-    def renew(self, name: str, *, embedder: str) -> C:
+    def recreate(self, name: str, *, embedder: str) -> C:
         """Replace the collection `name` with an empty one, which is withheld if the old one was.
 
         Raises StoreError if ragfilter did not make it: on a server, another may have appeared.

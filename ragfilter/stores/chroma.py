@@ -37,7 +37,7 @@ from ragfilter.errors import (
 )
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
-from ragfilter.stores import metadata as rows
+from ragfilter.stores import metadata
 from ragfilter.stores.base import VERSION, VersionedCollection, VersionedStore, new_version, pages, query_vector
 from ragfilter.stores.copies import StoredRow, write_catalogue
 from ragfilter.text.urls import basic_auth, shown, web_address
@@ -247,14 +247,14 @@ class ChromaCollection(VersionedCollection):
         # Chroma refuses a condition or a list of ids that includes a chunk missing from its index.
         lost = self._lost()
         pushed = None
-        if where is not None and ids is None and self.ours and rows.can_push(where) and not lost:
-            pushed = rows.condition(where)
+        if where is not None and ids is None and self.ours and metadata.can_push(where) and not lost:
+            pushed = metadata.condition(where)
         elif where is not None or ids is not None:
             known: Mapping[str, Chunk] | None
             known = self.entries() if ids is None else self.catalogue()
             if known is None:
                 known = dict(self._read_entries(ids))
-            admits = rows.admission(where or Where())
+            admits = metadata.admission(where or Where())
             candidate_ids = known if ids is None else dict.fromkeys(ids)
             ids = [i for i in candidate_ids if i in known and i not in lost and admits(known[i])]
             if isinstance(known, Catalogue) and len(ids) == len(known):
@@ -274,7 +274,7 @@ class ChromaCollection(VersionedCollection):
             hits.extend(zip(reply["ids"][0], map(float, distances[0]), strict=True))
         if pushed is not None and where is not None:
             # A number that is not a valid level may meet Chroma's condition.
-            admits = rows.admission(where)
+            admits = metadata.admission(where)
             seen = self.catalogue() or self.chunks([i for i, _ in hits])
             hits = [(i, distance) for i, distance in hits if i in seen and admits(seen[i])]
         return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
@@ -285,8 +285,8 @@ class ChromaCollection(VersionedCollection):
         version, read = self.version if ours else "", self._store.chunks
         known_chunks = {i: read.get((version, i)) for i in ids} if ours else {}
         missing = [i for i in ids if known_chunks.get(i) is None]
-        for i, text, metadata in self._get(missing, "documents", "metadatas"):
-            known_chunks[i] = chunk = rows.to_chunk(i, metadata, text, ours=ours)
+        for i, text, fields in self._get(missing, "documents", "metadatas"):
+            known_chunks[i] = chunk = metadata.to_chunk(i, fields, text, ours=ours)
             if ours:
                 read.put((version, i), chunk)
         return {i: known for i in ids if (known := known_chunks.get(i)) is not None}
@@ -306,8 +306,8 @@ class ChromaCollection(VersionedCollection):
                 present = set(raw.get(ids=ids, include=[])["ids"])
                 # Chroma silently ignores `add` of an existing id and `update` of a missing one.
                 self._put(raw.add, [row for row in page if row.chunk.id not in present], {})
-                self._put(raw.update, [row for row in page if row.chunk.id in present], rows.NO_METADATA)
-                self.renew()
+                self._put(raw.update, [row for row in page if row.chunk.id in present], metadata.NO_METADATA)
+                self.touch()
 
     def _lost(self) -> frozenset[str]:
         """Look up once. If the folder of an index is gone, Chroma silently starts a new index."""
@@ -336,7 +336,7 @@ class ChromaCollection(VersionedCollection):
         if not page:
             return
         metadatas = [
-            {**cleared, **rows.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)} for row in page
+            {**cleared, **metadata.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)} for row in page
         ]
         put(
             ids=[row.chunk.id for row in page],
@@ -348,10 +348,10 @@ class ChromaCollection(VersionedCollection):
     def _put_rules(self, rules: Mapping[str, str | None]) -> None:
         raw = self.raw()
         for page in pages(list(rules), WRITE_BATCH):
-            metadatas: Any = [{rows.RULE_KEY: rules[i] or None} for i in page]
+            metadatas: Any = [{metadata.RULE_KEY: rules[i] or None} for i in page]
             raw.update(ids=page, metadatas=metadatas)
 
-    def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, rows.Metadata | None]]:
+    def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, metadata.Metadata | None]]:
         if ids is not None:
             yield from cast(Iterator[Any], self._get(ids, "metadatas"))
             return

@@ -107,7 +107,7 @@ class _Indexing:
         # In the order of the records, which is also the order of exported rules.
         changed = [record.chunk.id for record in fresh] if whole else list(rows)
         rules = self.rules()
-        collection = store.collection(name) if whole else store.renew(name, embedder=model)
+        collection = store.collection(name) if whole else store.recreate(name, embedder=model)
         _fill(collection, rows, changed, rules, step)
         copies.remove_parts(parts)
         return replace(report, embedded=embedded, written=len(changed))
@@ -222,7 +222,7 @@ def rebuild(
         try:
             store = workspace.versioned_store()
             store.check_ours(name)
-            collection = store.renew(name, embedder=summary.embedder)
+            collection = store.recreate(name, embedder=summary.embedder)
             _fill(collection, rows, rows.keys(), rules or {}, step)
         except StoreError as error:
             if error.action != "rebuild":

@@ -27,7 +27,7 @@ from ragfilter.model import UNRESTRICTED, User
 from ragfilter.protocols import Progress
 from ragfilter.rules import draft_store, journal
 from ragfilter.settings import config
-from ragfilter.stores import copies, foreign, labels, preferences, runs
+from ragfilter.stores import copies, labels, opening, preferences, runs
 from ragfilter.stores.base import check_name, pages
 from ragfilter.stores.copies import StoredRow, content_fingerprint
 from ragfilter.stores.index import counter, locked, rebuild
@@ -83,7 +83,7 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
         _must_be_ours(store, old)
         # A foreign collection of that name would hide it.
         own = {info.name for info in store.collections()}
-        if new in own | foreign.openings(workspace.files).keys():
+        if new in own | opening.openings(workspace.files).keys():
             raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
         if (database := workspace.pg()) is not None:
             database.rename(old, new)
@@ -289,7 +289,7 @@ def _copy_table(table: sa.Table, source: Workspace, target: Workspace) -> Copied
 def _copy_files(source: TextFiles, target: TextFiles) -> Copied:
     """Copy saved settings, and the list of foreign collections."""
     names = [f"{config.SAVED}/{name}" for name in source.names(config.SAVED)]
-    sent = {name: text for name in (*names, foreign.FILE) if (text := source.read(name))}
+    sent = {name: text for name in (*names, opening.FILE) if (text := source.read(name))}
     fresh = {name: text for name, text in sent.items() if target.read(name) != text}
     for name, text in fresh.items():
         if target.read(name) is not None:

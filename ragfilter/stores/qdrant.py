@@ -22,7 +22,7 @@ from uuid import NAMESPACE_OID, uuid5
 from ragfilter.errors import CollectionMissing, RagfilterError, StoreError, StoreUnavailable, extra
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Vectors, Where
-from ragfilter.stores import metadata as rows
+from ragfilter.stores import metadata
 from ragfilter.stores.base import (
     CONTENT,
     FORMAT,
@@ -101,7 +101,7 @@ class QdrantCollection(VersionedCollection):
         size = n = min(n, self.count()) if n > PAGE else n
         if n < 1:
             return []
-        admits = rows.admission(where or Where())
+        admits = metadata.admission(where or Where())
         while True:
             with self._store.asking() as client:
                 points = client.query_points(
@@ -113,13 +113,13 @@ class QdrantCollection(VersionedCollection):
                     search_params=SEARCHED if self._store.shared else None,
                 ).points
             payloads = [(point.payload or {}, point.score**2) for point in points]
-            hits = [(p["id"], d) for p, d in payloads if admits(rows.to_entry(p["id"], p, ours=True))]
+            hits = [(p["id"], d) for p, d in payloads if admits(metadata.to_entry(p["id"], p, ours=True))]
             if len(hits) >= n or len(points) < size:
                 return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
             size *= 2
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        by_id = {i: rows.to_chunk(i, p, p.pop("text"), ours=True) for i, p in self._payloads(ids, text=True)}
+        by_id = {i: metadata.to_chunk(i, p, p.pop("text"), ours=True) for i, p in self._payloads(ids, text=True)}
         return {i: by_id[i] for i in ids if i in by_id}
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
@@ -142,7 +142,7 @@ class QdrantCollection(VersionedCollection):
                     "text": row.chunk.text,
                     "source": "",
                     "place": started + at,
-                    **rows.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given),
+                    **metadata.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given),
                 },
             )
             for at, row in enumerate(batch)
@@ -152,9 +152,9 @@ class QdrantCollection(VersionedCollection):
                 self._store.make(self._name, self.attributes, len(batch[0].vector))
             for page in pages(points, PAGE):
                 client.upsert(self._name, page)
-            self.renew()
+            self.touch()
 
-    def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, rows.Metadata]]:
+    def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, metadata.Metadata]]:
         return self._payloads(ids, text=False)
 
     def _payloads(self, ids: Sequence[str] | None, *, text: bool) -> Iterator[tuple[str, Any]]:
@@ -174,7 +174,7 @@ class QdrantCollection(VersionedCollection):
         by_rule = sorted(rules, key=lambda i: rules[i] or "")
         changes = [
             models.SetPayloadOperation(
-                set_payload=models.SetPayload(payload={rows.RULE_KEY: rule or None}, points=_points(list(ids)))
+                set_payload=models.SetPayload(payload={metadata.RULE_KEY: rule or None}, points=_points(list(ids)))
             )
             for rule, ids in groupby(by_rule, key=lambda i: rules[i] or "")
         ]

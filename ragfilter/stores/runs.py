@@ -57,7 +57,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A saved run. `at` is in UTC; `done` is the number of measured queries."""
+    """A saved run. `at` is in UTC; `who` is empty if nobody asked for it; `done` is the number of measured queries."""
 
     id: int
     at: datetime

@@ -15,9 +15,9 @@ from starlette.middleware import Middleware
 from streamlit import config
 from streamlit.runtime.pages_manager import PagesManager
 
-from ragfilter.ui.guard import Guard, hosts
 from ragfilter.ui.look import theme
-from ragfilter.ui.session import jobs
+from ragfilter.ui.server import jobs
+from ragfilter.ui.server.guard import Guard, hosts
 
 if TYPE_CHECKING:
     from ragfilter.ui.session.views import Visit

@@ -23,7 +23,7 @@ from chromadb.api.client import Client
 from streamlit.testing.v1 import AppTest
 from waiting import PATIENT_S, PROCESS_S
 
-from ragfilter.engine.retrieve import run
+from ragfilter.engine.run import run
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, PoolResult
@@ -34,7 +34,7 @@ from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.ui.kit.rule_editor import drafting
-from ragfilter.ui.session import resources
+from ragfilter.ui.server import resources
 from ragfilter.ui.session.state import KEY, Session
 from ragfilter.ui.session.widget import setting_key as key
 from ragfilter.workbench import read_deployment

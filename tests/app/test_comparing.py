@@ -11,10 +11,10 @@ import pytest
 from labelled_demo import put_labelled
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.engine.retrieve import run
+from ragfilter.engine.run import run
 from ragfilter.ingest import demo
 from ragfilter.settings import config
-from ragfilter.ui.session import resources
+from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 

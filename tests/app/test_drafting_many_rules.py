@@ -18,7 +18,7 @@ from waiting import PROCESS_S
 
 from ragfilter.model import User
 from ragfilter.ui.kit.rule_editor import drafting
-from ragfilter.ui.session import resources
+from ragfilter.ui.server import resources
 from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model

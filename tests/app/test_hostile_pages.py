@@ -16,7 +16,7 @@ from ragfilter.rules import edits
 from ragfilter.ui.evaluate.page import PARTS as EVALUATE_PARTS
 from ragfilter.ui.evaluate.page import VIEWS
 from ragfilter.ui.rules.page import PARTS
-from ragfilter.ui.session import resources
+from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 

@@ -12,7 +12,7 @@ import pytest
 from twins import SECRET, USER, make_twins, still_clocks
 
 from ragfilter.ui.kit import view_as
-from ragfilter.ui.session import resources
+from ragfilter.ui.server import resources
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model

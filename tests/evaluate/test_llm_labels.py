@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from line import Line
 
+from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.replay import replay
-from ragfilter.engine.retrieve import gather
-from ragfilter.engine.search import Backends
 from ragfilter.evaluate.labelling import BESIDE, FIRST, SAMPLED, agreement, requests, to_label
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.report import ChunkRow, rows

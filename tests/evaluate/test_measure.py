@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from evaluate.line import Line
 
+from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
-from ragfilter.engine.search import Backends
 from ragfilter.errors import ChatError, InputError, SettingsError
 from ragfilter.evaluate.evaluation import document, evaluate, score
 from ragfilter.evaluate.frame import cells, frame

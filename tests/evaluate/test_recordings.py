@@ -15,13 +15,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from stores import OneVector
 
 import ragfilter as rf
-from ragfilter.engine.retrieve import gather
-from ragfilter.engine.search import Backends, Subset
+from ragfilter.engine.gather import Backends, gather
 from ragfilter.errors import InputError
 from ragfilter.evaluate.query_files import RecordedDocument, matched, read_traces
 from ragfilter.library import result as results
 from ragfilter.model import User
 from ragfilter.settings.schema import Settings
+from ragfilter.stores.base import Subset
 from ragfilter.testing import CHUNKS, QUERY, VECTORS, MemoryCollection
 
 A, B = RecordedDocument("a", "Text a"), RecordedDocument("", "Text b")

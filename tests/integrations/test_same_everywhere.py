@@ -27,8 +27,8 @@ from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma import ChromaCollection
+from ragfilter.ui.server.resources import Resources
 from ragfilter.ui.session import pools
-from ragfilter.ui.session.resources import Resources
 
 OTHER_SIDES = {
     (profile, question)

@@ -172,7 +172,7 @@ from ragfilter.errors import StoreError
 folder = Path(sys.argv[1])
 try:
     store = ChromaStore.folder(folder)
-    store.collection("demo").renew()
+    store.collection("demo").touch()
 except StoreError as error:
     print(error)
 """

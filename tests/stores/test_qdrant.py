@@ -52,7 +52,7 @@ def test_a_collection_of_others_is_neither_listed_nor_replaced() -> None:
         client.create_collection("theirs", {})
     assert store.collections() == ()
     with pytest.raises(StoreError, match="not made by ragfilter"):
-        store.renew("theirs", embedder="given")
+        store.recreate("theirs", embedder="given")
     store.close()
 
 

@@ -19,7 +19,7 @@ from ragfilter.model import UNRESTRICTED, User
 from ragfilter.models.embedders import BUNDLED
 from ragfilter.protocols import Vectors, Where
 from ragfilter.rules import edits
-from ragfilter.stores.foreign import Opening
+from ragfilter.stores.opening import Opening
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.tables import METRICS, TableStore
 

@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from waiting import PATIENT_S
 
-from ragfilter.ui.session import jobs
-from ragfilter.ui.session.jobs import Job
+from ragfilter.ui.server import jobs
+from ragfilter.ui.server.jobs import Job
 
 
 @pytest.fixture

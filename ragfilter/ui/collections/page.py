@@ -13,17 +13,17 @@ from ragfilter.indexing.overview import Facts, overview
 from ragfilter.indexing.queue import IndexJob, Queue, queue_of
 from ragfilter.model import User
 from ragfilter.settings.deployment import is_address
-from ragfilter.stores import foreign, manage
-from ragfilter.stores.foreign import ForeignCheck, Opening
+from ragfilter.stores import manage
 from ragfilter.stores.manage import export
+from ragfilter.stores.opening import ForeignCheck, Opening, embedder_hint, resolve_location
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message, quiet
+from ragfilter.ui.server.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import MANAGED
 from ragfilter.ui.session.views import Visit
 
@@ -291,7 +291,7 @@ def _elsewhere(resources: Resources) -> None:
         ).strip()
         if not folder:
             return
-        folder = foreign.resolve_location(folder)
+        folder = resolve_location(folder)
         names = [info.name for info in resources.bench.stores.at(folder).collections()]
         if not names:
             st.info("There is no collection there.")
@@ -303,7 +303,7 @@ def _elsewhere(resources: Resources) -> None:
 @problems.shown()
 def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
     store = resources.bench.stores.at(opening.folder)
-    hint = opening.embedder or foreign.hint(store.collection(name))
+    hint = opening.embedder or embedder_hint(store.collection(name))
     model = st.text_input(
         "Embedding model",
         hint,

@@ -25,12 +25,12 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import labelling_mode, sets
 from ragfilter.ui.kit import grid, problems, share
-from ragfilter.ui.kit.guide import GUARDED
+from ragfilter.ui.kit.guide import GUARD, GUARDED
 from ragfilter.ui.kit.runs import figures, measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet
 from ragfilter.ui.look import html, prose, theme
+from ragfilter.ui.server.resources import Resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.views import Visit
 
 PARTS = QUESTIONS, LABELS = "Questions", "Labels"
@@ -97,7 +97,7 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
         # The page measures by itself if nothing is measured yet, and no LLM is called.
         unasked = chosen.given is not None and len(chosen.given.qrels) <= UNASKED
         if pressed or (unasked and not saved and not chosen.visit.settings.judge.enabled):
-            run = measuring.begin(chosen, state.session().profile, chosen.visit.settings)
+            run = measuring.begin(chosen, state.session().profile, chosen.visit.settings, unasked=not pressed)
             state.session().run = run.id
             saved = {run.id: run, **saved}
         if len(saved) > 1:
@@ -406,7 +406,10 @@ def _distances(curves: Sequence[Curve]) -> None:
 
 def _guard(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the run as a baseline file, and the command that compares with it in CI."""
-    with st.popover("Guard", key="guard", icon=":material/verified_user:", type="tertiary"):
+    box = st.popover("Guard", key=GUARD, icon=":material/verified_user:", type="tertiary", on_change="rerun")
+    if not box.open:
+        return
+    with box:
         if not measured.run.complete:
             html.empty("A baseline needs a complete run.", "Press Measure to continue.")
             return

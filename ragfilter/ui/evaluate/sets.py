@@ -32,8 +32,9 @@ from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.kit.runs.measuring import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.session import jobs, state
-from ragfilter.ui.session.jobs import Job
+from ragfilter.ui.server import jobs
+from ragfilter.ui.server.jobs import Job
+from ragfilter.ui.session import state
 
 COLUMNS = {"question": st.column_config.TextColumn(width=320)}
 HEIGHT = 260

@@ -27,8 +27,8 @@ from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.editor import Editing
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.server.resources import open_resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.resources import open_resources
 from ragfilter.ui.session.views import View, author
 
 MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}

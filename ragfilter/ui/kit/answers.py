@@ -34,9 +34,9 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html, prose
+from ragfilter.ui.server.jobs import Job, Stoppable
+from ragfilter.ui.server.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.jobs import Job, Stoppable
-from ragfilter.ui.session.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session.views import View, author
 
 TICK_S = 0.1

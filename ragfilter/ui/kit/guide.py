@@ -19,16 +19,16 @@ from ragfilter.layers.tuned_on import origin
 from ragfilter.ui.kit.question_box import examples
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html
+from ragfilter.ui.server.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.views import View, Visit
 
 NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
 NEEDS_RUN = "Locked until a run is complete."
-MEASURED, GUARDED = "measured", "guarded"
-"""The collections known to have a complete run, so that none is looked for again, and the one
-that got the last baseline."""
+MEASURED, GUARDED, GUARD = "measured", "guarded", "guard"
+"""The collections known to have a complete run that somebody started, the one that got the last
+baseline, and the box on Evaluate where it is made."""
 
 
 class PathStep(NamedTuple):
@@ -91,20 +91,22 @@ def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
                 pressed = step
     if pressed is not None:
         state.session().labelling = pressed.name.startswith("Label")
+        st.session_state[GUARD] = pressed.name == "Guard"
         st.switch_page(f"pages/{pressed.page}.py")
 
 
 def _steps(visit: Visit) -> list[PathStep]:
-    name = state.session().collection
-    known = st.session_state.setdefault(MEASURED, set())
-    if name not in known and any(run.complete for run in measuring.saved_runs(visit).values()):
+    now = state.session()
+    name, known = now.collection, st.session_state.setdefault(MEASURED, set())
+    if name not in known and any(run.complete and run.who for run in measuring.saved_runs(visit).values()):
         known.add(name)
     labelled = len(measuring.labelled_questions(visit.resources, name))
+    included, measured = not visit.resources.bench.labels.holds(name), name in known
     return steps(
-        asked=state.session().asked is not None or bool(labelled),
+        asked=(now.asked is not None and not now.example) or measured or bool(labelled and not included),
         labelled=labelled,
-        included=not visit.resources.bench.labels.holds(name),
-        measured=name in known,
+        included=included,
+        measured=measured,
         tuned=origin(visit.settings) is not None,
         guarded=st.session_state.get(GUARDED) == name,
     )

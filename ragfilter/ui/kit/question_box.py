@@ -12,8 +12,8 @@ from ragfilter.errors import RagfilterError
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
+from ragfilter.ui.server.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.resources import Resources, ShelfSpec
 from ragfilter.ui.session.views import Visit
 
 MAX_EXAMPLES = 6

@@ -16,8 +16,8 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.model import User
 from ragfilter.ui.look.prose import literal
+from ragfilter.ui.server.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.resources import Resources, ShelfSpec, open_resources
 
 USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"

@@ -20,9 +20,10 @@ from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import bulk_change
-from ragfilter.ui.session import jobs, state
-from ragfilter.ui.session.jobs import Job
-from ragfilter.ui.session.resources import ShelfSpec
+from ragfilter.ui.server import jobs
+from ragfilter.ui.server.jobs import Job
+from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.session import state
 
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
 PROPOSED = ("family", "draft")

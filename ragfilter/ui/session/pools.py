@@ -17,17 +17,19 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.engine.complete import Completion, Replay, complete_all, find_chunks, join_pools, without_failures
+from ragfilter.engine.complete import Completion, join_pools, without_failures
+from ragfilter.engine.gather import gather, wanted_hits
 from ragfilter.engine.replay import count_clean, renew_rules, replay
-from ragfilter.engine.retrieve import gather, wanted_hits
-from ragfilter.engine.search import Subset
+from ragfilter.engine.run import Replay, complete_all
+from ragfilter.engine.search import find_chunks
 from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.model import NeedKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
+from ragfilter.stores.base import Subset
 from ragfilter.ui.look import html
+from ragfilter.ui.server.jobs import Job, Stoppable
+from ragfilter.ui.server.resources import Resources, open_resources
 from ragfilter.ui.session import link, state
-from ragfilter.ui.session.jobs import Job, Stoppable
-from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.state import AskedQuestion, ModelRequest, PoolReach
 
 log = logging.getLogger(__name__)
@@ -88,6 +90,7 @@ def _gather_question(question: str, settings: Settings, resources: Resources, pl
         session.chunk = None
         if session.panel == "Chunk":
             session.panel = "Answer"
+    session.example = session.pending == "example" or (session.example and session.pending == "again")
     session.asked, session.pending = asked, False
     link.restore_view()
     return pool

@@ -29,7 +29,7 @@ from ragfilter.text.normalise import whole
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.labels import Label
-    from ragfilter.ui.session.jobs import Job
+    from ragfilter.ui.server.jobs import Job
 
 P = ParamSpec("P")
 KEY = "session"
@@ -160,6 +160,8 @@ class Session:
     pending: bool | Literal["again", "example"] = False
     """Whether the next run asks: the box's question, "again" the current one, or an "example" by itself."""
     asked: AskedQuestion | None = None
+    example: bool = False
+    """Whether the page asked the current question by itself."""
     use_trace: bool = False
     """Whether questions are asked only of the chunks that a trace recorded for them."""
     unscored: bool = False

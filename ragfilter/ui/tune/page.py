@@ -32,8 +32,9 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.runs import figures, measuring
 from ragfilter.ui.look import html
-from ragfilter.ui.session import jobs, state
-from ragfilter.ui.session.jobs import Job
+from ragfilter.ui.server import jobs
+from ragfilter.ui.server.jobs import Job
+from ragfilter.ui.session import state
 from ragfilter.ui.session.views import Visit
 from ragfilter.ui.tune import tuning_map
 from ragfilter.ui.tune.tuning_map import STOP

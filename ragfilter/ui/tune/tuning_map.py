@@ -33,9 +33,10 @@ from ragfilter.ui.kit.runs.measuring import open_inspect
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.theme import CLEAR, LEGEND, UNDIMMED, Ink
-from ragfilter.ui.session import jobs, state
-from ragfilter.ui.session.jobs import Job
-from ragfilter.ui.session.resources import ShelfSpec
+from ragfilter.ui.server import jobs
+from ragfilter.ui.server.jobs import Job
+from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.session import state
 from ragfilter.ui.session.views import Visit
 from ragfilter.ui.session.widget import value_text
 

@@ -15,7 +15,7 @@ from rules_page import MATRIX, choose_part, confirmed, open_rules, save_bulk, se
 
 from ragfilter.rules.journal import Entry, Journal
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
-from ragfilter.ui.session import resources
+from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 SPREAD = '{"contain_one_of":[["owl"],["bear"],["claw"]]}'

@@ -17,7 +17,7 @@ from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.session import resources
+from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 WIZARD = '{"contain":"wizard"}'

@@ -14,7 +14,7 @@ from ragfilter.protocols import Catalogue
 from ragfilter.rules.match import RuleBook
 from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.ui.rules import rule_tables
-from ragfilter.ui.session import resources
+from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 

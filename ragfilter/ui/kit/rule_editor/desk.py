@@ -20,8 +20,8 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html, theme
+from ragfilter.ui.server.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state
-from ragfilter.ui.session.resources import Resources, ShelfSpec
 from ragfilter.ui.session.views import View
 
 LISTINGS: ShelfSpec[Listing] = ShelfSpec(8)

@@ -29,9 +29,9 @@ from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.server.jobs import Job, Stoppable
+from ragfilter.ui.server.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.jobs import Job, Stoppable
-from ragfilter.ui.session.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session.state import RuleDraft
 
 Run = Job[list[Draft]]

@@ -22,8 +22,8 @@ from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Guard, Trouble
 from ragfilter.ui.look import html
+from ragfilter.ui.server.resources import Resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.resources import Resources
 
 HEIGHT = 190
 MAX_FINDINGS = 6

@@ -22,9 +22,10 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor.desk import MAX_LABELLED, Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.session import jobs, state
-from ragfilter.ui.session.jobs import Job
-from ragfilter.ui.session.resources import ShelfSpec
+from ragfilter.ui.server import jobs
+from ragfilter.ui.server.jobs import Job
+from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.session import state
 
 MAX_ROWS, MAX_NAMES = 4, 5
 NO_LABELS = (

@@ -18,8 +18,9 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
-from ragfilter.ui.session import jobs, state, widget
-from ragfilter.ui.session.resources import Resources, ShelfSpec
+from ragfilter.ui.server import jobs
+from ragfilter.ui.server.resources import Resources, ShelfSpec
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.views import Visit, author
 
 if TYPE_CHECKING:
@@ -193,14 +194,14 @@ def unfinished(chosen: ChosenSet) -> Run | None:
     return chosen.resources.bench.runs.unfinished(wanted)
 
 
-def begin(chosen: ChosenSet, profile: str, settings: Settings) -> Run:
-    """Start a run, or continue one that was stopped. Raises StoreError."""
+def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool = False) -> Run:
+    """Start a run, or continue one that was stopped. `unasked`: nobody pressed a button. Raises StoreError."""
     from ragfilter.evaluate import runs
 
     resources, saved, given = chosen.resources, chosen.resources.bench.runs, chosen.given
     assert given is not None
     backends = resources.backends(chosen.collection)
-    run = saved.begin(plan(chosen, profile, settings), who=author())
+    run = saved.begin(plan(chosen, profile, settings), who="" if unasked else author())
     resources.jobs.start(
         state.user(), _key(run), lambda job: runs.go_on(run, given, saved, backends, seen=job.tell), again=True
     )

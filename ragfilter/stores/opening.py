@@ -1,8 +1,8 @@
-"""The stores of a workspace: its own, and those with foreign collections, which ragfilter did not make.
+"""Opens the store of each collection in a workspace: its own store, or that of a foreign collection.
 
-A foreign collection can be in the workspace's own store, in another Chroma folder, on a Chroma
-server, or a table with vectors in PostgreSQL. A file says how to open each, and whether changes are
-allowed; otherwise nothing is written to it.
+A foreign collection, which ragfilter did not make, can be in the workspace's own store, in another Chroma folder, on a
+Chroma server, or a table with vectors in PostgreSQL. A file says how to open each, and whether changes are allowed;
+otherwise nothing is written to it.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def open_store(folder: str, own: str) -> ChromaStore | TableStore:
     return ChromaStore.folder(Path(folder), shared=True)
 
 
-def hint(collection: StoredCollection) -> str:
+def embedder_hint(collection: StoredCollection) -> str:
     """The embedding model named in the collection's own configuration; empty if ragfilter can use none.
 
     Reads it as text, because building the embedding function could run foreign code.
@@ -211,7 +211,7 @@ class Stores:
 
     def hint(self, name: str) -> str:
         """The embedding model that the collection `name` names itself; empty if there is none."""
-        return hint(self.of(name).collection(name))
+        return embedder_hint(self.of(name).collection(name))
 
     def embedder(self, name: str) -> str:
         """The embedding model with which the collection `name` was opened or made; empty if it is unknown or if there
@@ -270,7 +270,7 @@ class Stores:
         )
         if collection.ours and not folder:
             raise InputError(f"Collection {name!r} was made by ragfilter in this workspace.", remedy="Use it directly.")
-        model = opening.embedder or hint(collection)
+        model = opening.embedder or embedder_hint(collection)
         if not model:
             raise InputError(
                 f"Nothing says which embedding model made the vectors of {name!r}.",

@@ -18,7 +18,7 @@ import numpy as np
 import streamlit as st
 
 from ragfilter.basics.threads import Shelf
-from ragfilter.engine.search import Backends
+from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
 from ragfilter.indexing.sentences import Sentences, prepare_when_idle
@@ -29,7 +29,7 @@ from ragfilter.protocols import Embedder, Progress, Reranker, Vectors, Vocabular
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.ui.session.jobs import JOB, Jobs
+from ragfilter.ui.server.jobs import JOB, Jobs
 from ragfilter.workbench import Workbench, read_deployment
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from ragfilter.library.workspace import open_workspace
 from ragfilter.models.embedders import BUNDLED, BundledEmbedder
 from ragfilter.rules import edits
 from ragfilter.stores import manage
-from ragfilter.stores.foreign import Opening, hint
+from ragfilter.stores.opening import Opening, embedder_hint
 from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
@@ -133,7 +133,7 @@ def test_each_function_of_chroma_gives_the_name_by_which_its_model_can_be_asked(
 
     store = bench.workspace.store()
     store.client.create_collection("theirs", embedding_function=Theirs())
-    assert hint(store.collection("theirs")) == model
+    assert embedder_hint(store.collection("theirs")) == model
 
 
 def test_one_made_with_openai_is_asked_over_the_openai_protocol(

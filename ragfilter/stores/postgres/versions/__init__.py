@@ -1,1 +1,0 @@
-"""The versions of the schema, oldest first. A released version never changes."""
