@@ -131,7 +131,7 @@ def test_a_saved_run_is_a_side_and_its_severest_loss_opens(page: Callable[..., A
     worst = shown.at.dataframe[0].value.sort_values("ΔF1").iloc[0]
     assert worst["ΔF1"] < 0
     shown.press("compare-open-worst")
-    assert shown.at.text_input(key="question").value == worst["question"]
+    assert shown.at.text_input(key="question").value.startswith(worst["question"].removesuffix("…"))
     assert "keep" in said(shown)
 
 

@@ -85,9 +85,9 @@ def _bar(here: Visit, runs: Mapping[int, Run], name: str) -> tuple[tuple[Compare
         _choice("a", here, runs)
         html.button("Swap", "sides-swap", side_choice.swap, icon="swap_horiz")
         _choice("b", here, runs)
-        sets = measuring.sets_of(here)
-        names = sets if name in sets or not name else [name, *sets]
-        labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
+        # Without counts, since questions whose relevant chunks the user cannot see are not measured.
+        names = dict.fromkeys(filter(None, (*measuring.sets_of(here), name)))
+        labels = {"": ONE} | {each: query_sets.title(each, llm=measuring.counts_llm_labels()) for each in names}
         widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
         html.button(
             "Copy A to B",

@@ -125,7 +125,7 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     column, dark = st.column_config, theme.is_dark()
     chips, marks = theme.chips(dark=dark), desk.chips(dark=dark)
     words = {
-        "reason": (330, "What was compared. The Chunk tab shows it in full."),
+        "reason": (232, "What was compared. The Chunk tab shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
         "layer": (82, "The layer that kept or dropped the chunk."),
         "confidence": (78, "From the Confidence thresholds in the settings."),

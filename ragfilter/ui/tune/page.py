@@ -15,11 +15,10 @@ from ragfilter.errors import SettingsError
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
-from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import QueryChange, changes
-from ragfilter.evaluate.tune import MARGIN, Tuning, check_tunable, tune, wide_settings
+from ragfilter.evaluate.tune import MARGIN, Tuning, tune_questions, wide_settings
 from ragfilter.evaluate.wording import about_labels
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
@@ -71,8 +70,8 @@ def draw(visit: Visit) -> None:
     if not _suggestion(visit, labels, wish, query_set.name):
         html.empty(
             f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
-            "You see their gain on held-out questions, the changes and the "
-            "losses. " + ("It takes minutes, less without reranking." if wish.rerank else ""),
+            "You see their gain on held-out questions, the changes and the losses. It usually takes "
+            f"{_usual_time(visit.settings, len(labels.labelled), rerank=wish.rerank)}.",
         )
         tuning_map.warn(visit.settings, labels)
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
@@ -214,19 +213,18 @@ def _changes(before: Settings, after: Settings) -> None:
         html.aside(note)
 
 
-def _apply(before: Settings, after: Settings, query_set: str, *, allowed: bool = True) -> None:
-    changed = after.changed_from(before)
-    html.button(
-        "Apply",
-        "apply-tuning",
-        state.apply_suggestion,
-        changed,
-        query_set,
-        icon="check",
-        type="primary",
-        disabled=not changed or not allowed,
-        about="Applies these settings. Undo restores the previous ones.",
-    )
+def _apply(before: Settings, after: Settings, query_set: str) -> None:
+    """Draw the button that applies the settings, unless they are the current ones."""
+    if changed := after.changed_from(before):
+        about = "Applies these settings. Undo restores the previous ones."
+        act = state.apply_suggestion
+        html.button("Apply", "apply-tuning", act, changed, query_set, icon="check", type="primary", about=about)
+
+
+def _usual_time(settings: Settings, questions: int, *, rerank: bool) -> str:
+    # With the bundled models, 150 questions take half a minute.
+    slow = rerank and settings.quality.reranker not in ("none", "late_interaction")
+    return "a few minutes" if slow or questions > 250 else "under a minute"
 
 
 def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
@@ -237,21 +235,16 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
     called = state.settings_label()
 
     def work(job: Job[Suggestion]) -> Suggestion:
-        check_tunable(settings, len(labels.qrels))
-        rerank = wish.rerank or (again and always_reranks(settings.quality))
-        begin = start(settings, profile) if again else settings
-        wide = wide_settings(begin, rerank=rerank)
-        pools = completed_pools(labels.labelled, wide, backends, user, progress=job.step)
-        tuning = tune(
-            pools,
-            labels.qrels,
-            begin,
+        tuning, pools = tune_questions(
+            labels,
+            start(settings, profile) if again else settings,
+            backends,
             user,
             target=wish.target,
-            rerank=rerank,
+            rerank=wish.rerank or (again and always_reranks(settings.quality)),
             replaces=settings if again else None,
-            provenance=Provenance.of(labels),
-            progress=partial(job.step, what="Replaying"),
+            gathered=job.step,
+            replayed=partial(job.step, what="Replaying"),
         )
         return Suggestion(tuning, settings, called, pools, anew=again)
 
@@ -295,8 +288,8 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
                     width=110,
                     help="The largest loss that counts as no worse. Larger ones are not applied.",
                 )
-            no_worse = margin is None or chosen.loses_at_most(margin)
-            _apply(visit.settings, after, query_set, allowed=no_worse)
+            if margin is None or chosen.loses_at_most(margin):
+                _apply(visit.settings, after, query_set)
         with head.container(gap="small"):
             target = tuning.target.figure
             if margin is None:
