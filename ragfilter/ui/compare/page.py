@@ -229,30 +229,22 @@ def _answers(
 
 
 GOES_ON = "compare-measuring"
-COLUMNS = {
-    "query": "question",
-    "gain": "ΔF1",
-    "f1_a": "F1 A",
-    "f1_b": "F1 B",
-    "kept_a": "chunks A",
-    "kept_b": "chunks B",
-    "tokens_a": "tokens A",
-    "tokens_b": "tokens B",
-}
-"""The columns of the question table, by the figure each shows."""
 
 
 def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]) -> None:
     """Draw the comparison over a query set. Raises StoreError, InputError."""
     chosen, resources = measuring.chosen_set(visit, name), visit.resources
-    rows = [
-        RunRow(side.run)
-        if side.run is not None
-        else _in_sides(side, sides, resources)
-        if chosen.given is None
-        else _row(side, measuring.plan(chosen, side.profile, side.settings), runs.values(), resources)
-        for side in sides
-    ]
+    sides_runs = [side.run for side in sides if side.run is not None]
+
+    def row_of(side: ComparedSide) -> RunRow | None:
+        if side.run is not None:
+            return RunRow(side.run)
+        if chosen.given is not None:
+            return _row(side, measuring.plan(chosen, side.profile, side.settings), runs.values(), resources)
+        # A run on the other side may have measured this side, even over questions in files.
+        return next(filter(None, (_row(side, run.plan, (run,), resources) for run in sides_runs)), None)
+
+    rows = [row_of(side) for side in sides]
     missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
     if missing:
         measuring.explain(chosen)
@@ -282,12 +274,6 @@ def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str,
         key="compare-set-report",
     )
     _changes(compared)
-
-
-def _in_sides(side: ComparedSide, sides: Iterable[ComparedSide], resources: Resources) -> RunRow | None:
-    """The row where a run on the other side measured this side, even over questions in files."""
-    runs = (each.run for each in sides if each.run is not None)
-    return next((row for run in runs if (row := _row(side, run.plan, (run,), resources))), None)
 
 
 def _row(side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources) -> RunRow | None:
@@ -356,13 +342,17 @@ def _changes(compared: ComparedRuns) -> None:
         html.empty("No question changes.", "Choose another side.")
         return
     number = st.column_config.NumberColumn
-    config = {
-        "question": st.column_config.TextColumn(width=420),
-        "ΔF1": number(format="%+.3f", help="F1 of B minus F1 of A."),
-        **{name: number(format="%.3f") for name in ("F1 A", "F1 B")},
+    columns = {
+        "query": st.column_config.TextColumn("question", width=420),
+        "gain": number("ΔF1", format="%+.3f", help="F1 of B minus F1 of A."),
+        "f1_a": number("F1 A", format="%.3f"),
+        "f1_b": number("F1 B", format="%.3f"),
+        "kept_a": "chunks A",
+        "kept_b": "chunks B",
+        "tokens_a": "tokens A",
+        "tokens_b": "tokens B",
     }
-    table = sides[[*COLUMNS]].rename(columns=COLUMNS)
-    row = grid.picked(table, sides["id"], name="compare-questions", columns=config, height=460)
+    row = grid.picked(sides[[*columns]].copy(), sides["id"], name="compare-questions", columns=columns, height=460)
     if row is not None:
         _open(sides["query"].iloc[row])
         st.rerun()

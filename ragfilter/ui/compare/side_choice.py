@@ -82,15 +82,12 @@ def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
 
 def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
     """The chosen side. If it is invalid, the page says why and the default takes its place."""
-    word = _word(letter)
     try:
-        if word not in words(letter, in_force, runs):
-            raise InputError(f"There is no {word!r} to compare with.", remedy="Choose one from the list.")
-        return _read(letter, word, _own(letter), in_force, runs)
+        return _read(letter, in_force, runs)
     except RagfilterError as error:
         state.notice(f"Side {letter.upper()}: {error}")
         put(letter, DEFAULTS[letter], {})
-        return _read(letter, DEFAULTS[letter], {}, in_force, runs)
+        return _read(letter, in_force, runs)
 
 
 def put(letter: str, word: str, changes: Mapping[str, Any]) -> None:
@@ -141,7 +138,10 @@ def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
     return changes
 
 
-def _read(letter: str, word: str, own: Mapping[str, Any], in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
+def _read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
+    word, own = _word(letter), _own(letter)
+    if word not in words(letter, in_force, runs):
+        raise InputError(f"There is no {word!r} to compare with.", remedy="Choose one from the list.")
     profile, settings, run = state.session().profile, in_force, None
     if word.startswith(CUT_BY):
         strategy = word.removeprefix(CUT_BY)
@@ -151,10 +151,9 @@ def _read(letter: str, word: str, own: Mapping[str, Any], in_force: Settings, ru
         profile, settings = run.plan.profile, settings_of(run)
     elif word in PROFILES:
         profile, settings = word, state.settings_of(word, own)
-    name = named(OWN if own else word, letter, runs)
     # With clearance on, unless it was switched off by hand.
     settings = with_clearance(settings, state.user())
-    return ComparedSide(letter, word, name, profile, settings, run)
+    return ComparedSide(letter, word, named(chosen(letter), letter, runs), profile, settings, run)
 
 
 def _word(letter: str) -> str:

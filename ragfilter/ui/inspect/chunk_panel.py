@@ -153,7 +153,7 @@ def _part(view: View, chunk_id: str) -> str:
             "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "
             "References: chunks that the judge's EXPAND would bring in."
         )
-        ids = [row.id for row in hit_table.in_order(view)]
+        ids = [row.id for row in hit_table.listed(view, view.rows)]
         with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
             grid.draw_steps(ids, chunk_id, state.open_chunk, "chunk")
     return shown

@@ -161,21 +161,13 @@ def by_whom(stats: JudgeStats, settings: Judge) -> str:
 
 def verdict(row: VerdictRow, judgement: Judgement | None) -> str:
     """Sign and word for the verdict on a chunk, or for why there is none."""
-    signs = {name: mark.sign for name, mark in theme.OUTCOMES.items()}
-    if row.outcome == "expanded":
-        return f"{signs['expanded']} added"
-    if row.outcome == "fallback":
-        return f"{signs['fallback']} fallback"
-    sign = signs.get(row.outcome, theme.LAYERS["judge"].sign)
-    if row.said:
-        return f"{sign} {row.said}"
-    if judgement is not None and row.id in judgement.left_out:
-        return f"{sign} no room"
-    if judgement is not None and row.id in judgement.unreadable:
-        return f"{sign} unreadable"
-    if judgement is not None and row.id in judgement.asked and not judgement.error:
-        return f"{sign} not named"
-    return f"{sign} not sent" if row.outcome == "dropped" else f"{sign} pending"
+    mark = theme.LAYERS["judge"] if row.outcome == "dropped" else theme.OUTCOMES[row.outcome]
+    word = {"expanded": "added", "fallback": "fallback"}.get(row.outcome, row.said)
+    if not word and judgement is not None:
+        unnamed = () if judgement.error else judgement.asked
+        silent = {"no room": judgement.left_out, "unreadable": judgement.unreadable, "not named": unnamed}
+        word = next((why for why, ids in silent.items() if row.id in ids), "")
+    return f"{mark.sign} {word or ('not sent' if row.outcome == 'dropped' else 'pending')}"
 
 
 def _failed(result: PoolResult) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Any
 from zlib import crc32
@@ -18,8 +18,8 @@ from ragfilter.ui.session import state
 
 EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 """Widths in a cell: both edges together, a space, a small letter and a capital."""
-WIDTHS = {"small": 75, "medium": 200, "large": 400}
-"""Streamlit's names for widths of columns, in pixels."""
+PROSE_PX = 230
+"""Columns of text that are at least this wide may have longer sentences."""
 
 
 def fitting_titles(titles: Sequence[str], width: int) -> list[str]:
@@ -29,6 +29,7 @@ def fitting_titles(titles: Sequence[str], width: int) -> list[str]:
     return [a if _fitting(a, width) == a else b for a, b in zip(letters, capitals, strict=True)]
 
 
+@lru_cache(maxsize=4096)
 def _fitting(text: str, width: int) -> str:
     """`text` with an ellipsis where a column of `width` pixels would cut it off unmarked."""
     px = [*accumulate(SPACE_PX if c == " " else CAPITAL_PX if c.isupper() else LETTER_PX for c in text)]
@@ -37,10 +38,10 @@ def _fitting(text: str, width: int) -> str:
 
 
 def _marked(table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """`table` with an ellipsis where its columns of text would cut off a longer text unmarked."""
+    """`table` with an ellipsis where a column would cut off a sentence unmarked."""
     for name, config in columns.items():
-        width = WIDTHS.get(config["width"], config["width"])
-        if name in table and width and config["type_config"]["type"] == "text":
+        width = config.get("width") if isinstance(config, dict) and name in table else None
+        if isinstance(width, int) and width >= PROSE_PX:
             table[name] = [_fitting(text, width) if isinstance(text, str) else text for text in table[name]]
     return table
 
