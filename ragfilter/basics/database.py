@@ -80,8 +80,6 @@ class Book:
     """Its name in error messages."""
     tables: Sequence[sa.Table]
     indexes: Sequence[sa.Index] = ()
-    setup: Sequence[str] = ()
-    """Statements to run before the tables are made."""
     busy_s = BUSY_S
     _timeout_s = BUSY_S
 
@@ -114,8 +112,6 @@ class Book:
             with self._writing() as connection:
                 if self._engine.dialect.name == "postgresql":
                     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
-                for statement in self.setup:
-                    connection.exec_driver_sql(statement)
                 for table in self.tables:
                     connection.execute(CreateTable(table, if_not_exists=True))
                 for index in self.indexes:

@@ -6,11 +6,9 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
-from multiprocessing import get_context
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
@@ -26,6 +24,7 @@ from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.layers.tuned_on import SCALED
+from ragfilter.library.batch import Workers
 from ragfilter.library.documents import (
     EDGE,
     NEGATED,
@@ -55,9 +54,6 @@ if TYPE_CHECKING:
     from ragfilter.library.llamaindex import FilterPostprocessor
 
 log = logging.getLogger(__name__)
-
-BATCH = 8
-"""Number of questions sent to a process at once."""
 
 
 class Filter:
@@ -181,20 +177,19 @@ class Filter:
         metric: str | Mapping[str, str] | None = None,
         user: User | None = None,
     ) -> list[Result]:
-        """Filter many questions on all cores. `hits` has the documents of each question, with
-        their own scores. The results hold copies of the documents.
+        """Filter many questions on all cores. `hits` has the documents of each question, with their own scores. The
+        results hold copies of the documents.
 
         The first call starts one process per core, which takes seconds; later calls reuse them. The processes import
-        the program's main module, so call this under ``if __name__ == "__main__":`` in a script. Raises the same errors
-        as a call of the filter, and ValueError if `hits` and `queries` differ in length."""
-        ask = partial(_batched, metric=metric, user=user)
-        jobs = ((query, list(docs)) for query, docs in zip(queries, hits, strict=True))
-        return list(self._workers.map(ask, jobs, chunksize=BATCH))
+        the program's main module, so call this under ``if __name__ == "__main__":`` in a script. A result is decoded
+        when it is first read. Raises the same errors as a call of the filter, and ValueError if `hits` and `queries`
+        differ in length.
+        """
+        return self._workers.filter(queries, hits, metric, user)
 
     @cached_property
-    def _workers(self) -> ProcessPoolExecutor:
-        context = get_context("spawn")
-        return ProcessPoolExecutor(mp_context=context, initializer=_adopt, initargs=(self,))
+    def _workers(self) -> Workers:
+        return Workers(self)
 
     def as_langchain(
         self, *, metric: str | Mapping[str, str] | None = None, score_key: str = "score", user: User | None = None
@@ -291,20 +286,6 @@ class _PassedChunks:
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         return {}
-
-
-_adopted: Filter
-"""The filter of a process that works for `Filter.batch`."""
-
-
-def _adopt(flt: Filter) -> None:
-    global _adopted
-    _adopted = flt
-
-
-def _batched(job: tuple[str, list[Any]], **given: Any) -> Result:
-    query, docs = job
-    return _adopted(query, docs, **given)
 
 
 def cut(distances: Iterable[float], **settings: Any) -> Cut:

@@ -244,7 +244,7 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
 @problems.shown()
 def _rule(view: View, chunk: Chunk) -> None:
     """Draw the editor of the chunk's rule. Its code, which needs the journal, is imported when it is first drawn."""
-    from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect, saving
+    from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
 
     collection, resources, result = view.asked.collection, view.resources, view.shown
 
@@ -252,7 +252,7 @@ def _rule(view: View, chunk: Chunk) -> None:
         _effect(result, chunk, rule, changed=rule_effect.is_changed(chunk, rule))
 
     def guard(chunk_id: str, text: str) -> str:
-        work = desk.open_desk(collection, state.settings(), resources)
+        work = chunk_list.open_collection(collection, state.settings(), resources)
         return rule_effect.guard(work, chunk_id, text, immediate=True)
 
     editor.draw(editor.Editing(chunk, collection, result.user, resources, effect, guard))

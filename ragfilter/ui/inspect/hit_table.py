@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from ragfilter.errors import StoreError
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
-from ragfilter.rules.overview import WORDS
+from ragfilter.rules.overview import WORDS, make_listing
 from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, share
-from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session import state
@@ -85,7 +86,7 @@ def draw(view: View) -> None:
 def listed(view: View, rows: Sequence[ChunkRow]) -> list[ChunkRow]:
     """`rows` as sorted and filtered by the controls, which need not be drawn yet."""
     order, wanted, rule = (st.session_state.get(key) for key in ("order", "filter", "filter-rule"))
-    words, states = (wanted or "").casefold().split(), desk.states(view) if rule else {}
+    words, states = (wanted or "").casefold().split(), _rule_states(view) if rule else {}
 
     def fits(row: ChunkRow) -> bool:
         parts = (row.title, row.id, row.type, row.source, row.outcome, row.layer, row.reason)
@@ -108,7 +109,7 @@ def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str
     }
     if view.grades:
         columns["label"] = [view.grades.get(row.id) for row in rows]
-    if edited := desk.edited(view):
+    if edited := _edited_rules(view):
         columns["rule"] = [edited.get(row.id, []) for row in rows]
     columns["reason"] = [row.reason for row in rows]
     if refs is not None:
@@ -128,7 +129,7 @@ def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str
 
 def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     column, dark = st.column_config, theme.is_dark()
-    chips, marks = theme.chips(dark=dark), desk.chips(dark=dark)
+    chips, marks = theme.chips(dark=dark), theme.rule_chips(dark=dark)
     words = {
         "reason": (232, "What was compared. The Chunk tab shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
@@ -173,3 +174,31 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
             help="Distance to the question in the collection's space. Lower is closer.",
         ),
     }
+
+
+def _rule_states(view: View) -> dict[str, tuple[str, ...]]:
+    """The rule states of each chunk in a result. Findings that involve several rules consider only these chunks."""
+    # Without texts, as on the Rules page, because the settings decide which texts were fetched.
+    chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
+    listing = make_listing(chunks, view.resources.checks, exported=_exported_rules(view))
+    return {row.id: row.words for row in listing.with_drafts(state.drafted()).rows}
+
+
+def _edited_rules(view: View) -> dict[str, list[str]]:
+    """How rules were edited, for the chunks in a result whose rule was edited."""
+    before = _exported_rules(view)
+    rules = {hit.id: hit.chunk.rule or None for hit in view.shown.hits}
+    changed, drafted = {i for i in before if before[i] != rules[i]}, state.drafted()
+    return {
+        i: [theme.rule_state(word) for word, ids in (("draft", drafted), ("changed", changed)) if i in ids]
+        for i in changed | drafted
+    }
+
+
+def _exported_rules(view: View) -> dict[str, str | None]:
+    """The rules at the last export, for the edited chunks of the result."""
+    shown = [hit.id for hit in view.shown.hits]
+    try:
+        return view.resources.bench.journal.edited_since_export(view.asked.collection, shown)
+    except StoreError:
+        return {}  # The editor shows the journal's error.

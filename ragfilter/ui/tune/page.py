@@ -28,8 +28,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.runs import figures, measuring
+from ragfilter.ui.kit import measuring, problems, query_labels
 from ragfilter.ui.look import html
 from ragfilter.ui.server import jobs
 from ragfilter.ui.server.jobs import Job
@@ -46,14 +45,14 @@ def draw(visit: Visit) -> None:
         problems.draw_empty(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    query_set, here = measuring.chosen_set(visit), visit.collection
+    query_set, here = query_labels.chosen_set(visit), visit.collection
     labels = query_set.given
     assert here is not None
     elsewhere = learned_elsewhere(visit.settings, Fit(here.name, here.embedder, here.space))
     with html.row("tune-bar", "bottom"):
-        measuring.choose(query_set)
+        query_labels.choose(query_set)
         wish = draw_bar(visit, labels, elsewhere=bool(elsewhere))
-    measuring.explain(query_set)
+    query_labels.explain(query_set)
     if elsewhere:
         html.aside(f"{elsewhere} Recalibrate to derive them again.")
     if labels is None:
@@ -296,7 +295,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
                 html.draw(f'<p class="rf-lead">{html.text(wording.headline(chosen))}</p>')
                 means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
                 rows = [wording.row(word, each, target) for word, each in means.items()]
-                figures.draw(rows, target, key="tuned-figures")
+                measuring.draw_table(rows, target, key="tuned-figures")
             else:
                 html.draw(f'<p class="rf-lead">{html.text(wording.no_worse(chosen, margin))}</p>')
                 columns = zip(wording.SIDES, zip(*wording.sides(chosen), strict=True), strict=True)
@@ -327,7 +326,7 @@ def _more(tuning: Tuning) -> None:
         named = wording.compared_means(tuning)
         named |= {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
         rows = [wording.row(name, each, target) for name, each in named.items()]
-        figures.draw(rows, target, key="tuned-alone-figures", every=True)
+        measuring.draw_table(rows, target, key="tuned-alone-figures", every=True)
         means = tuning.tuned.means
         for note in (
             f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "

@@ -27,11 +27,10 @@ from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.runs.figures import THREE_DECIMALS, layout
-from ragfilter.ui.kit.runs.measuring import open_inspect
+from ragfilter.ui.kit.question_box import open_inspect
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
-from ragfilter.ui.look.theme import CLEAR, LEGEND, UNDIMMED, Ink
+from ragfilter.ui.look.theme import CLEAR, LEGEND, THREE_DECIMALS, UNDIMMED, Ink
 from ragfilter.ui.server import jobs
 from ragfilter.ui.server.jobs import Job
 from ragfilter.ui.server.resources import ShelfSpec
@@ -201,7 +200,7 @@ def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
 
 def _layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
     more = {"clickmode": "event+select", "showlegend": True, "height": 430, "legend": LEGEND}
-    return layout(ink, x, y) | more
+    return ink.axes(x, y) | more
 
 
 def _marks(xs: Sequence[float], ys: Sequence[float], here: int, best: int, colour: str) -> list[dict[str, Any]]:

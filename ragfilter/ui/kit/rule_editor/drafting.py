@@ -25,8 +25,8 @@ from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.kit.answers import model_label
-from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
+from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.server.jobs import Job, Stoppable
@@ -136,7 +136,7 @@ def _start_one(chunk_id: str, collection: str, rule: str | None) -> None:
     state.session().rules.awaited = (collection, chunk_id, saving.base(chunk_id, rule))
 
 
-def draw(work: Desk) -> None:
+def draw(work: VisibleCollection) -> None:
     """Draw the cost of drafting the filtered chunks, the progress, and the drafts."""
     collection, resources = work.collection, work.resources
     job = last_run(collection, resources)
@@ -159,7 +159,7 @@ def draw(work: Desk) -> None:
         _review(work, drafted, busy=busy)
 
 
-def findings(work: Desk) -> list[Finding]:
+def findings(work: VisibleCollection) -> list[Finding]:
     """The unsaved drafts, each with its doubts."""
     drafted = [draft for draft in _visible(work) if draft.rule is not None]
     drafted = [draft for draft in drafted if work.chunks[draft.chunk_id].rule != draft.text]
@@ -171,7 +171,7 @@ def findings(work: Desk) -> list[Finding]:
     return work.resources.shelf(DOUBTED).of(key, lambda: _doubted(work, drafted, known))
 
 
-def _doubted(work: Desk, drafted: Sequence[Draft], known: GatheredQuestions | None) -> list[Finding]:
+def _doubted(work: VisibleCollection, drafted: Sequence[Draft], known: GatheredQuestions | None) -> list[Finding]:
     """The drafts with their remarks, the linter's findings about them among the stored rules, and
     the labelled questions that would lose a chunk."""
     rules = {draft.chunk_id: draft.rule for draft in drafted if draft.rule is not None}
@@ -196,11 +196,11 @@ def _doubted(work: Desk, drafted: Sequence[Draft], known: GatheredQuestions | No
     ]
 
 
-def _begin(work: Desk) -> None:
+def _begin(work: VisibleCollection) -> None:
     """Draw the cost of drafting, and the button that starts it."""
     sender = state.user()
     there = {draft.chunk_id for draft in _visible(work) if draft.rule is not None}
-    left = [row.chunk for row in desk.selected(work) if row.id not in there]
+    left = [row.chunk for row in chunk_list.selected(work) if row.id not in there]
     left = [chunk for chunk in left if sender.sees(chunk)]
     # Chunks with a written rule are drafted only if the filter shows no others.
     chosen = [chunk for chunk in left if not chunk.rule] or left
@@ -218,7 +218,7 @@ def _begin(work: Desk) -> None:
     )
 
 
-def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
+def _cost(work: VisibleCollection, chosen: Sequence[Chunk]) -> str:
     """The approximate cost of first answers in words, estimated from a sample."""
     resources = work.resources
     chat = resources.bench.chat
@@ -254,7 +254,7 @@ def _progress(job: Run, collection: str) -> None:
     )
 
 
-def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
+def _review(work: VisibleCollection, drafted: Sequence[Draft], *, busy: bool) -> None:
     """Draw the number of drafts, why some chunks have none, and the button that forgets them."""
     figures = total(drafted, 0)
     st.markdown(
@@ -340,7 +340,7 @@ def _stored(collection: str, resources: Resources) -> tuple[Draft, ...]:
     return resources.bench.drafts.drafts(collection)
 
 
-def _visible(work: Desk) -> list[Draft]:
+def _visible(work: VisibleCollection) -> list[Draft]:
     stored = _stored(work.collection, work.resources)
     return [draft for draft in stored if draft.chunk_id in work.chunks]
 
