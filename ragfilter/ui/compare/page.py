@@ -101,11 +101,9 @@ def _bar(here: Visit, runs: Mapping[int, Run], name: str) -> tuple[tuple[Compare
 
 
 def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
-    word = side_choice.chosen(letter)
-    words = side_choice.words(letter, here.settings, runs)
-    labels = {each: side_choice.named(each, letter, runs) for each in words}
+    labels = side_choice.choices(letter, here.settings, runs)
     choose = partial(side_choice.put, letter, changes={})
-    widget.select(letter.upper(), labels, word, f"side-{letter}-box", choose, width=250)
+    widget.select(letter.upper(), labels, side_choice.chosen(letter), f"side-{letter}-box", choose, width=250)
 
 
 TITLE_WIDTH = 40

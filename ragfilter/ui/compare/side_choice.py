@@ -53,31 +53,21 @@ class ComparedSide:
         return Called(self.name, self.profile, self.settings)
 
 
-def words(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> list[str]:
-    """The choices for a side. A strategy that must be learned is offered once it is."""
-    own = [OWN] if _own(letter) else []
-    learned = bool(in_force.cutoff.calibration)
-    cuts = [f"{CUT_BY}{each.name}" for each in strategies().values() if each.values_of is None or learned]
-    return [IN_FORCE, *own, *PROFILES, *cuts, *(f"{RUN}{number}" for number in runs)]
+def choices(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> dict[str, str]:
+    """The choices for a side, with their labels. A strategy that must be learned is offered once it is."""
+    called, own, learned = state.profile_label(), _own(letter), bool(in_force.cutoff.calibration)
+    labels = {IN_FORCE: "current settings" + (f", {called}" if called != state.session().profile else "")}
+    if own:
+        labels[OWN] = f"{_word(letter)} with {counted(len(own), 'change')}"
+    labels |= {name: f"profile {name}" for name in PROFILES}
+    cuts = [each.name for each in strategies().values() if each.values_of is None or learned]
+    labels |= {f"{CUT_BY}{name}": f"current settings, cut by {name}" for name in cuts}
+    return labels | {f"{RUN}{number}": f"run {run_label(run)}" for number, run in runs.items()}
 
 
 def chosen(letter: str) -> str:
     """The selected choice."""
     return OWN if _own(letter) else _word(letter)
-
-
-def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
-    """The label of a choice in the list."""
-    if word == OWN:
-        return f"{_word(letter)} with {counted(len(_own(letter)), 'change')}"
-    if word == IN_FORCE:
-        called = state.profile_label()
-        return "current settings" + (f", {called}" if called != state.session().profile else "")
-    if word.startswith(CUT_BY):
-        return f"current settings, cut by {word.removeprefix(CUT_BY)}"
-    if word.startswith(RUN):
-        return f"run {run_label(runs[int(word.removeprefix(RUN))])}"
-    return f"profile {word}"
 
 
 def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
@@ -139,8 +129,8 @@ def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
 
 
 def _read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
-    word, own = _word(letter), _own(letter)
-    if word not in words(letter, in_force, runs):
+    word, labels = _word(letter), choices(letter, in_force, runs)
+    if word not in labels:
         raise InputError(f"There is no {word!r} to compare with.", remedy="Choose one from the list.")
     profile, settings, run = state.session().profile, in_force, None
     if word.startswith(CUT_BY):
@@ -150,10 +140,10 @@ def _read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedS
         run = runs[int(word.removeprefix(RUN))]
         profile, settings = run.plan.profile, settings_of(run)
     elif word in PROFILES:
-        profile, settings = word, state.settings_of(word, own)
+        profile, settings = word, state.settings_of(word, _own(letter))
     # With clearance on, unless it was switched off by hand.
     settings = with_clearance(settings, state.user())
-    return ComparedSide(letter, word, named(chosen(letter), letter, runs), profile, settings, run)
+    return ComparedSide(letter, word, labels[chosen(letter)], profile, settings, run)
 
 
 def _word(letter: str) -> str:

@@ -209,9 +209,7 @@ TITLE_WIDTH = 44
 def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
     offered, asked = changes(result, hit.id), wording(result, hit.id)
     if not offered and asked is None:
-        html.draw(
-            f'<p class="rf-empty"><b>No change was found that {words}.</b> {html.text(stays(result, hit.id))}</p>'
-        )
+        html.empty(f"No change was found that {words}.", stays(result, hit.id))
         return
     html.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
     titles = {each.id: each.chunk.name for each in result.hits}

@@ -46,12 +46,12 @@ def draw(view: View) -> None:
     if not settings.enabled:
         no_llm = resources.bench.chat is None
         how = SETUP if no_llm else "Switch LLM judge on in the sidebar to use it."
-        _say(f"<b>The judge is off.</b> {html.prose(how)}")
+        html.empty("The judge is off.", how)
     elif waits_for_judge(result):
         _waiting(result, resources)
     elif stats is None:
         why = result.message or "The layers before it let no chunk through."
-        _say(f"<b>Nothing reached the judge.</b> {html.text(why)}")
+        html.empty("Nothing reached the judge.", why)
     else:
         if stats.fallback:
             sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
@@ -184,13 +184,11 @@ def _waiting(result: PoolResult, resources: Resources) -> None:
     costs = costs_of(result, resources)
     n = numbers.chunks(sum(len(need.chunk_ids) for need in result.needs if need.kind == "judge"))
     if costs is None:
-        _say(f"<b>{n} would be judged.</b> {html.prose(SETUP)}")
+        html.empty(f"{n} would be judged.", SETUP)
         return
     stay = numbers.chunks(result.trace("judge").n_out)
-    _say(
-        f"<b>Not asked yet.</b> {n} wait for a verdict. Until then, the nearest {stay} are kept. "
-        f"{html.text(in_prompt(costs, result.settings.judge))}"
-    )
+    sent = in_prompt(costs, result.settings.judge)
+    html.empty("Not asked yet.", f"{n} wait for a verdict. Until then, the nearest {stay} are kept. {sent}")
     draw_button(result, costs)
 
 
@@ -276,7 +274,3 @@ def _prompt(result: PoolResult) -> None:
             st.code(judgement.reply, language=None, wrap_lines=True)
         else:
             html.aside("The reply was empty, or came in an earlier run and was not stored.")
-
-
-def _say(body: str) -> None:
-    html.draw(f'<p class="rf-say">{body}</p>')

@@ -259,10 +259,7 @@ def _rounds(result: PoolResult) -> None:
     """Draw what repeated retrieval, each time without the seen chunks, would have found."""
     detail = result.trace("query_must").detail
     if not isinstance(detail, Rounds):
-        html.draw(
-            '<p class="rf-empty"><b>No rounds.</b> Switch query_must on to see how many times a '
-            "re-query loop would have asked again.</p>"
-        )
+        html.empty("No rounds.", "Switch query_must on to see how many times a re-query loop would have asked again.")
         return
     loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"
     missed = numbers.chunks(detail.short) if detail.short else "none"
