@@ -186,15 +186,15 @@ def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str
 
 def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stack, Stack]:
     """The chunks that A and B keep, row by row. A chunk that only one side keeps stands apart."""
-    a: list[StackRow | None] = []
-    b: list[StackRow | None] = []
-    for each in contrasted:
-        other = {"a": each.b, "b": each.a, "both": None}[each.keeper]
-        why = "kept by both" if each.keeper == "both" else f"on the other side {reason(other)}"
-        entry = StackRow(each.id, each.title, why=why, alone=each.keeper != "both")
-        a.append(entry if each.keeper != "b" else None)
-        b.append(entry if each.keeper != "a" else None)
-    return Stack(f"A: {names[0]}", tuple(a)), Stack(f"B: {names[1]}", tuple(b))
+
+    def row(each: Pairing, side: str) -> StackRow | None:
+        if each.keeper == "both":
+            return StackRow(each.id, each.title, why="kept by both")
+        why = f"on the other side {reason(each.b if side == 'a' else each.a)}"
+        return StackRow(each.id, each.title, why=why, alone=True) if each.keeper == side else None
+
+    a, b = (tuple(row(each, side) for each in contrasted) for side in ("a", "b"))
+    return Stack(f"A: {names[0]}", a), Stack(f"B: {names[1]}", b)
 
 
 def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
@@ -246,7 +246,7 @@ def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str,
     if missing:
         query_labels.explain(chosen)
         if chosen.given is not None:
-            _measure(missing, chosen, len(chosen.given.qrels))
+            _measure(missing, chosen, counted(len(chosen.given.qrels), "question"))
         return
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
@@ -282,26 +282,24 @@ def _row(side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resourc
     return None
 
 
-def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, count: int) -> None:
+def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, questions: str) -> None:
     """Offer to measure the sides that no run covers yet, one after the other."""
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
     html.empty(f"{letters} {verb} not measured yet over these questions.")
     pressed = html.button(
-        f"Measure {letters} over {counted(count, 'question')}",
+        f"Measure {letters} over {questions}",
         "compare-measure",
         icon="play_arrow",
         type="primary",
         about="Measures these settings, with every strategy and profile for comparison, and saves "
         "the result as a run. Continues a stopped run.",
     )
-    if not (pressed or st.session_state.pop(GOES_ON, False)):
-        return
-    side = missing[0]
-    run = measuring.begin(chosen, side.profile, side.settings)
-    if measuring.watch(run, chosen.resources):
-        st.session_state[GOES_ON] = len(missing) > 1
-        st.rerun()
+    if pressed or st.session_state.pop(GOES_ON, False):
+        run = measuring.begin(chosen, missing[0].profile, missing[0].settings)
+        if measuring.watch(run, chosen.resources):
+            st.session_state[GOES_ON] = len(missing) > 1
+            st.rerun()
 
 
 def _facts(compared: ComparedRuns, prices: Prices | None) -> None:

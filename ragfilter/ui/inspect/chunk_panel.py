@@ -230,13 +230,17 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
 
 def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> None:
     """Draw the other chunks that the change would add or remove."""
-    words = []
-    for ids, verb in ((came, "would also be kept"), (went, "would be dropped")):
-        if ids:
-            title_list = ", ".join(telling_titles([titles.get(i, i) for i in ids[:NAMED]], TITLE_WIDTH))
-            more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-            words.append(f"{numbers.chunks(len(ids))} {verb}: {title_list}{more}.")
+    words = [
+        f"{numbers.chunks(len(ids))} {verb}: {_named([titles.get(i, i) for i in ids])}."
+        for ids, verb in ((came, "would also be kept"), (went, "would be dropped"))
+        if ids
+    ]
     html.aside(" ".join(words) or "Nothing else would change.")
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return "; ".join(telling_titles(names, TITLE_WIDTH)[:NAMED]) + more
 
 
 @problems.shown()
@@ -275,12 +279,7 @@ def _changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
     after = replay(with_rules(result.pool, {chunk.id: rule}), result.settings, result.user)
     old = {hit.id: hit.chunk.name for hit in result.kept}
     new = {hit.id: hit.chunk.name for hit in after.kept}
-    parts = []
-    for word, here, there in (("Enters", new, old), ("Leaves", old, new)):
-        if names := [name for i, name in here.items() if i not in there]:
-            # More would leave the editor above no room.
-            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-            listed = html.text("; ".join(telling_titles(names, TITLE_WIDTH)[:NAMED])) + more
-            parts.append(f"<b>{word}</b> the kept list: {listed}.")
+    moved = (("Enters", [new[i] for i in new if i not in old]), ("Leaves", [old[i] for i in old if i not in new]))
+    parts = [f"<b>{word}</b> the kept list: {html.text(_named(names))}." for word, names in moved if names]
     kept = f"{len(old)} → {len(new)} kept."
     return " ".join([*parts, kept]) if parts else "The kept list does not change."

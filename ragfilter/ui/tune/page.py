@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 import pandas as pd
 import streamlit as st
@@ -78,7 +79,7 @@ def draw(visit: Visit) -> None:
             tuning_map.explore(visit, labels)
 
 
-TARGETS: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
+TARGETS: Mapping[Literal["f1", "f2", "tokens"], str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
 
 
@@ -146,7 +147,7 @@ def draw_bar(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
         value=True,
         help="Also tries settings that rerank, which takes most of the time.",
     )
-    wish = Wish(Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall), rerank)
+    wish = Wish(Target(figure, recall), rerank)
     pressed = html.button(
         "Suggest settings",
         "suggest",
@@ -346,16 +347,7 @@ def _more(tuning: Tuning) -> None:
 def _key(visit: Visit, labels: Labels | None, wish: Wish | None) -> tuple[object, ...]:
     """The key of a suggestion or, without labels, of carried-over thresholds. It leaves out the
     cutoff's settings, so applying the suggestion does not discard it."""
-    settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
-    now = state.session()
-    version = visit.resources.bench.version_seen(now.collection, state.user())
-    return (
-        "tuning",
-        now.collection,
-        version,
-        labels and labels_version(labels),
-        state.user(),
-        str(settings),
-        now.profile,
-        wish,
-    )
+    now, user, labelled = state.session(), state.user(), labels and labels_version(labels)
+    version = visit.resources.bench.version_seen(now.collection, user)
+    settings = str(visit.settings.model_dump(exclude={"cutoff", "quality"}))
+    return "tuning", now.collection, version, labelled, user, settings, now.profile, wish
