@@ -11,7 +11,7 @@ import streamlit as st
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, query_sets, runs, wording
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.frame import Row, interval_of
+from ragfilter.evaluate.frame import DIGITS, LABELS, Row, interval_of
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
@@ -75,19 +75,6 @@ def _key(run: Run) -> tuple[str, int]:
     return "run", run.id
 
 
-LABELS = {
-    "f1": "F1",
-    "precision": "precision",
-    "recall": "recall",
-    "f2": "F2",
-    "ndcg": "nDCG",
-    "kept": "chunks",
-    "tokens": "tokens",
-    "cost": "cost",
-    "ms": "ms",
-    "unlabelled": "unlabelled",
-    "f1_most": "F1 upper bound",
-}
 MEASURES = ("f1", "precision", "recall", "f2", "ndcg", "tokens")
 """The measures that rows can be sorted by."""
 FIRST = ("f1", "precision", "recall", "kept", "tokens")
@@ -100,7 +87,6 @@ HELP = {
     "cost": "Price of the context tokens for 1,000 questions.",
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
-FORMATS = {"kept": "%.1f", "tokens": "%.0f", "ms": "%.1f", "unlabelled": "%.1f"}
 HIGHEST, OWN = "★", "●"
 NARROW, WIDTH, ROW_HEIGHT = 62, 72, 32
 """The widths of figure columns and the height of a row, in pixels. A window 900 wide shows all
@@ -132,7 +118,7 @@ def draw_table(
         cells = [frame.cost(row, prices) if name == "cost" and prices else interval_of(row, name) for row in rows]
         columns[label] = [None if each is None else each.mean for each in cells]
         config[label] = st.column_config.NumberColumn(
-            help=about, format=FORMATS.get(name, "%.3f"), width=WIDTH if len(label) > 6 else NARROW
+            help=about, format=f"%.{DIGITS.get(name, 3)}f", width=WIDTH if len(label) > 6 else NARROW
         )
         if name == measure:
             columns["95% interval"] = [_ends(name, each) for each in cells]
@@ -165,4 +151,4 @@ def _marked_names(rows: Sequence[Row], own: str) -> list[str]:
 def _ends(name: str, interval: Interval | None) -> str:
     if interval is None:
         return "–"
-    return wording.between_ends(interval, lambda value: FORMATS.get(name, "%.3f") % value, " – ")
+    return wording.between_ends(interval, lambda value: f"{value:.{DIGITS.get(name, 3)}f}", " – ")

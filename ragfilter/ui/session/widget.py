@@ -154,7 +154,7 @@ def draw_setting(
     value = settings.get(info.path)
     if info.table:
         # Nobody can type a table: it is learned, or loaded from a settings file.
-        note = info.table.read(value).summary if value else NOTHING.get(info.path)
+        note = info.table.model_validate(value).summary if value else NOTHING.get(info.path)
         if note is not None:
             html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(note)}</p>')
         return

@@ -323,8 +323,8 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
     if surface.left_out:
         html.aside(f"Of {len(surface.xs) * len(surface.ys)} points, {surface.left_out}.")
     # For one only, because the two notes would hardly differ.
-    at = surface.at(here if here in surface.places else best)
-    if caveat := unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"]):
+    place = here if here in surface.places else best
+    if caveat := unlabelled(surface.at(place)):
         html.aside(caveat)
     with html.row("map-actions"):
         if here != best:
