@@ -42,7 +42,9 @@ def _marked(table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
     for name, config in columns.items():
         width = config.get("width") if isinstance(config, dict) and name in table else None
         if isinstance(width, int) and width >= PROSE_PX:
-            table[name] = [_fitting(text, width) if isinstance(text, str) else text for text in table[name]]
+            # The letters of a sentence are narrower than those of the widest titles.
+            room = round(1.06 * width)
+            table[name] = [_fitting(text, room) if isinstance(text, str) else text for text in table[name]]
     return table
 
 
