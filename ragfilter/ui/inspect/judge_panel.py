@@ -253,10 +253,8 @@ def _prompt(result: PoolResult) -> None:
     n = len(ready.shortened)
     short = f"; {_shortened(n, result.settings.judge)}" if n else ""
     with st.expander("Prompt to be sent" if waits else "Prompt and reply", key="judge-prompt"):
-        html.draw(
-            f'<p class="rf-aside">{numbers.chunks(len(ready.asked))}, about '
-            f"{numbers.tokens(ready.tokens)}{short}; {html.text(ready.version)}</p>"
-        )
+        asked, tokens = numbers.chunks(len(ready.asked)), numbers.tokens(ready.tokens)
+        html.aside(f"{asked}, about {tokens}{short}; {ready.version}")
         for message in ready.messages:
             html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
             st.code(message.content, language=None, wrap_lines=True)

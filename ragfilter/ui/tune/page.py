@@ -68,7 +68,10 @@ def draw(visit: Visit) -> None:
         return
     for caveat in about_labels(labels):
         html.aside(caveat)
-    if not _suggestion(visit, labels, wish, query_set.name):
+    job: Job[Suggestion] | None = visit.resources.jobs.find(_key(visit, labels, wish))
+    if (suggestion := jobs.result(job, "tuning", "Gathering", stop=STOP)) is not None:
+        _draw(suggestion, visit, labels, query_set.name)
+    else:
         html.empty(
             f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
             "You see their gain on held-out questions, the changes and the losses. It usually takes "
@@ -250,15 +253,6 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
         return Suggestion(tuning, settings, called, pools, anew=again)
 
     visit.resources.jobs.start(user, _key(visit, labels, wish), work, again=True)
-
-
-def _suggestion(visit: Visit, labels: Labels, wish: Wish, query_set: str) -> bool:
-    """Draw the suggestion, if one was requested. Returns whether there is one."""
-    job = visit.resources.jobs.find(_key(visit, labels, wish))
-    suggestion: Suggestion | None = jobs.result(job, "tuning", "Gathering", stop=STOP)
-    if suggestion is not None:
-        _draw(suggestion, visit, labels, query_set)
-    return suggestion is not None
 
 
 def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) -> None:
