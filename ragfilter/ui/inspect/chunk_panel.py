@@ -24,7 +24,7 @@ from ragfilter.ui.inspect import hit_table, reference_graph
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.server.resources import open_resources
+from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.views import View, author
 
