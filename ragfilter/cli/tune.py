@@ -274,12 +274,8 @@ def recalibrate(
         guess = f"Carried over without labels by {questions}: a guess"
         how = f"Recalibrated on {counted(len(labels.qrels), 'labelled query')}, {target}"
         wish.write(settings, loaded.profile, how if tuning else guess, backends)
-    document = head | {
-        "queries": len(labels.queries),
-        "guess": tuning is None,
-        "settings": settings.changed_from(before),
-        "settings_file": written,
-    }
+    document = head | {"queries": len(labels.queries), "guess": tuning is None}
+    document |= {"settings": settings.changed_from(before), "settings_file": written}
     lines = [f"{wording.GUESS}\n\n"]
     if tuning is not None:
         document |= {
