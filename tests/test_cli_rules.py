@@ -17,7 +17,7 @@ from rule_runs import run as run
 from rule_runs import small as small
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.cli.options import open_for
 
 # -- check -----------------------------------------------------------------------------------------

@@ -33,7 +33,8 @@ from ragfilter.service import access, bodies
 from ragfilter.service.access import ASSETS, Caller, Problem, Refused, TokenGate, explain
 from ragfilter.service.bodies import merged
 from ragfilter.service.executor import Executor
-from ragfilter.service.workspace import CallerWorkspace, Metrics
+from ragfilter.service.metrics import Metrics
+from ragfilter.service.workspace import CallerWorkspace
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 
