@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +116,8 @@ def _environment() -> Environment:
         "p_value": numbers.p_value,
         "gain": wording.gain,
         "ends": wording.ends,
-        "between": lambda of, form: wording.between_ends(of, form.format, "–"),
+        "written": lambda value, figure: frame.written(figure, value),
+        "between": lambda of, figure: wording.between_ends(of, partial(frame.written, figure), "–"),
         "reason": reason,
         "toml": to_toml,
     }
@@ -185,10 +186,8 @@ def of_query(
         dropped=dropped[:MAX_DROPPED],
         why={i: fall.words for fall in account.drops for i in fall.ids},
         more=max(len(dropped) - MAX_DROPPED, 0),
-        settings=result.settings,
-        profile=profile,
-        called=called,
-        command=_command(result, "ragfilter.toml"),
+        settings=[(f"Settings{called and f': {called}'} (ragfilter.toml)", result.settings, profile)],
+        commands=[_command(result, "ragfilter.toml")],
         origin=origin,
     )
 
@@ -301,8 +300,8 @@ def of_run(
         about_layers=ABOUT_LAYERS,
         lost=frame.cells(lost.head(MAX_QUERIES)),
         more=max(len(lost) - MAX_QUERIES, 0),
-        settings=measured.settings,
-        command=_eval_command(run, "ragfilter.toml"),
+        settings=[("Settings (ragfilter.toml)", measured.settings, run.plan.profile)],
+        commands=[_eval_command(run, "ragfilter.toml")],
         origin=origin_of(run),
     )
 
