@@ -195,6 +195,8 @@ class Tuning:
     why_not: str = ""
     seen: bool = False
     stands_in: str = ""
+    pools: Mapping[str, Pool] = field(default_factory=dict, repr=False, compare=False)
+    """What everything was measured on."""
 
     def __repr__(self) -> str:
         return (
@@ -357,6 +359,7 @@ def tune(
         why_not=why_not,
         seen=seen,
         stands_in=stands_in,
+        pools=pools,
     )
 
 

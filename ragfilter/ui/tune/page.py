@@ -16,14 +16,13 @@ from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.frame import flat
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
-from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import QueryChange, changes
-from ragfilter.evaluate.tune import MARGIN, Tuning, check_tunable, tune, wide_settings
+from ragfilter.evaluate.tune import MARGIN, Tuning, tune_questions, wide_settings
 from ragfilter.evaluate.wording import about_labels
 from ragfilter.layers.quality import always_reranks
-from ragfilter.model import Pool, User
+from ragfilter.model import User
 from ragfilter.report.thresholds import learned_elsewhere
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
@@ -94,13 +93,11 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What tuning found for the settings `before`, named `called`, with the pools that it used.
-    `anew` says that it recalibrated."""
+    """What tuning found for the settings `before`, named `called`. `anew` says that it recalibrated."""
 
     tuning: Tuning
     before: Settings
     called: str
-    pools: Mapping[str, Pool]
     anew: bool = False
     known: dict[Settings, tuple[QueryChange, ...]] = field(default_factory=dict)
 
@@ -108,7 +105,7 @@ class Suggestion:
         """The questions that keep fewer relevant chunks than before."""
         if after not in self.known:
             try:
-                changes_made = changes(self.pools, labels.qrels, self.before, after, user)
+                changes_made = changes(self.tuning.pools, labels.qrels, self.before, after, user)
             except SettingsError:
                 # The earlier settings do not apply here, as the card says.
                 changes_made = ()
@@ -237,23 +234,18 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
     called = state.settings_label()
 
     def work(job: Job[Suggestion]) -> Suggestion:
-        check_tunable(settings, len(labels.qrels))
-        rerank = wish.rerank or (again and always_reranks(settings.quality))
-        begin = start(settings, profile) if again else settings
-        wide = wide_settings(begin, rerank=rerank)
-        pools = completed_pools(labels.labelled, wide, backends, user, progress=job.step)
-        tuning = tune(
-            pools,
-            labels.qrels,
-            begin,
+        tuning = tune_questions(
+            labels,
+            start(settings, profile) if again else settings,
+            backends,
             user,
             target=wish.target,
-            rerank=rerank,
+            rerank=wish.rerank or (again and always_reranks(settings.quality)),
             replaces=settings if again else None,
-            provenance=Provenance.of(labels),
-            progress=partial(job.step, what="Replaying"),
+            gathered=job.step,
+            replayed=partial(job.step, what="Replaying"),
         )
-        return Suggestion(tuning, settings, called, pools, anew=again)
+        return Suggestion(tuning, settings, called, anew=again)
 
     visit.resources.jobs.start(user, _key(visit, labels, wish), work, again=True)
 
