@@ -154,16 +154,11 @@ class Workbench:
 
         return self._open_book(DraftStore)
 
-    @property
-    def template_folder(self) -> Path:
-        """The folder of the user's own prompt templates: as configured, else in the workspace."""
-        return Path(self.deployment.rule_templates or self.workspace.path / "templates")
-
     def templates(self) -> tuple[Template, ...]:
         """The prompt templates, the user's own before the packaged ones. Raises InputError."""
         from ragfilter.rules.templates import packaged, with_folder
 
-        own = self.template_folder
+        own = Path(self.deployment.rule_templates or self.workspace.path / "templates")
         return with_folder(own) if self.deployment.rule_templates or own.exists() else packaged()
 
     def collections(self) -> tuple[CollectionInfo, ...]:
@@ -357,11 +352,8 @@ def chat_of(deployment: Deployment) -> OpenAIChat | None:
         return None
     from ragfilter.models.openai import OpenAIChat
 
-    return OpenAIChat(
-        model=deployment.openai_model,
-        api_key=deployment.openai_api_key.get_secret_value(),
-        base_url=deployment.openai_base_url,
-    )
+    key = deployment.openai_api_key.get_secret_value()
+    return OpenAIChat(model=deployment.openai_model, api_key=key, base_url=deployment.openai_base_url)
 
 
 def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> NamedEmbedder:
@@ -373,11 +365,8 @@ def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> Nam
         return SentenceEmbedder(model, fetch=deployment.fetch_models)
     from ragfilter.models.openai import OpenAIEmbedder
 
-    embedder = OpenAIEmbedder(
-        model.removeprefix(OPENAI),
-        api_key=deployment.openai_api_key.get_secret_value(),
-        base_url=deployment.openai_base_url,
-    )
+    name, key = model.removeprefix(OPENAI), deployment.openai_api_key.get_secret_value()
+    embedder = OpenAIEmbedder(name, api_key=key, base_url=deployment.openai_base_url)
     closing.callback(embedder.close)
     return embedder
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import accumulate
 from typing import Any
 from zlib import crc32
 
@@ -16,18 +18,34 @@ from ragfilter.ui.session import state
 
 EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 """Widths in a cell: both edges together, a space, a small letter and a capital."""
+PROSE_PX = 230
+"""Columns of text that are at least this wide may have longer sentences."""
 
 
 def fitting_titles(titles: Sequence[str], width: int) -> list[str]:
-    """`titles` shortened for a column of `width` pixels, which cuts longer ones off unmarked."""
+    """`titles` shortened for a column of `width` pixels, but still distinct."""
     room = width - EDGE_PX
     letters, capitals = (telling_titles(titles, int(room / px)) for px in (LETTER_PX, CAPITAL_PX))
+    return [a if _fitting(a, width) == a else b for a, b in zip(letters, capitals, strict=True)]
 
-    def fits(title: str) -> bool:
-        px = (SPACE_PX if c == " " else CAPITAL_PX if c.isupper() else LETTER_PX for c in title)
-        return sum(px) <= room
 
-    return [a if fits(a) else b for a, b in zip(letters, capitals, strict=True)]
+@lru_cache(maxsize=4096)
+def _fitting(text: str, width: int) -> str:
+    """`text` with an ellipsis where a column of `width` pixels would cut it off unmarked."""
+    px = [*accumulate(SPACE_PX if c == " " else CAPITAL_PX if c.isupper() else LETTER_PX for c in text)]
+    room = width - EDGE_PX
+    return text if not px or px[-1] <= room else f"{text[: bisect_right(px, room - CAPITAL_PX)].rstrip()}…"
+
+
+def _marked(table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """`table` with an ellipsis where a column would cut off a sentence unmarked."""
+    for name, config in columns.items():
+        width = config.get("width") if isinstance(config, dict) and name in table else None
+        if isinstance(width, int) and width >= PROSE_PX:
+            # The letters of a sentence are narrower than those of the widest titles.
+            room = round(1.06 * width)
+            table[name] = [_fitting(text, room) if isinstance(text, str) else text for text in table[name]]
+    return table
 
 
 def draw(
@@ -53,7 +71,7 @@ def draw(
     if now != wanted:
         st.session_state[key] = {"selection": wanted}
     st.dataframe(
-        table,
+        _marked(table, columns),
         key=key,
         hide_index=True,
         height=height,
@@ -95,7 +113,7 @@ def picked(
     clicked row, whether by a cell or by its marker. `box` is a key for a page's second table."""
     with st.container(key=box):
         event = st.dataframe(
-            table,
+            _marked(table, columns),
             key=key_of(name, ids),
             hide_index=True,
             height=min(height, 32 * (len(table) + 1) + 7),

@@ -15,11 +15,11 @@ from ragfilter.evaluate.frame import DIGITS, LABELS, Row, interval_of
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
+from ragfilter.ui import jobs
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.query_labels import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
 

@@ -16,7 +16,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.model import User
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.server.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import link, state, widget
 
 USER, OPERATOR = "User", "Operator"
@@ -47,14 +47,7 @@ def draw_chip() -> None:
 def _draw_choice() -> None:
     session, user = state.session(), state.session().user
     chosen = OPERATOR if session.operator else USER
-    st.segmented_control(
-        "View as",
-        (USER, OPERATOR),
-        default=chosen,
-        required=True,
-        label_visibility="collapsed",
-        **widget.of("view-as", chosen, lambda view: state.put(view == OPERATOR, "operator")),
-    )
+    widget.choose("View as", (USER, OPERATOR), chosen, "view-as", lambda view: state.put(view == OPERATOR, "operator"))
     choose_user("seen-as")
     st.slider(
         "Level",
