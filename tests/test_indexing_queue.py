@@ -214,7 +214,7 @@ def test_the_command_line_indexes_while_the_app_runs(
     ("broken", "reached"),
     [
         ("ragfilter.ingest.csv_file.to_record", "2,000 records read"),
-        ("ragfilter.stores.copies.save_part", "64 of 5,000 texts embedded, chunks written"),
+        ("ragfilter.stores.copies.Copies.save_part", "64 of 5,000 texts embedded, chunks written"),
     ],
 )
 def test_an_interrupted_index_says_how_far_it_came(

@@ -65,7 +65,7 @@ def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_quest
     list(prepare(bench, sentences))
     assert asked == ["Rats steal the food of travellers."]
     assert known(sentences, TROLLS, CAVES) == [0, 2]
-    bench.workspace.copy_path("mine").unlink()
+    bench.workspace.contents.path("mine").unlink()
     list(prepare(bench, sentences))
     assert known(sentences, CAVES) == [0]
 

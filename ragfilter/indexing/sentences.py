@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from hashlib import blake2b
 from time import monotonic
 
@@ -20,7 +19,6 @@ from ragfilter.basics import database
 from ragfilter.errors import RagfilterError, extra
 from ragfilter.models.embedders import OPENAI
 from ragfilter.protocols import Vectors
-from ragfilter.stores import copies
 from ragfilter.stores.base import pages
 from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import Workbench
@@ -142,16 +140,14 @@ def prepare(bench: Workbench, sentences: Sentences, part: int = LARGE_PART) -> I
     model, workspace = bench.embedder, bench.workspace
     if model.name.startswith(OPENAI):
         return
-    database, completed = workspace.pg(), sentences.completed()
-    contents = dict(_copied(workspace)) if database is None else database.contents()
-    marks = {name: f"{model.name} {mark}" for name, mark in contents.items()}
+    completed = sentences.completed()
+    marks = {name: f"{model.name} {mark}" for name, mark in workspace.contents.marks().items()}
     for gone in completed.keys() - marks.keys():
         sentences.forget(gone)
     for name in (name for name, mark in marks.items() if completed.get(name) != mark):
         every: list[str] = []
         try:
-            chunks = copies.read_texts(workspace.copy_path(name)) if database is None else database.texts(name)
-            texts = [text for chunk in chunks for text in passages_of(chunk.title, chunk.text)]
+            texts = [text for chunk in workspace.contents.texts(name) for text in passages_of(chunk.title, chunk.text)]
             every = list(dict.fromkeys(texts)) if len(texts) <= MAX_SENTENCES else []
             known = sentences.find(model.name, every)
             # Sorted, so that a batch has texts of similar length.
@@ -184,11 +180,3 @@ def prepare_when_idle(bench: Workbench, sentences: Sentences, is_busy: Callable[
         return True
 
     return step
-
-
-def _copied(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    """Yield the collections that have a copy, each with the mark of its content."""
-    for name in workspace.copied():
-        with suppress(OSError):
-            at = workspace.copy_path(name).stat()
-            yield name, f"{at.st_mtime_ns} {at.st_size}"

@@ -30,9 +30,8 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError, Workspac
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
-from ragfilter.stores import copies
 from ragfilter.stores.base import IndexReport, check_embedder, check_name, pages
-from ragfilter.stores.copies import StoredRow, with_rule
+from ragfilter.stores.copies import Bars, Copies, CopySummary, StoredRow, content_fingerprint, text_key, with_rule
 from ragfilter.stores.workspace import Workspace, lock_file, take_lock
 
 if TYPE_CHECKING:
@@ -65,9 +64,9 @@ def index(
     started = perf_counter()
     check_name(name)
     indexing = _Indexing(name, _unique(records), embedder, reset, rules, progress)
-    database = workspace.pg()
+    contents = workspace.contents
     with locked(workspace, name):
-        report = indexing.in_folder(workspace) if database is None else indexing.in_pg(database)
+        report = indexing.in_folder(workspace, contents) if isinstance(contents, Copies) else indexing.in_pg(contents)
     return replace(report, seconds=perf_counter() - started)
 
 
@@ -82,34 +81,32 @@ class _Indexing:
     rules: Callable[[], Rules]
     progress: Progress | None
 
-    def in_folder(self, workspace: Workspace) -> IndexReport:
-        name, model = self.name, self.embedder.name
-        path, store = workspace.copy_path(name), workspace.versioned_store()
+    def in_folder(self, workspace: Workspace, copies: Copies) -> IndexReport:
+        name, model, store = self.name, self.embedder.name, workspace.versioned_store()
         store.check_ours(name)
-        old = None if self.reset else copies.read_summary(path)
+        old = None if self.reset else copies.summary(name)
         if not self.reset:
             self._check_target(store, old)
         fresh, report = self._changes({} if old is None else old.fingerprints)
         whole = old is not None and _is_whole(store, name, old)
         if whole and not fresh:
             return report
-        copies.change_clearances(path, self._bars())
+        copies.change_clearances(name, self._bars())
         self._withhold(store)
-        rows = {row.chunk.id: row for row in ([] if self.reset else copies.read_copy(path))}
-        parts = workspace.copies_dir / f"{name}.parts"
+        rows = {row.chunk.id: row for row in ([] if self.reset else copies.read(name))}
         vectors = {_key(row.chunk): row.vector for row in rows.values()}
-        vectors |= copies.read_parts(parts, embedder=model)
-        save, written = partial(copies.save_part, parts), len(fresh) if whole else report.total
+        vectors |= copies.parts(name, embedder=model)
+        save, written = partial(copies.save_part, name), len(fresh) if whole else report.total
         embedded, step = self._embed(fresh, vectors, save, written)
         rows |= {record.chunk.id: _row(record, vectors) for record in fresh}
         if fresh:
-            copies.write_copy(path, list(rows.values()), embedder=model)
+            copies.replace(name, list(rows.values()), embedder=model)
         # In the order of the records, which is also the order of exported rules.
         changed = [record.chunk.id for record in fresh] if whole else list(rows)
         rules = self.rules()
         collection = store.collection(name) if whole else store.recreate(name, embedder=model)
         _fill(collection, rows, changed, rules, step)
-        copies.remove_parts(parts)
+        copies.remove_parts(name)
         return replace(report, embedded=embedded, written=len(changed))
 
     def in_pg(self, database: PgStore) -> IndexReport:
@@ -133,7 +130,7 @@ class _Indexing:
             name,
             [_row(record, vectors) for record in fresh],
             embedder=model,
-            content=copies.content_fingerprint(model, prints),
+            content=content_fingerprint(model, prints),
             reset=self.reset,
             rules=self.rules,
             progress=step,
@@ -141,7 +138,7 @@ class _Indexing:
         database.remove_parts(name)
         return replace(report, embedded=embedded, written=len(fresh))
 
-    def _check_target(self, store: VersionedStore[Any], old: copies.CopySummary | None) -> None:
+    def _check_target(self, store: VersionedStore[Any], old: CopySummary | None) -> None:
         check_embedder(self.name, old.embedder if old else "", self.embedder.name)
         with suppress(CollectionMissing):
             if old is None and store.collection(self.name).count():
@@ -166,7 +163,7 @@ class _Indexing:
             warnings=_warnings(records.values(), getattr(self.embedder, "reads", 0)),
         )
 
-    def _bars(self) -> dict[str, copies.Bars]:
+    def _bars(self) -> dict[str, Bars]:
         """The clearance and department of each chunk, from its record."""
         return {i: (*_bar(r.chunk), r.clearance_as_given) for i, r in self.records.items()}
 
@@ -194,7 +191,7 @@ class _Indexing:
         step = counter(self.progress, len(texts) + written)
         step(0)
         for part in pages(texts, getattr(self.embedder, "at_once", EMBED_PART)):
-            keys, embedded = [*map(copies.text_key, part)], self.embedder.embed(part)
+            keys, embedded = [*map(text_key, part)], self.embedder.embed(part)
             save(keys, embedded, embedder=self.embedder.name)
             vectors.update(zip(keys, embedded, strict=True))
             step(len(part))
@@ -210,14 +207,14 @@ def rebuild(
     """
     started = perf_counter()
     check_name(name)
-    path = workspace.copy_path(name)
+    copies = Copies(workspace.copies_dir)
     with locked(workspace, name):
-        summary = copies.read_summary(path)
+        summary = copies.summary(name)
         if summary is None:
             raise StoreError(
                 f"There is no copy of collection {name!r} in {workspace.copies_dir}.", remedy="Index its source again."
             )
-        rows = {row.chunk.id: row for row in copies.read_copy(path)}
+        rows = {row.chunk.id: row for row in copies.read(name)}
         step = counter(progress, len(rows))
         try:
             store = workspace.versioned_store()
@@ -297,7 +294,7 @@ def locked(workspace: Workspace, name: str) -> Iterator[None]:
         lock.release()
 
 
-def _is_whole(store: VersionedStore[Any], name: str, copy: copies.CopySummary) -> bool:
+def _is_whole(store: VersionedStore[Any], name: str, copy: CopySummary) -> bool:
     """Whether the collection has the same content as the copy, and all of it can be found."""
     try:
         collection = store.collection(name)
@@ -323,7 +320,7 @@ def _fill(
         collection.write(part)
         step(len(part))
     prints = {i: row.fingerprint for i, row in rows.items()}
-    collection.set_content(copies.content_fingerprint(collection.embedder, prints))
+    collection.set_content(content_fingerprint(collection.embedder, prints))
 
 
 def _row(record: Record, vectors: Mapping[str, Vectors]) -> StoredRow:
@@ -333,4 +330,4 @@ def _row(record: Record, vectors: Mapping[str, Vectors]) -> StoredRow:
 
 
 def _key(chunk: Chunk) -> str:
-    return copies.text_key(chunk.passage)
+    return text_key(chunk.passage)

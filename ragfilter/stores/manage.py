@@ -27,9 +27,9 @@ from ragfilter.model import UNRESTRICTED, User
 from ragfilter.protocols import Progress
 from ragfilter.rules import draft_store, journal
 from ragfilter.settings import config
-from ragfilter.stores import copies, labels, opening, preferences, runs
+from ragfilter.stores import labels, opening, preferences, runs
 from ragfilter.stores.base import check_name, pages
-from ragfilter.stores.copies import StoredRow, content_fingerprint
+from ragfilter.stores.copies import Copies, StoredRow, content_fingerprint
 from ragfilter.stores.index import counter, locked, rebuild
 from ragfilter.stores.workspace import Workspace
 
@@ -53,7 +53,7 @@ def export(workspace: Workspace, collection: StoredCollection, user: User = UNRE
     if collection.incomplete:
         raise StoreError(f"Nothing was exported. {collection.incomplete}")
     known = collection.entries()
-    clearances = as_given(workspace, collection.name)
+    clearances = workspace.contents.as_given(collection.name)
     ids = [i for i, chunk in known.items() if user.sees(chunk)]
     shown = set(ids)
     for page in pages(ids, PAGE):
@@ -61,14 +61,6 @@ def export(workspace: Workspace, collection: StoredCollection, user: User = UNRE
             if not user.unrestricted:
                 chunk = replace(chunk, refs=tuple(filter(shown.__contains__, chunk.refs)))
             yield to_line(chunk, clearances.get(i))
-
-
-def as_given(workspace: Workspace, name: str) -> dict[str, str | None]:
-    """The unreadable clearances in a collection's source, as text, by chunk id."""
-    if (database := workspace.pg()) is not None:
-        return database.as_given(name)
-    rows = copies.read_copy(workspace.copy_path(name))
-    return {row.chunk.id: row.clearance_as_given for row in rows}
 
 
 def rename(workspace: Workspace, old: str, new: str) -> None:
@@ -85,11 +77,12 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
         own = {info.name for info in store.collections()}
         if new in own | opening.openings(workspace.files).keys():
             raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
-        if (database := workspace.pg()) is not None:
-            database.rename(old, new)
+        contents = workspace.contents
+        if not isinstance(contents, Copies):
+            contents.rename(old, new)
             rename_rows(workspace.database_url, old, new)
             return
-        before, after = workspace.copy_path(old), workspace.copy_path(new)
+        before, after = contents.path(old), contents.path(new)
         # Link the file under both names first, so that the collection always has its copy.
         after.unlink(missing_ok=True)
         try:
@@ -106,8 +99,7 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
             undo.callback(rename_rows, workspace.database_url, new, old)
             store.rename(old, new)
             undo.pop_all()
-        before.unlink(missing_ok=True)
-        copies.remove_parts(workspace.copies_dir / f"{old}.parts")
+        contents.delete(old)
 
 
 def delete(workspace: Workspace, name: str) -> None:
@@ -119,8 +111,7 @@ def delete(workspace: Workspace, name: str) -> None:
     with locked(workspace, name):
         _must_be_ours(store, name)
         store.delete(name)
-        workspace.copy_path(name).unlink(missing_ok=True)
-        copies.remove_parts(workspace.copies_dir / f"{name}.parts")
+        workspace.contents.delete(name)
         delete_rows(workspace.database_url, name)
     with suppress(OSError):
         (workspace.copies_dir / f".{name}.lock").unlink(missing_ok=True)
@@ -228,17 +219,18 @@ def _copy_collection(name: str, source: Workspace, target: Workspace, progress: 
             raise InputError(f"{name} is another collection in the target.", remedy=OTHER)
         rows = list(_rows(name, source))
         model = source.store().collection(name).embedder
-        if (database := target.pg()) is not None:
+        contents = target.contents
+        if not isinstance(contents, Copies):
             prints = {row.chunk.id: row.fingerprint for row in rows}
-            database.put(
+            contents.put(
                 name,
                 rows,
                 embedder=model,
                 content=content_fingerprint(model, prints),
                 progress=counter(progress, len(rows)),
             )
-    if database is None:
-        copies.write_copy(target.copy_path(name), rows, embedder=model)
+    if isinstance(contents, Copies):
+        contents.replace(name, rows, embedder=model)
         rebuild(name, workspace=target, progress=progress)
     if _checksum(name, target) != sent:
         raise _differs(f"the collection {name}")
@@ -248,7 +240,8 @@ def _copy_collection(name: str, source: Workspace, target: Workspace, progress: 
 def _rows(name: str, workspace: Workspace, ordered: Callable[[Iterable[str]], list[str]] = list) -> Iterator[StoredRow]:
     """The stored rows of a collection, with the current rules. Raises CollectionMissing."""
     collection = workspace.store().collection(name)
-    summary, clearances = workspace.summary(name), as_given(workspace, name)
+    contents = workspace.contents
+    summary, clearances = contents.summary(name), contents.as_given(name)
     prints = summary.fingerprints if summary else {}
     for ids in pages(ordered(collection.entries()), PAGE):
         vectors = collection.vectors(ids)

@@ -298,14 +298,11 @@ class Stores:
 
     def _copied_with(self, name: str) -> str:
         """The embedding model in our own copy of a collection; empty without a readable copy."""
-        # Imported here, since collections are rarely lost.
-        from ragfilter.stores import copies
-
         # Searched among the copies, because a name from a link may be any path.
         if name in self._workspace.copied():
             with suppress(StoreError):
-                copy = copies.read_summary(self._workspace.copy_path(name))
-                return copy.embedder if copy else ""
+                summary = self._workspace.contents.summary(name)
+                return summary.embedder if summary else ""
         return ""
 
     def _openings(self) -> dict[str, Opening]:

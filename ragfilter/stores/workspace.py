@@ -47,7 +47,7 @@ with extra("chroma"):
 if TYPE_CHECKING:
     from ragfilter.stores.base import VersionedCollection, VersionedStore
     from ragfilter.stores.chroma import Server
-    from ragfilter.stores.copies import CopySummary
+    from ragfilter.stores.copies import Copies
     from ragfilter.stores.postgres.collection import PgCollection
     from ragfilter.stores.postgres.store import PgStore
     from ragfilter.stores.postgres.tables import TableCollection
@@ -133,22 +133,16 @@ class Workspace:
     def copies_dir(self) -> Path:
         return self.path / "copies"
 
-    def copy_path(self, collection: str) -> Path:
-        """The path of our own copy of a collection."""
-        return self.copies_dir / f"{collection}.parquet"
+    @property
+    def contents(self) -> Copies | PgStore:
+        """What was indexed: our own copies of the collections, or the database. Raises StoreError."""
+        from ragfilter.stores.copies import Copies
+
+        return self.pg() or Copies(self.copies_dir)
 
     def copied(self) -> list[str]:
         """The names of the collections that have a copy, sorted."""
         return sorted(path.stem for path in self.copies_dir.glob("*.parquet"))
-
-    def summary(self, collection: str) -> CopySummary | None:
-        """A summary of a collection's indexed content; None if it has none. Raises StoreError."""
-        from ragfilter.stores import copies
-
-        database = self.pg()
-        if database is not None:
-            return database.summary(collection)
-        return copies.read_summary(self.copy_path(collection))
 
     def content_of(self, collection: StoredCollection, user: User) -> str:
         """The fingerprint of the indexed content that `user` can see; indexing the same files
@@ -157,8 +151,8 @@ class Workspace:
 
         if user.unrestricted:
             return collection.content or collection.version
-        copy = self.summary(collection.name)
-        known = copy.fingerprints if copy else {}
+        summary = self.contents.summary(collection.name)
+        known = summary.fingerprints if summary else {}
         seen = (i for i, chunk in collection.entries().items() if user.sees(chunk))
         return content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})
 

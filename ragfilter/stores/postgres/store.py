@@ -195,14 +195,13 @@ class PgStore(PgConnection):
         table = rows.chunks_of(self.registered(name).number)
         return dict(map(tuple, self.read(f"SELECT id, clearance_as_given FROM {table}")))
 
-    def changed(self, name: str) -> datetime:
+    def changed(self, name: str) -> datetime | None:
         """The time when the collection was last indexed."""
-        query = "SELECT changed FROM ragfilter_collections WHERE name = %(name)s"
-        changed: datetime = self.read(query, {"name": name})[0][0]
-        return changed
+        rows = self.read("SELECT changed FROM ragfilter_collections WHERE name = %(name)s", {"name": name})
+        return rows[0][0] if rows else None
 
-    def contents(self) -> dict[str, str]:
-        """The fingerprint of each collection's content."""
+    def marks(self) -> dict[str, str]:
+        """A mark of each collection's content, by name."""
         query = 'SELECT name, content FROM ragfilter_collections ORDER BY name COLLATE "C"'
         return dict(map(tuple, self.read(query)))
 
