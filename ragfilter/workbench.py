@@ -28,7 +28,7 @@ from ragfilter.protocols import Pruner, Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.stores.workspace import TextCache, Workspace
+from ragfilter.stores.workspace import Workspace
 from ragfilter.text.urls import shown
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ class Workbench:
                 closing.callback(chat.close)
             texts = None
             if chat is not None and deployment.cache_mb:
+                from ragfilter.stores.caches import TextCache
+
                 texts = TextCache(workspace.path, deployment.address, deployment.cache_mb)
                 closing.callback(texts.close)
             endpoint = chat.endpoint if chat is not None else ""

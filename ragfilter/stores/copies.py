@@ -13,7 +13,6 @@ import hashlib
 import json
 import logging
 import os
-import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -191,34 +190,9 @@ class Copies:
         path = self.path(name)
         return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.exists() else None
 
-    def save_part(self, name: str, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
-        """Save vectors of unfinished indexing by the key of their text."""
-        folder = self._parts(name)
-        folder.mkdir(parents=True, exist_ok=True)
-        table = pa.table({"key": pa.array(keys, pa.string()), "vector": _vector_array(list(vectors))})
-        _replace(folder / f"{len(list(folder.iterdir())):06d}.parquet", table, embedder)
-
-    def parts(self, name: str, *, embedder: str) -> dict[str, Vectors]:
-        """The vectors left by interrupted indexing with the same model, by key."""
-        vectors: dict[str, Vectors] = {}
-        for part in sorted(self._parts(name).glob("*.parquet")):
-            with suppress(StoreError):
-                table = _read(part, names=("key", "vector"))
-                if _embedder(table) == embedder:
-                    vectors.update(zip(table["key"].to_pylist(), _vectors(table), strict=True))
-        return vectors
-
-    def remove_parts(self, name: str) -> None:
-        """Delete the vectors left by interrupted indexing."""
-        shutil.rmtree(self._parts(name), ignore_errors=True)
-
     def delete(self, name: str) -> None:
         """Delete a copy, if there is one."""
         self.path(name).unlink(missing_ok=True)
-        self.remove_parts(name)
-
-    def _parts(self, name: str) -> Path:
-        return self._folder / f"{name}.parts"
 
 
 def text_key(text: str) -> str:
@@ -240,15 +214,15 @@ def _embedder(table: Any) -> str:
     return bytes((table.schema.metadata or {}).get(b"embedder", b"")).decode()
 
 
-def _read(path: Path, columns: list[str] | None = None, names: Sequence[str] = COLUMNS) -> Any:
-    """Read the table at `path` with the columns `names`, or some of them; None if it is missing."""
+def _read(path: Path, columns: list[str] | None = None) -> Any:
+    """Read the copy at `path`, or some of its columns; None if it is missing."""
     if not path.exists():
         return None
     try:
         # Pass a file handle, since some versions take a path with unusual characters for a URL.
         with path.open("rb") as file:
             parquet = pq.ParquetFile(file)
-            if parquet.schema_arrow.names != list(names):
+            if parquet.schema_arrow.names != list(COLUMNS):
                 raise StoreError(f"The copy {path} has another schema.", remedy=REPLACE, action="replace")
             return parquet.read(columns)
     except (OSError, pa.ArrowException, KeyError) as error:

@@ -20,9 +20,8 @@ to rule text, None if the rule was removed), and they override the rules written
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,8 @@ from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores.base import IndexReport, check_embedder, check_name, pages
-from ragfilter.stores.copies import Bars, Copies, CopySummary, StoredRow, content_fingerprint, text_key, with_rule
+from ragfilter.stores.caches import UNFINISHED, VectorCache
+from ragfilter.stores.copies import Bars, Copies, CopySummary, StoredRow, content_fingerprint, with_rule
 from ragfilter.stores.workspace import Workspace, lock_file, take_lock
 
 if TYPE_CHECKING:
@@ -63,10 +63,12 @@ def index(
     """
     started = perf_counter()
     check_name(name)
-    indexing = _Indexing(name, _unique(records), embedder, reset, rules, progress)
-    contents = workspace.contents
-    with locked(workspace, name):
+    by_id, contents = _unique(records), workspace.contents
+    with locked(workspace, name), closing(VectorCache(workspace.path, workspace.address)) as cache:
+        indexing = _Indexing(name, by_id, embedder, reset, rules, progress, cache)
         report = indexing.in_folder(workspace, contents) if isinstance(contents, Copies) else indexing.in_pg(contents)
+        if report.written:
+            cache.forget(f"{UNFINISHED}{name}")
     return replace(report, seconds=perf_counter() - started)
 
 
@@ -80,6 +82,7 @@ class _Indexing:
     reset: bool
     rules: Callable[[], Rules]
     progress: Progress | None
+    cache: VectorCache
 
     def in_folder(self, workspace: Workspace, copies: Copies) -> IndexReport:
         name, model, store = self.name, self.embedder.name, workspace.versioned_store()
@@ -94,10 +97,8 @@ class _Indexing:
         copies.change_clearances(name, self._bars())
         self._withhold(store)
         rows = {row.chunk.id: row for row in ([] if self.reset else copies.read(name))}
-        vectors = {_key(row.chunk): row.vector for row in rows.values()}
-        vectors |= copies.parts(name, embedder=model)
-        save, written = partial(copies.save_part, name), len(fresh) if whole else report.total
-        embedded, step = self._embed(fresh, vectors, save, written)
+        vectors = {row.chunk.passage: row.vector for row in rows.values()}
+        embedded, step = self._embed(fresh, vectors, len(fresh) if whole else report.total)
         rows |= {record.chunk.id: _row(record, vectors) for record in fresh}
         if fresh:
             copies.replace(name, list(rows.values()), embedder=model)
@@ -106,7 +107,6 @@ class _Indexing:
         rules = self.rules()
         collection = store.collection(name) if whole else store.recreate(name, embedder=model)
         _fill(collection, rows, changed, rules, step)
-        copies.remove_parts(name)
         return replace(report, embedded=embedded, written=len(changed))
 
     def in_pg(self, database: PgStore) -> IndexReport:
@@ -118,13 +118,12 @@ class _Indexing:
         fresh, report = self._changes(before)
         if not fresh:
             return report
-        vectors = database.parts(name, embedder=model)
+        vectors: dict[str, Vectors] = {}
         if old is not None:
             database.change_clearances(name, self._bars())
             if old.embedder == model:
-                vectors |= database.vectors_of(name, [_key(record.chunk) for record in fresh])
-        save = partial(database.save_part, name)
-        embedded, step = self._embed(fresh, vectors, save, len(fresh))
+                vectors |= database.vectors_of(name, [record.chunk.passage for record in fresh])
+        embedded, step = self._embed(fresh, vectors, len(fresh))
         prints = {**before, **{i: record.fingerprint for i, record in self.records.items()}}
         database.put(
             name,
@@ -135,7 +134,6 @@ class _Indexing:
             rules=self.rules,
             progress=step,
         )
-        database.remove_parts(name)
         return replace(report, embedded=embedded, written=len(fresh))
 
     def _check_target(self, store: VersionedStore[Any], old: CopySummary | None) -> None:
@@ -178,22 +176,22 @@ class _Indexing:
             ):
                 collection.withhold()
 
-    def _embed(
-        self, fresh: Iterable[Record], vectors: dict[str, Vectors], save: Callable[..., None], written: int
-    ) -> tuple[int, Step]:
-        """Add missing vectors to `vectors`, by the keys of their passages. Saves each part before
-        embedding the next; an embedder can say how many texts it embeds `at_once`. Returns the
-        number of embedded texts, and a counter for the chunks `written` afterwards."""
-        lacking = {r.chunk.passage for r in fresh if _key(r.chunk) not in vectors}
+    def _embed(self, fresh: Iterable[Record], vectors: dict[str, Vectors], written: int) -> tuple[int, Step]:
+        """Add the missing vectors to `vectors`, by passage. Saves each part before embedding the next; an embedder can
+        say how many texts it embeds `at_once`. Returns the number of embedded texts, and a counter for the chunks
+        `written` afterwards."""
+        model, unfinished = self.embedder.name, f"{UNFINISHED}{self.name}"
+        lacking = {record.chunk.passage for record in fresh} - vectors.keys()
+        vectors |= self.cache.find(model, list(lacking), collection=unfinished)
         # Batches of similar length waste the least padding. The longest come first, so that the
         # estimated time left falls.
-        texts = sorted(lacking, key=lambda text: (-len(text), text))
+        texts = sorted(lacking - vectors.keys(), key=lambda text: (-len(text), text))
         step = counter(self.progress, len(texts) + written)
         step(0)
         for part in pages(texts, getattr(self.embedder, "at_once", EMBED_PART)):
-            keys, embedded = [*map(text_key, part)], self.embedder.embed(part)
-            save(keys, embedded, embedder=self.embedder.name)
-            vectors.update(zip(keys, embedded, strict=True))
+            embedded = self.embedder.embed(part)
+            self.cache.put(unfinished, model, part, embedded)
+            vectors.update(zip(part, embedded, strict=True))
             step(len(part))
         return len(texts), step
 
@@ -325,9 +323,4 @@ def _fill(
 
 def _row(record: Record, vectors: Mapping[str, Vectors]) -> StoredRow:
     """The row to store for a record, with the vector of its passage."""
-    vector = vectors[_key(record.chunk)]
-    return StoredRow(record.chunk, vector, record.clearance_as_given, record.fingerprint)
-
-
-def _key(chunk: Chunk) -> str:
-    return text_key(chunk.passage)
+    return StoredRow(record.chunk, vectors[record.chunk.passage], record.clearance_as_given, record.fingerprint)

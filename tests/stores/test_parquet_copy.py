@@ -89,19 +89,3 @@ def test_the_fingerprint_of_the_content_knows_ids_contents_and_model_but_no_orde
         ("m", {}),
     ):
         assert content_fingerprint(model, prints) != content
-
-
-def test_parts_of_an_interrupted_run_are_kept_by_model(tmp_path: Path) -> None:
-    copies = Copies(tmp_path)
-    assert copies.parts("demo", embedder="m") == {}
-    first, second = np.eye(2, dtype=np.float32), np.ones((1, 2), dtype=np.float32)
-    copies.save_part("demo", ["a", "b"], first, embedder="m")
-    copies.save_part("demo", ["c"], second, embedder="m")
-    copies.save_part("demo", ["d"], second, embedder="other")
-    (tmp_path / "demo.parts" / "000009.parquet").write_bytes(b"half a file")
-    found = copies.parts("demo", embedder="m")
-    assert sorted(found) == ["a", "b", "c"]
-    assert found["b"].tolist() == [0, 1]
-    copies.remove_parts("demo")
-    copies.remove_parts("demo")
-    assert list(tmp_path.iterdir()) == []

@@ -46,14 +46,8 @@ TABLES: tuple[sa.Table, ...] = (
         sa.Column("key", BYTES, primary_key=True),
         sa.Column("text", TEXT, nullable=False),
     ),
-    sa.Table(
-        "ragfilter_embedded",
-        sa.MetaData(),
-        *(sa.Column(name, TEXT, primary_key=True) for name in ("collection", "model", "key")),
-        sa.Column("vector", BYTES, nullable=False),
-    ),
 )
-"""The collections, their distinct rules, and the vectors of unfinished indexing."""
+"""The collections and their distinct rules."""
 SEARCHED_TEXT = "to_tsvector('english', left(c.title || ' ' || c.text, 200000))"
 """The indexed text of a chunk `c` for text search. PostgreSQL refuses more than a megabyte."""
 FIELDS: Mapping[str, str] = {
