@@ -44,8 +44,8 @@ CULL = sa.text(
 
 
 class TextCache(database.OptionalBook):
-    """Texts by key, at most `limit_mb` megabytes, of the workspace in `folder` or at an address. The least recently used
-    texts are removed first. Safe across threads and processes."""
+    """At most `limit_mb` megabytes of texts by key, of the workspace in `folder` or at an address. The least recently
+    used texts are removed first. Safe across threads and processes."""
 
     what = "cache"
     called = "The cache of answers"
@@ -100,8 +100,8 @@ PUT_VECTOR = sa.text(
 
 
 class VectorCache(database.OptionalBook):
-    """Vectors by text and model, of the workspace in `folder` or at an address: of the sentences of each collection, and
-    of passages that are not indexed yet. Safe across threads and processes."""
+    """Vectors by text and model, of the workspace in `folder` or at an address: those of each collection's sentences,
+    and of passages that are not indexed yet. Safe across threads and processes."""
 
     what = "sentences"
     called = "The file of sentences"

@@ -26,7 +26,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError, WorkspaceLocked
-from ragfilter.ingest.records import Record
+from ragfilter.ingest.records import Record, each_id_once
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores.base import IndexReport, check_embedder, check_name, pages
@@ -63,7 +63,9 @@ def index(
     """
     started = perf_counter()
     check_name(name)
-    by_id, contents = _unique(records), workspace.contents
+    by_id, contents = {record.chunk.id: record for record in each_id_once(records)}, workspace.contents
+    if not by_id:
+        raise InputError("The source holds no records.", remedy="Name another source.")
     with locked(workspace, name), closing(VectorCache(workspace.path, workspace.address)) as cache:
         indexing = _Indexing(name, by_id, embedder, reset, rules, progress, cache)
         report = indexing.in_folder(workspace, contents) if isinstance(contents, Copies) else indexing.in_pg(contents)
@@ -246,21 +248,6 @@ def counter(progress: Progress | None, total: int) -> Step:
             progress(done, total)
 
     return add
-
-
-def _unique(records: Iterable[Record]) -> dict[str, Record]:
-    """The records by id. Raises InputError if two share an id, or if there are no records."""
-    by_id: dict[str, Record] = {}
-    for record in records:
-        twin = by_id.setdefault(record.chunk.id, record)
-        if twin is not record:
-            raise InputError(
-                f"{record.place}: the id {record.chunk.id!r} was already used in {twin.place}.",
-                remedy="Give every record an id of its own.",
-            )
-    if not by_id:
-        raise InputError("The source holds no records.", remedy="Name another source.")
-    return by_id
 
 
 def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
