@@ -17,7 +17,6 @@ from ragfilter.ingest.records import Record, to_record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.stores import index as indexing
-from ragfilter.stores.caches import VectorCache
 from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.stores.index import index, rebuild
 from ragfilter.stores.opening import Stores
@@ -220,8 +219,7 @@ def test_an_interrupted_embedding_leaves_the_old_collection_and_goes_on_from_the
     # Ten were new; two parts of three were kept.
     assert (report.embedded, len(embedder.embedded)) == (4, 4)
     assert stored(workspace) == expected(some(12))
-    with closing(VectorCache(workspace.path, "")) as cache:
-        assert cache.find("fake", embedder.embedded) == {}
+    assert workspace.vectors.find("fake", embedder.embedded) == {}
 
 
 @pytest.mark.parametrize(("reset", "again"), [(False, False), (True, False), (True, True)])

@@ -46,7 +46,7 @@ def known(sentences: VectorCache, *texts: str) -> list[int]:
 def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_question(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sentences = VectorCache(bench.workspace.path, "")
+    sentences = bench.workspace.vectors
     index(bench, a=TROLLS, b=CAVES)
     assert list(prepare(bench, sentences)) == [(4, 4)]
     assert known(sentences, TROLLS, CAVES) == [2, 2]
@@ -74,7 +74,7 @@ def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_quest
 @pytest.mark.model
 def test_nothing_is_embedded_while_somebody_waits_or_has_just_waited(bench: Workbench) -> None:
     index(bench, a=TROLLS)
-    sentences = VectorCache(bench.workspace.path, "")
+    sentences = bench.workspace.vectors
     step = prepare_when_idle(bench, sentences, iter([True, False]).__next__)
     assert [step(), step()] == [False, False]
     step = prepare_when_idle(bench, sentences, lambda: False)
@@ -83,13 +83,13 @@ def test_nothing_is_embedded_while_somebody_waits_or_has_just_waited(bench: Work
 
 def test_the_command_embeds_them(copy_demo: Callable[[], Path]) -> None:
     with open_workspace(copy_demo()) as bench:
-        assert set(VectorCache(bench.workspace.path, "").completed()) == {"demo"}
+        assert set(bench.workspace.vectors.completed()) == {"demo"}
 
 
 @pytest.mark.model
 def test_a_damaged_file_stores_nothing_and_says_so_once(bench: Workbench, caplog: pytest.LogCaptureFixture) -> None:
     (bench.workspace.path / VECTORS).write_bytes(b"nonsense" * 999)
-    sentences = VectorCache(bench.workspace.path, "")
+    sentences = bench.workspace.vectors
     with caplog.at_level(logging.WARNING):
         sentences.put("mine", "model", ["a"], np.ones((1, 4), np.float32))
         assert sentences.find("model", ["a"]) == {}

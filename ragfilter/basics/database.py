@@ -1,8 +1,4 @@
-"""Opens the workspace's database, and turns its failures into our errors.
-
-Supports SQLite and PostgreSQL through SQLAlchemy. Used by `rules.journal`, `rules.draft_store`,
-`stores.labels`, `stores.preferences`, `stores.runs` and `stores.postgres`.
-"""
+"""The workspace's database, in SQLite or PostgreSQL, through SQLAlchemy; its failures become our errors."""
 
 from __future__ import annotations
 
@@ -64,7 +60,7 @@ TEXT, WHOLE = sa.Text(), sa.Integer()
 TIME = sa.DateTime(timezone=True)
 
 
-def table(name: str, /, *others: sa.Constraint, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
+def table(name: str, /, *others: sa.Constraint | sa.Index, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
     """Define a table with numbered rows (`id`) and no missing values."""
     sql_columns = [sa.Column(each, kind, nullable=False) for each, kind in columns.items()]
     number = sa.Column("id", sa.Integer, primary_key=True)
@@ -79,7 +75,6 @@ class Book:
     called: str
     """Its name in error messages."""
     tables: Sequence[sa.Table]
-    indexes: Sequence[sa.Index] = ()
     setup: Sequence[str] = ()
     """Statements to run before the tables are made."""
     busy_s = BUSY_S
@@ -118,8 +113,8 @@ class Book:
                     connection.exec_driver_sql(statement)
                 for table in self.tables:
                     connection.execute(CreateTable(table, if_not_exists=True))
-                for index in self.indexes:
-                    connection.execute(CreateIndex(index, if_not_exists=True))
+                    for index in table.indexes:
+                        connection.execute(CreateIndex(index, if_not_exists=True))
 
     def _check(self, there: sa.Inspector) -> None:
         for table in self.tables:

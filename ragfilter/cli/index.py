@@ -21,7 +21,6 @@ from ragfilter.indexing.queue import Queue
 from ragfilter.indexing.sentences import prepare
 from ragfilter.ingest.load import DEMOS
 from ragfilter.ingest.records import ReadOptions
-from ragfilter.stores.caches import VectorCache
 from ragfilter.stores.workspace import database_of
 from ragfilter.text.numbers import chunks, counted
 from ragfilter.workbench import read_deployment
@@ -98,7 +97,7 @@ def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
     try:
         with options.open_for(data_dir, "index") as bench:
             done = carry_out(order, bench, progress.show)
-            for embedded in prepare(bench, VectorCache(bench.workspace.path, bench.workspace.address)):
+            for embedded in prepare(bench, bench.workspace.vectors):
                 progress.show("sentences embedded", *embedded)
             return done
     except WorkspaceLocked:

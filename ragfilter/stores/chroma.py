@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -300,13 +300,17 @@ class ChromaCollection(VersionedCollection):
 
     def write(self, batch: Sequence[StoredRow]) -> None:
         for page in pages(batch, WRITE_BATCH):
-            ids = [row.chunk.id for row in page]
+            metadatas = [
+                {**metadata.NO_METADATA, **metadata.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)}
+                for row in page
+            ]
             with self._store.changing(self._name):
-                raw = self.raw()
-                present = set(raw.get(ids=ids, include=[])["ids"])
-                # Chroma silently ignores `add` of an existing id and `update` of a missing one.
-                self._put(raw.add, [row for row in page if row.chunk.id not in present], {})
-                self._put(raw.update, [row for row in page if row.chunk.id in present], metadata.NO_METADATA)
+                self.raw().upsert(
+                    ids=[row.chunk.id for row in page],
+                    embeddings=np.stack([row.vector for row in page]),
+                    documents=[row.chunk.text for row in page],
+                    metadatas=cast(Any, metadatas),
+                )
                 self.touch()
 
     def _lost(self) -> frozenset[str]:
@@ -331,19 +335,6 @@ class ChromaCollection(VersionedCollection):
                 found_ids = raw.query(query_embeddings=probe, n_results=len(ids), include=[])["ids"]
                 return set(ids).difference(found_ids[0])
         return set()
-
-    def _put(self, put: Callable[..., None], page: Sequence[StoredRow], cleared: Mapping[str, None]) -> None:
-        if not page:
-            return
-        metadatas = [
-            {**cleared, **metadata.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)} for row in page
-        ]
-        put(
-            ids=[row.chunk.id for row in page],
-            embeddings=np.stack([row.vector for row in page]),
-            documents=[row.chunk.text for row in page],
-            metadatas=metadatas,
-        )
 
     def _put_rules(self, rules: Mapping[str, str | None]) -> None:
         raw = self.raw()

@@ -20,7 +20,7 @@ to rule text, None if the rule was removed), and they override the rules written
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -66,11 +66,11 @@ def index(
     by_id, contents = {record.chunk.id: record for record in each_id_once(records)}, workspace.contents
     if not by_id:
         raise InputError("The source holds no records.", remedy="Name another source.")
-    with locked(workspace, name), closing(VectorCache(workspace.path, workspace.address)) as cache:
-        indexing = _Indexing(name, by_id, embedder, reset, rules, progress, cache)
+    indexing = _Indexing(name, by_id, embedder, reset, rules, progress, workspace.vectors)
+    with locked(workspace, name):
         report = indexing.in_folder(workspace, contents) if isinstance(contents, Copies) else indexing.in_pg(contents)
         if report.written:
-            cache.forget(f"{UNFINISHED}{name}")
+            workspace.vectors.forget(f"{UNFINISHED}{name}")
     return replace(report, seconds=perf_counter() - started)
 
 
@@ -84,7 +84,7 @@ class _Indexing:
     reset: bool
     rules: Callable[[], Rules]
     progress: Progress | None
-    cache: VectorCache
+    cached: VectorCache
 
     def in_folder(self, workspace: Workspace, copies: Copies) -> IndexReport:
         name, model, store = self.name, self.embedder.name, workspace.versioned_store()
@@ -184,7 +184,7 @@ class _Indexing:
         `written` afterwards."""
         model, unfinished = self.embedder.name, f"{UNFINISHED}{self.name}"
         lacking = {record.chunk.passage for record in fresh} - vectors.keys()
-        vectors |= self.cache.find(model, list(lacking), collection=unfinished)
+        vectors |= self.cached.find(model, list(lacking), collection=unfinished)
         # Batches of similar length waste the least padding. The longest come first, so that the
         # estimated time left falls.
         texts = sorted(lacking - vectors.keys(), key=lambda text: (-len(text), text))
@@ -192,7 +192,7 @@ class _Indexing:
         step(0)
         for part in pages(texts, getattr(self.embedder, "at_once", EMBED_PART)):
             embedded = self.embedder.embed(part)
-            self.cache.put(unfinished, model, part, embedded)
+            self.cached.put(unfinished, model, part, embedded)
             vectors.update(zip(part, embedded, strict=True))
             step(len(part))
         return len(texts), step

@@ -29,7 +29,7 @@ from ragfilter.rules import draft_store, journal
 from ragfilter.settings import config
 from ragfilter.stores import labels, opening, preferences, runs
 from ragfilter.stores.base import check_name, pages
-from ragfilter.stores.caches import UNFINISHED, VectorCache
+from ragfilter.stores.caches import UNFINISHED
 from ragfilter.stores.copies import Copies, StoredRow, content_fingerprint
 from ragfilter.stores.index import counter, locked, rebuild
 from ragfilter.stores.workspace import Workspace
@@ -111,14 +111,9 @@ def delete(workspace: Workspace, name: str) -> None:
         store.delete(name)
         workspace.contents.delete(name)
         rows.delete(name)
-    _forget_vectors(workspace, name)
+    workspace.vectors.forget(name, f"{UNFINISHED}{name}")
     with suppress(OSError):
         (workspace.copies_dir / f".{name}.lock").unlink(missing_ok=True)
-
-
-def _forget_vectors(workspace: Workspace, name: str) -> None:
-    with closing(VectorCache(workspace.path, workspace.address)) as cache:
-        cache.forget(name, f"{UNFINISHED}{name}")
 
 
 def _must_be_ours(store: Store, name: str) -> None:
@@ -135,7 +130,6 @@ class EveryTable(database.Book):
     what = "workspace"
     called = "The workspace's database"
     tables = tuple(table for book in BOOKS for table in book.tables)
-    indexes = tuple(index for book in BOOKS for index in book.indexes)
 
     def rename(self, old: str, new: str) -> None:
         """Move all rows that belong to the collection `old` to `new`."""

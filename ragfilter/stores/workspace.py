@@ -29,6 +29,7 @@ import json
 import os
 import threading
 from datetime import datetime
+from functools import cached_property
 from hashlib import blake2b
 from math import inf
 from pathlib import Path
@@ -46,6 +47,7 @@ with extra("chroma"):
 
 if TYPE_CHECKING:
     from ragfilter.stores.base import VersionedCollection, VersionedStore
+    from ragfilter.stores.caches import VectorCache
     from ragfilter.stores.chroma import Server
     from ragfilter.stores.copies import Copies
     from ragfilter.stores.postgres.collection import PgCollection
@@ -140,6 +142,13 @@ class Workspace:
 
         return self.pg() or Copies(self.copies_dir)
 
+    @cached_property
+    def vectors(self) -> VectorCache:
+        """The vectors of sentences, and of unfinished indexing."""
+        from ragfilter.stores.caches import VectorCache
+
+        return VectorCache(self.path, self.address)
+
     def copied(self) -> list[str]:
         """The names of the collections that have a copy, sorted."""
         return sorted(path.stem for path in self.copies_dir.glob("*.parquet"))
@@ -187,6 +196,8 @@ class Workspace:
                     self._store.close()
                     self._store = None
                 self.files.close()
+                if "vectors" in vars(self):
+                    self.vectors.close()
             finally:
                 if self._lock.is_locked:
                     with contextlib.suppress(OSError):

@@ -104,8 +104,7 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     # one to draw the page while an answer is being made.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
     bench = Workbench.open(_deployment, kind="app")
-    sentences = VectorCache(bench.workspace.path, bench.workspace.address)
-    bench.before_closing(sentences.close)
+    sentences = bench.workspace.vectors
     # Embeds the sentences of indexed chunks while nobody waits.
     # Without its database, nothing is indexed, and its users report the error.
     with suppress(StoreError):
