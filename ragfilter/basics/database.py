@@ -83,7 +83,7 @@ class Book:
     def __init__(self, url: str) -> None:
         """Open it, and make its tables if they are missing. Raises InputError if the URL is bad."""
         self._url = url
-        self._engine = connect(url, self.what, self.busy_s, lambda: self._timeout_s)
+        self._engine = self._connect()
         self._reading = self._engine
         if self._engine.dialect.name == "postgresql":
             self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -96,6 +96,31 @@ class Book:
     def close(self) -> None:
         """Close the connections. It cannot be used afterwards."""
         self._engine.dispose()
+
+    def _connect(self) -> sa.Engine:
+        try:
+            parsed = sa.make_url(self._url)
+            backend = parsed.get_backend_name()
+            if backend not in ("sqlite", "postgresql"):
+                raise InputError(
+                    f"The {self.what} cannot be kept in {backend}.",
+                    remedy="Use sqlite:///path/to/file or postgresql://host/database.",
+                )
+            if backend == "sqlite":
+                return sa.create_engine(parsed, connect_args={"timeout": self.busy_s})
+            parsed = parsed.set(drivername="postgresql+psycopg")
+            engine = sa.create_engine(parsed, connect_args={"connect_timeout": int(BUSY_S)}, pool_pre_ping=True)
+        except (ArgumentError, ModuleNotFoundError, ValueError) as error:
+            # The message does not repeat a URL that cannot be parsed: it may contain a password.
+            why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
+            raise InputError(
+                f"The {self.what}'s database URL cannot be used ({why}).",
+                remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the database's driver.",
+            ) from None
+        from ragfilter.basics.postgres import answer_in_time
+
+        answer_in_time(engine, lambda: self._timeout_s)
+        return engine
 
     def _prepare(self) -> None:
         """Make missing tables and indexes. Raises StoreError, before any change, if a table exists
@@ -242,35 +267,6 @@ class OptionalBook(Book):
                 log.warning("%s Delete it to start over.", error.message)
             self._told = True
             return otherwise
-
-
-def connect(url: str, what: str, busy_s: float = BUSY_S, seconds: Callable[[], float] = lambda: BUSY_S) -> sa.Engine:
-    """Make the engine for the database at `url`, which stores `what`. A server must answer within
-    `seconds()`. Raises InputError if the URL is bad."""
-    try:
-        parsed = sa.make_url(url)
-        sqlite = parsed.get_backend_name() == "sqlite"
-        if not sqlite and parsed.get_backend_name() != "postgresql":
-            raise InputError(
-                f"The {what} cannot be kept in {parsed.get_backend_name()}.",
-                remedy="Use sqlite:///path/to/file or postgresql://host/database.",
-            )
-        if sqlite:
-            return sa.create_engine(parsed, connect_args={"timeout": busy_s})
-        parsed = parsed.set(drivername="postgresql+psycopg")
-        waits = {"connect_timeout": int(BUSY_S)}
-        engine = sa.create_engine(parsed, connect_args=waits, pool_pre_ping=True)
-    except (ArgumentError, ModuleNotFoundError, ValueError) as error:
-        # The message does not repeat a URL that cannot be parsed: it may contain a password.
-        why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
-        raise InputError(
-            f"The {what}'s database URL cannot be used ({why}).",
-            remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the database's driver.",
-        ) from None
-    from ragfilter.basics.postgres import answer_in_time
-
-    answer_in_time(engine, seconds)
-    return engine
 
 
 def in_utc(at: datetime) -> datetime:

@@ -190,6 +190,12 @@ class Copies:
         path = self.path(name)
         return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.exists() else None
 
+    def rename(self, old: str, new: str) -> None:
+        """Rename a copy, if there is one."""
+        self.delete(new)
+        if self.path(old).exists():
+            self.path(old).rename(self.path(new))
+
     def delete(self, name: str) -> None:
         """Delete a copy, if there is one."""
         self.path(name).unlink(missing_ok=True)

@@ -11,7 +11,6 @@ continue, and never replaces anything that differs. At the end, it compares coun
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
@@ -76,28 +75,14 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
         if new in own | opening.openings(workspace.files).keys():
             raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
         contents = workspace.contents
-        if not isinstance(contents, Copies):
-            contents.rename(old, new)
-            rows.rename(old, new)
-            return
-        before, after = contents.path(old), contents.path(new)
-        # Link the file under both names first, so that the collection always has its copy.
-        after.unlink(missing_ok=True)
-        try:
-            if before.exists():
-                os.link(before, after)
-        except OSError as error:
-            raise StoreError(
-                f"The copy {before} cannot be renamed: {error.strerror}.",
-                remedy="Check the permissions of its folder, and that its file system supports hard links.",
-            ) from None
         with ExitStack() as undo:
-            undo.callback(after.unlink, missing_ok=True)
+            if isinstance(contents, Copies):
+                contents.rename(old, new)
+                undo.callback(contents.rename, new, old)
             rows.rename(old, new)
             undo.callback(rows.rename, new, old)
             store.rename(old, new)
             undo.pop_all()
-        contents.delete(old)
 
 
 def delete(workspace: Workspace, name: str) -> None:
