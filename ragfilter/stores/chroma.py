@@ -86,28 +86,6 @@ def open_folder(folder: Path) -> ClientAPI:
         raise _failure(what, error, str(folder), UNREADABLE) from error
 
 
-def open_server(address: str, timeout_s: float) -> ClientAPI:
-    """Open the client of the Chroma server at a URL.
-
-    Raises InputError for an unusable URL, and StoreUnavailable if no Chroma server answers there.
-    """
-    parts = _checked(address)
-    url = shown(address)
-    headers = dict(basic_auth(parts))
-    settings = ChromaSettings(anonymized_telemetry=False)
-    with guard(url):
-        # This fails fast and frees its socket, unlike the client below, which is built in a thread.
-        httpx.get(f"{url}/api/v2/heartbeat", timeout=timeout_s, headers=headers).raise_for_status()
-        # Pass the whole URL as the host, so that Chroma keeps its path, which a proxy may need.
-        client = within(
-            timeout_s,
-            lambda: chromadb.HttpClient(host=url, ssl=url.startswith("https://"), headers=headers, settings=settings),
-        )
-    # Without this, it would wait forever.
-    client._server._session.timeout = httpx.Timeout(timeout_s)  # type: ignore[attr-defined]
-    return client
-
-
 @contextmanager
 def guard(where: str) -> Iterator[None]:
     """Turn any error of Chroma inside the block into a StoreError. `where` names the store."""
@@ -485,6 +463,16 @@ class Server:
     shared: ClassVar[bool] = True
 
     def open(self) -> ChromaStore:
-        """Open the store. Raises InputError, StoreUnavailable."""
-        client = open_server(self.url, self.timeout_s)
-        return ChromaStore(client, where=shown(self.url), shared=True)
+        """Open the store. Raises InputError for an unusable URL, and StoreUnavailable if no Chroma server answers there."""
+        headers, url = dict(basic_auth(_checked(self.url))), shown(self.url)
+        settings, ssl = ChromaSettings(anonymized_telemetry=False), url.startswith("https://")
+        with guard(url):
+            # This fails fast and frees its socket, unlike the client below, which is built in a thread.
+            httpx.get(f"{url}/api/v2/heartbeat", timeout=self.timeout_s, headers=headers).raise_for_status()
+            # Pass the whole URL as the host, so that Chroma keeps its path, which a proxy may need.
+            client = within(
+                self.timeout_s, lambda: chromadb.HttpClient(host=url, ssl=ssl, headers=headers, settings=settings)
+            )
+        # Without this, it would wait forever.
+        client._server._session.timeout = httpx.Timeout(self.timeout_s)  # type: ignore[attr-defined]
+        return ChromaStore(client, where=url, shared=True)
