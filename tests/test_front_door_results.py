@@ -182,6 +182,9 @@ def test_many_questions_are_decided_in_other_processes_as_in_this_one() -> None:
     queries = [f"How strong is troll {i}?" for i in range(20)]
     made = flt.batch(queries, [scored] * 20, metric="cosine", user=user)
     alone = [flt(query, scored, metric="cosine", user=user) for query in queries]
+    assert repr(made[0]) == repr(alone[0])
+    assert copies(made[1]) == [alone[1]] * 3
+    assert not hasattr(made[2], "other")
     assert [result.to_dict()["hits"] for result in made] == [result.to_dict()["hits"] for result in alone]
     assert all(hit.doc["id"] == hit.id for result in made for hit in result)
     with pytest.raises(rf.RagfilterError, match="query is empty"):

@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from math import ceil
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ragfilter.basics.threads import check_stopped
 from ragfilter.errors import InputError, OutcomeUnknown, StoreError, StoreUnavailable, extra
 from ragfilter.text.urls import shown
 
@@ -18,6 +21,9 @@ with extra("chroma"):
     import sqlalchemy as sa
     from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
     from sqlalchemy.schema import CreateIndex, CreateTable
+
+if TYPE_CHECKING:
+    from psycopg.abc import PQGen
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -75,8 +81,6 @@ class Book:
     called: str
     """Its name in error messages."""
     tables: Sequence[sa.Table]
-    setup: Sequence[str] = ()
-    """Statements to run before the tables are made."""
     busy_s = BUSY_S
     _timeout_s = BUSY_S
 
@@ -117,8 +121,6 @@ class Book:
                 f"The {self.what}'s database URL cannot be used ({why}).",
                 remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the database's driver.",
             ) from None
-        from ragfilter.basics.postgres import answer_in_time
-
         answer_in_time(engine, lambda: self._timeout_s)
         return engine
 
@@ -134,8 +136,6 @@ class Book:
             with self._writing() as connection:
                 if self._engine.dialect.name == "postgresql":
                     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
-                for statement in self.setup:
-                    connection.exec_driver_sql(statement)
                 for table in self.tables:
                     connection.execute(CreateTable(table, if_not_exists=True))
                     for index in table.indexes:
@@ -272,3 +272,68 @@ class OptionalBook(Book):
 def in_utc(at: datetime) -> datetime:
     """Add UTC to a time read from the database, since SQLite stores no time zone."""
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def answer_in_time(engine: sa.Engine, seconds: Callable[[], float]) -> None:
+    """Make reads through `engine` raise NoAnswer after `seconds()` without an answer. Writes may take minutes, so they
+    raise it only once the server does not answer a new connection either. Both raise Abandoned as soon as nobody waits
+    for them. The connection is then closed, so that the server rolls back uncommitted changes."""
+    # Imported here: a folder needs no PostgreSQL.
+    with extra("postgres"):
+        import psycopg
+        from psycopg.errors import ConnectionTimeout
+
+    class NoAnswer(psycopg.OperationalError):
+        """The server did not answer in time."""
+
+    class Timed(psycopg.Connection[Any]):
+        opened_with: tuple[Any, dict[str, Any]]
+
+        def wait(self, gen: PQGen[T], *given: Any, **named: Any) -> T:
+            try:
+                return super().wait(self.watched(gen), *given, **named)
+            except BaseException as error:
+                if not isinstance(error, psycopg.Error) or isinstance(error, NoAnswer):
+                    self.pgconn.finish()
+                raise
+
+        def watched(self, gen: PQGen[T]) -> PQGen[T]:
+            until = monotonic() + seconds()
+            try:
+                wanted = next(gen)
+                while True:
+                    # 0 ten times a second while there is no data.
+                    ready = yield wanted
+                    if not ready:
+                        check_stopped()
+                        if monotonic() > until:
+                            if self.autocommit or self.read_only or not self.others_are_answered():
+                                raise NoAnswer(f"no answer within {seconds():g} s")
+                            until = monotonic() + seconds()
+                    wanted = gen.send(ready)
+            except StopIteration as done:
+                answer: T = done.value
+                return answer
+
+        def others_are_answered(self) -> bool:
+            args, named = self.opened_with
+            try:
+                psycopg.connect(*args, **named | {"connect_timeout": ceil(seconds() / 2)}).close()
+            except psycopg.Error as error:
+                return not isinstance(error, ConnectionTimeout)
+            return True
+
+    def open_timed(dialect: object, record: object, args: Any, named: dict[str, Any]) -> Timed:
+        connection = Timed.connect(*args, **named)
+        connection.opened_with = args, named
+        return connection
+
+    def is_open(connection: psycopg.Connection[Any]) -> bool:
+        # Twice, since the first call reads the server's last message before it closed.
+        connection.pgconn.consume_input()
+        connection.pgconn.consume_input()
+        return True
+
+    sa.event.listen(engine, "do_connect", open_timed)
+    # Runs before each use. A query to the server would take as long as most requests.
+    engine.dialect.do_ping = is_open

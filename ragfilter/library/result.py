@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
@@ -41,7 +42,25 @@ class Result(model.PoolResult):
     It contains nothing about chunks that its `user` cannot see.
     """
 
-    __slots__ = ()
+    __slots__ = ("_bytes",)
+    _bytes: bytes
+
+    @classmethod
+    def packed(cls, content: bytes) -> Result:
+        """A result that is decoded when it is first read; `content` is from `batch.pack`."""
+        result: Result = object.__new__(cls)
+        object.__setattr__(result, "_bytes", content)
+        return result
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Only called for a field without a value.
+            if name not in FIELDS:
+                raise AttributeError(f"A result has no {name!r}.")
+            for field, value in zip(FIELDS, pickle.loads(self._bytes), strict=True):
+                object.__setattr__(self, field, value)
+            return getattr(self, name)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.kept)
@@ -110,6 +129,8 @@ class Result(model.PoolResult):
         """The JSON document of the command line: hits, texts of kept chunks, decisions."""
         return report.document(self)
 
+
+FIELDS = tuple(field.name for field in fields(model.PoolResult))
 
 Watcher = Callable[[Result, int], None]
 """Called with every result and the time when its question came (nanoseconds since 1970)."""

@@ -463,7 +463,7 @@ class Server:
     shared: ClassVar[bool] = True
 
     def open(self) -> ChromaStore:
-        """Open the store. Raises InputError for an unusable URL, and StoreUnavailable if no Chroma server answers there."""
+        """Open the store. Raises InputError for an unusable URL, and StoreUnavailable if no Chroma server answers."""
         headers, url = dict(basic_auth(_checked(self.url))), shown(self.url)
         settings, ssl = ChromaSettings(anonymized_telemetry=False), url.startswith("https://")
         with guard(url):

@@ -15,8 +15,8 @@ from ragfilter.evaluate.maps import make as make_map
 from ragfilter.ingest import demo
 from ragfilter.settings.schema import TunedOn
 from ragfilter.stores.labels import ASKED
-from ragfilter.ui.server import jobs, resources
-from ragfilter.ui.server.jobs import Job
+from ragfilter.ui import jobs, resources
+from ragfilter.ui.jobs import Job
 from ragfilter.ui.tune import tuning_map
 
 pytestmark = pytest.mark.model
@@ -110,7 +110,7 @@ def test_without_labels_thresholds_are_carried_over_by_the_questions_asked(page:
     page.run().press("recalibrate")
     assert "This is a guess" in " ".join(page.html)
     page.press("apply-tuning")
-    assert TunedOn.read(page.changes["cutoff.tuned_on"]).guess
+    assert TunedOn.model_validate(page.changes["cutoff.tuned_on"]).guess
     assert page.changes["cutoff.gap_threshold"] != 0.9
 
 

@@ -263,14 +263,21 @@ def test_a_failure_is_one_line_with_the_remedy(postgres: str, address: str, reme
     assert "somebody" not in str(caught.value)
 
 
-def test_another_schema_is_no_damage(address: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "remedy"),
+    [
+        ("CREATE TABLE ragfilter_collections (name text)", "Another program's table has this name"),
+        ("CREATE TABLE ragfilter_version (other text)", "It is not damaged"),
+    ],
+)
+def test_another_schema_is_no_damage(address: str, change: str, remedy: str) -> None:
     engine = sa.create_engine(address)
     with engine.begin() as connection:
-        connection.execute(sa.text("CREATE TABLE ragfilter_collections (name text)"))
+        connection.execute(sa.text(change))
     engine.dispose()
     with pytest.raises(StoreError) as caught:
         PgStore(address)
-    assert "It is not damaged" in caught.value.remedy
+    assert remedy in caught.value.remedy
 
 
 def test_a_frozen_server_is_told_within_the_deadline(ours: PgStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,7 @@ class PgCollection(RowCollection):
         )
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        by_id = {row[0]: rows.to_chunk(row) for row in self._get(ids, rows.COMPLETE)}
+        by_id = {row[0]: rows.to_chunk(row) for row in self._get(ids, rows.WHOLE)}
         return {i: by_id[i] for i in ids if i in by_id}
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:

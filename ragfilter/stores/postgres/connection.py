@@ -39,7 +39,7 @@ class Registered:
 class Reader(Book):
     """A database with vectors. Thread-safe."""
 
-    tables: Sequence[sa.Table] = ()
+    tables = ()
 
     def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
         """Open the database at an address (``postgresql://…``). Raises InputError, StoreError, StoreUnavailable."""
@@ -54,12 +54,17 @@ class Reader(Book):
         return self._where
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._searching = self._engine.execution_options(postgresql_readonly=True)
-        installed = self.read("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
-        if not installed:
+        with self._writing() as connection:
+            self._begin(connection)
+            version = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+            installed = connection.exec_driver_sql(version).scalar_one_or_none()
+        if installed is None:
             raise StoreError(f"The database at {self.where} has no pgvector.", remedy="Name another database.")
-        self._iterative = tuple(map(int, installed[0][0].split(".")[:2])) >= ITERATIVE
+        self._iterative = tuple(map(int, installed.split(".")[:2])) >= ITERATIVE
+
+    def _begin(self, connection: sa.Connection) -> None:
+        """Prepare the database on opening."""
 
     def writing(self) -> AbstractContextManager[sa.Connection]:
         """This thread's transaction, or a new one."""
@@ -84,12 +89,11 @@ class Reader(Book):
 
 
 class PgConnection(Reader):
-    """The database of a workspace, with caches of its collections. Thread-safe."""
+    """The database of a workspace, with caches of its collections. Upgrades its tables to the
+    newest version. Thread-safe."""
 
     what = "workspace"
     called = "The workspace's database"
-    setup = ("CREATE EXTENSION IF NOT EXISTS vector",)
-    tables = rows.TABLES
 
     def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
         self.catalogue_limit = inf
@@ -100,6 +104,9 @@ class PgConnection(Reader):
         self.counts: Shelf[int] = Shelf(COUNTS_KEPT)
         self.distinct_rules: Shelf[tuple[str, ...]] = Shelf(RULES_KEPT)
         super().__init__(address, timeout_s=timeout_s)
+
+    def _begin(self, connection: sa.Connection) -> None:
+        rows.upgrade(connection)
 
     @contextmanager
     def changing(self, name: str) -> Iterator[tuple[sa.Connection, Registered]]:

@@ -1,8 +1,5 @@
-"""The tables of a workspace in PostgreSQL, conversion of chunks to rows and back, and conditions on rows as SQL.
-
-Each collection has its own table of chunks, so that its vectors have one length and its index contains no other
-collection's chunks.
-"""
+"""The tables of a workspace in PostgreSQL, versioned with Alembic; conversion of chunks to rows and
+back, in bulk; and conditions on rows as SQL."""
 
 from __future__ import annotations
 
@@ -10,12 +7,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ragfilter.basics.database import TEXT, TIME, WHOLE, table
-from ragfilter.errors import extra
+from ragfilter.basics.database import MAKING
+from ragfilter.errors import StoreError, extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores.copies import StoredRow, text_key
@@ -23,29 +21,13 @@ from ragfilter.text.normalise import loads, whole
 
 with extra("postgres"):
     import sqlalchemy as sa
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
+    from alembic.script import ScriptDirectory
+    from alembic.util import CommandError
     from psycopg import Cursor
 
-BYTES, COUNT = sa.LargeBinary(), sa.BigInteger()
-TABLES: tuple[sa.Table, ...] = (
-    table(
-        "ragfilter_collections",
-        sa.UniqueConstraint("name"),
-        name=TEXT,
-        embedder=TEXT,
-        dimension=WHOLE,
-        content=TEXT,
-        version=COUNT,
-        removed=COUNT,
-        changed=TIME,
-    ),
-    sa.Table(
-        "ragfilter_rules",
-        sa.MetaData(),
-        sa.Column("key", BYTES, primary_key=True),
-        sa.Column("text", TEXT, nullable=False),
-    ),
-)
-"""The collections and their distinct rules."""
+VERSIONS = "ragfilter_version"
 SEARCHED_TEXT = "to_tsvector('english', left(c.title || ' ' || c.text, 200000))"
 """The indexed text of a chunk `c` for text search. PostgreSQL refuses more than a megabyte."""
 FIELDS: Mapping[str, str] = {
@@ -69,9 +51,28 @@ FIELDS: Mapping[str, str] = {
 """The columns of a chunk. A NULL clearance is unreadable; it meets no condition, so the chunk is hidden."""
 ENTRY = "c.id, c.title, c.type, c.source, c.refs, c.clearance, c.department, r.text"
 """The columns of a catalogue entry; the rule's text comes from `ragfilter_rules`, as `r`."""
-COMPLETE = f"{ENTRY}, c.text, c.page, c.metadata"
+WHOLE = f"{ENTRY}, c.text, c.page, c.metadata"
 
 Parameters = dict[str, Any]
+
+
+def upgrade(connection: sa.Connection) -> None:
+    """Upgrade the tables to the newest version, in the connection's transaction. Raises StoreError
+    if they are newer than that."""
+    script = ScriptDirectory(str(Path(__file__).parent))
+    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
+    context = MigrationContext.configure(
+        connection, opts={"version_table": VERSIONS, "fn": lambda revision, _: script._upgrade_revs("heads", revision)}
+    )
+    try:
+        if context.get_current_heads() == tuple(script.get_heads()):
+            return
+        with Operations.context(context):
+            context.run_migrations()
+    except CommandError:
+        raise StoreError(
+            "The workspace was changed by a newer version of ragfilter.", remedy="Install that version here too."
+        ) from None
 
 
 def chunk_table(number: int, dimension: int) -> str:
@@ -174,7 +175,7 @@ def to_entry(row: Sequence[Any]) -> Chunk:
 
 
 def to_chunk(row: Sequence[Any]) -> Chunk:
-    """The complete chunk of a row of `COMPLETE`."""
+    """The complete chunk of a row of `WHOLE`."""
     *_, text, page, own = row
     return replace(to_entry(row), text=text, page=page, metadata=loads(own), loaded=True)
 

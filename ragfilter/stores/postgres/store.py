@@ -87,8 +87,8 @@ class PgStore(PgConnection):
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
             created = connection.exec_driver_sql(
                 "INSERT INTO ragfilter_collections "
-                "(name, embedder, dimension, content, version, removed, changed) "
-                "VALUES (%(name)s, %(embedder)s, %(dimension)s, '', 0, 0, now()) "
+                "(name, embedder, dimension, content, version, removed) "
+                "VALUES (%(name)s, %(embedder)s, %(dimension)s, '', 0, 0) "
                 "ON CONFLICT (name) DO NOTHING RETURNING id, dimension",
                 {"name": target, "embedder": embedder, "dimension": len(batch[0].vector)},
             ).one_or_none()

@@ -28,14 +28,13 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
 from ragfilter.ui.compare.side_choice import ComparedSide, differences
-from ragfilter.ui.kit import answers, grid, problems, question_box, share, sidebar, summary
-from ragfilter.ui.kit.runs import measuring
-from ragfilter.ui.kit.runs.measuring import ChosenSet
+from ragfilter.ui.kit import answers, grid, measuring, problems, query_labels, question_box, share, sidebar, summary
+from ragfilter.ui.kit.query_labels import ChosenSet
 from ragfilter.ui.kit.summary import Stack, StackRow
 from ragfilter.ui.look import html
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import link, pools, state, views, widget
 from ragfilter.ui.session.views import View, Visit
 
@@ -53,7 +52,7 @@ def draw(here: Visit) -> None:
         sidebar.draw(here, None)
         problems.draw_empty(here, None)
         return
-    runs = measuring.saved_runs(here)
+    runs = here.saved_runs
     problems.incomplete(here.incomplete if name else "")
     sides, place = _bar(here, runs, name)
     if name:
@@ -85,9 +84,9 @@ def _bar(here: Visit, runs: Mapping[int, Run], name: str) -> tuple[tuple[Compare
         _choice("a", here, runs)
         html.button("Swap", "sides-swap", side_choice.swap, icon="swap_horiz")
         _choice("b", here, runs)
-        sets = measuring.sets_of(here)
+        sets = query_labels.sets_of(here)
         names = sets if name in sets or not name else [name, *sets]
-        labels = {"": ONE} | {each: measuring.called(sets, each) for each in names}
+        labels = {"": ONE} | {each: query_labels.called(sets, each) for each in names}
         widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
         html.button(
             "Copy A to B",
@@ -244,7 +243,7 @@ COLUMNS = {
 
 def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]) -> None:
     """Draw the comparison over a query set. Raises StoreError, InputError."""
-    chosen, resources = measuring.chosen_set(visit, name), visit.resources
+    chosen, resources = query_labels.chosen_set(visit, name), visit.resources
     rows = [
         RunRow(side.run)
         if side.run is not None
@@ -255,13 +254,13 @@ def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str,
     ]
     missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
     if missing:
-        measuring.explain(chosen)
+        query_labels.explain(chosen)
         if chosen.given is not None:
             _measure(missing, chosen, len(chosen.given.qrels))
         return
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
-    if list(titles) != [query_sets.title(name, llm=measuring.counts_llm_labels())]:
+    if list(titles) != [query_sets.title(name, llm=query_labels.counts_llm_labels())]:
         html.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
         measuring.load(a.run.id, resources),

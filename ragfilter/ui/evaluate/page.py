@@ -23,13 +23,12 @@ from ragfilter.publish.reports import of_run
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import labelling_mode, sets
-from ragfilter.ui.kit import grid, problems, share
+from ragfilter.ui.evaluate import labelling_mode, plots, sets
+from ragfilter.ui.kit import grid, measuring, problems, query_labels, question_box, share
 from ragfilter.ui.kit.guide import GUARD, GUARDED
-from ragfilter.ui.kit.runs import figures, measuring
-from ragfilter.ui.kit.runs.measuring import ChosenSet
+from ragfilter.ui.kit.query_labels import ChosenSet
 from ragfilter.ui.look import html, prose, theme
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.views import Visit
 
@@ -45,12 +44,12 @@ def draw(visit: Visit) -> None:
         problems.draw_empty(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    chosen = measuring.chosen_set(visit)
+    chosen = query_labels.chosen_set(visit)
     if state.session().labelling:
         labelling_mode.draw(chosen)
         return
-    saved = _bar(chosen, measuring.saved_runs(visit))
-    measuring.explain(chosen)
+    saved = _bar(chosen, visit.saved_runs)
+    query_labels.explain(chosen)
     if st.session_state.get("sets-open"):
         _sets(chosen)
     elif saved:
@@ -84,7 +83,7 @@ def _sets(chosen: ChosenSet) -> None:
 def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
     with html.row("evaluate-bar", "bottom"):
-        measuring.choose(chosen)
+        query_labels.choose(chosen)
         pressed = html.button(
             _measure_label(chosen),
             "evaluate",
@@ -154,7 +153,7 @@ def _more(chosen: ChosenSet) -> None:
     )
     st.toggle(
         "Count an LLM's labels",
-        key=measuring.LLM,
+        key=query_labels.LLM,
         persist_state="session",
         help="Used for chunks that no person has labelled. Off: only people's labels count.",
     )
@@ -187,7 +186,7 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
     if measured.over_fixed_k and CURRENT not in highest["names"]:
         name, own = highest["variant"], who[0].lower() + who[1:]
         if gain := frame.gain_over(measured.records, CURRENT, name):
-            sentence += f" {figures.HIGHEST} {name} is {wording.compared(gain)} {own}."
+            sentence += f" {measuring.HIGHEST} {name} is {wording.compared(gain)} {own}."
     if sentence:
         html.draw(f'<p class="rf-lead">{html.text(sentence)}</p>')
     for note in _staleness_notes(measured, chosen):
@@ -205,11 +204,11 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         if view == ROWS:
             measure = st.selectbox(
                 "Sort by",
-                figures.MEASURES,
+                measuring.MEASURES,
                 key="measure",
                 persist_state="session",
                 width=130,
-                format_func=figures.LABELS.__getitem__,
+                format_func=frame.LABELS.__getitem__,
                 label_visibility="collapsed",
             )
             every = st.toggle("All figures", key="all-figures", persist_state="session")
@@ -257,7 +256,7 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
         )
     if measured.settings != chosen.visit.settings:
         notes.append("This run used different settings from the sidebar's.")
-    before = earlier(run, measuring.saved_runs(chosen.visit).values()) if run.complete else None
+    before = earlier(run, chosen.visit.saved_runs.values()) if run.complete else None
     if before is not None:
         moved = moved_since(measured, measuring.load(before.id, chosen.resources))
         notes += [f"Since run {before.id}: {moved[0].lower()}{moved[1:]}"] if moved else []
@@ -266,12 +265,12 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
 
 def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: bool) -> None:
     rows = measured.ranked(measure)
-    figures.draw(rows, measure, own=CURRENT, key="evaluation-rows", every=every, prices=prices)
+    measuring.draw_table(rows, measure, own=CURRENT, key="evaluation-rows", every=every, prices=prices)
     with st.expander("About these figures", key="about-figures", type="compact"):
         own = measured.row(CURRENT)
         notes = [
             *wording.about_records(measured.records, measured.variants),
-            wording.unlabelled_of(own) if own else "",
+            wording.unlabelled(own) if own else "",
             *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
         ]
         for note in filter(None, notes):
@@ -327,7 +326,7 @@ def _queries(measured: MeasuredRun) -> None:
     clicked = grid.picked(shown, rows["id"], name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
         plan = measured.run.plan
-        measuring.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
+        question_box.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
 
 
 NAMED = {
@@ -359,12 +358,12 @@ def _plots(measured: MeasuredRun) -> None:
         left, right = st.columns(2, gap="medium")
     with left:
         theme.draw_plot(
-            figures.precision_recall(frame.cells(measured.rows), curves, dark=dark),
+            plots.precision_recall(frame.cells(measured.rows), curves, dark=dark),
             key="plot-pr",
             alt="Precision against recall for every row, with the oracle's line",
         )
         theme.draw_plot(
-            figures.kept_counts(frame.kept_counts(measured.records), dark=dark),
+            plots.kept_counts(frame.kept_counts(measured.records), dark=dark),
             key="plot-kept",
             alt="How many questions keep how many chunks",
         )
@@ -390,7 +389,7 @@ def _distances(curves: Sequence[Curve]) -> None:
             help="Shows the figures beside the curve as if every chunk up to this distance were kept.",
         )
     theme.draw_plot(
-        figures.distances(curves, threshold, dark=theme.is_dark()),
+        plots.distances(curves, threshold, dark=theme.is_dark()),
         key="plot-distances",
         alt="Distances of all questions by rank, relevant chunks marked",
     )

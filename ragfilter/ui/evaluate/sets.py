@@ -27,13 +27,12 @@ from ragfilter.stores.relabel import choices, settle
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id
-from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.runs import measuring
-from ragfilter.ui.kit.runs.measuring import ChosenSet, counts_llm_labels
+from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
+from ragfilter.ui.kit import grid, question_box
+from ragfilter.ui.kit.query_labels import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.jobs import Job
 from ragfilter.ui.session import state
 
 COLUMNS = {"question": st.column_config.TextColumn(width=320)}
@@ -297,7 +296,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     if row is not None:
         first = parted[row][0]
         state.open_chunk(first.chunk_id)
-        measuring.open_inspect(first.query, state.session().profile, state.session().changes)
+        question_box.open_inspect(first.query, state.session().profile, state.session().changes)
 
 
 def _lost(chosen: ChosenSet) -> None:

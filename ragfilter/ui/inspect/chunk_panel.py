@@ -23,11 +23,11 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, reference_graph
 from ragfilter.ui.kit import grid, problems
-from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect, saving
+from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.editor import Editing
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.server.resources import open_resources
+from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.views import View, author
 
@@ -269,7 +269,7 @@ def draw_rule(view: View, chunk: Chunk) -> None:
     effect = partial(_effect, result, chunk)
 
     def guard(chunk_id: str, text: str) -> str:
-        work = desk.open_desk(asked.collection, state.settings(), resources)
+        work = chunk_list.open_collection(asked.collection, state.settings(), resources)
         return rule_effect.guard(work, chunk_id, text, immediate=True)
 
     editor.draw(Editing(chunk, asked.collection, result.user, resources, effect, guard))

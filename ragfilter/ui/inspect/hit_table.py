@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from ragfilter.errors import StoreError
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
-from ragfilter.rules.overview import WORDS
+from ragfilter.rules.overview import WORDS, make_listing
 from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, share
-from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session import state
@@ -103,7 +104,7 @@ def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str
     }
     if view.grades:
         columns["label"] = [view.grades.get(row.id) for row in rows]
-    if edited := desk.edited(view):
+    if edited := _edited_rules(view):
         columns["rule"] = [edited.get(row.id, []) for row in rows]
     columns["reason"] = [row.reason for row in rows]
     if refs is not None:
@@ -123,7 +124,7 @@ def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str
 
 def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     column, dark = st.column_config, theme.is_dark()
-    chips, marks = theme.chips(dark=dark), desk.chips(dark=dark)
+    chips, marks = theme.chips(dark=dark), theme.rule_chips(dark=dark)
     words = {
         "reason": (330, "What was compared. The Chunk tab shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
@@ -175,7 +176,35 @@ def _admitted(view: View) -> set[str]:
     chosen = st.session_state.get("filter-rule")
     if not chosen:
         return {hit.id for hit in view.shown.hits}
-    return {i for i, words in desk.states(view).items() if chosen in words}
+    return {i for i, words in _rule_states(view).items() if chosen in words}
+
+
+def _rule_states(view: View) -> dict[str, tuple[str, ...]]:
+    """The rule states of each chunk in a result. Findings that involve several rules consider only these chunks."""
+    # Without texts, as on the Rules page, because the settings decide which texts were fetched.
+    chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
+    listing = make_listing(chunks, view.resources.checks, exported=_exported_rules(view))
+    return {row.id: row.words for row in listing.with_drafts(state.drafted()).rows}
+
+
+def _edited_rules(view: View) -> dict[str, list[str]]:
+    """How rules were edited, for the chunks in a result whose rule was edited."""
+    before = _exported_rules(view)
+    rules = {hit.id: hit.chunk.rule or None for hit in view.shown.hits}
+    changed, drafted = {i for i in before if before[i] != rules[i]}, state.drafted()
+    return {
+        i: [theme.rule_state(word) for word, ids in (("draft", drafted), ("changed", changed)) if i in ids]
+        for i in changed | drafted
+    }
+
+
+def _exported_rules(view: View) -> dict[str, str | None]:
+    """The rules at the last export, for the edited chunks of the result."""
+    shown = [hit.id for hit in view.shown.hits]
+    try:
+        return view.resources.bench.journal.edited_since_export(view.asked.collection, shown)
+    except StoreError:
+        return {}  # The editor shows the journal's error.
 
 
 def _listed(rows: Sequence[ChunkRow], order: str | None, wanted: str | None, admitted: set[str]) -> list[ChunkRow]:

@@ -20,7 +20,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import answers, grid
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.views import View
 

@@ -26,7 +26,7 @@ from ragfilter.ui.kit import answers, guide, problems, share, sidebar, summary
 from ragfilter.ui.kit.question_box import draw_present_button
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import link, pools, state, widget
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.views import View

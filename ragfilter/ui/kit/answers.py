@@ -32,10 +32,10 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered, Choice, on_pair, on_settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
+from ragfilter.ui.jobs import Job, Stoppable
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html, prose
-from ragfilter.ui.server.jobs import Job, Stoppable
-from ragfilter.ui.server.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View, author
 

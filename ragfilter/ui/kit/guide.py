@@ -16,10 +16,10 @@ from ragfilter.basics.files import read_toml
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.layers.tuned_on import origin
+from ragfilter.ui.kit import query_labels
 from ragfilter.ui.kit.question_box import examples
-from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View, Visit
 
@@ -98,9 +98,9 @@ def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
 def _steps(visit: Visit) -> list[PathStep]:
     now = state.session()
     name, known = now.collection, st.session_state.setdefault(MEASURED, set())
-    if name not in known and any(run.complete and run.who for run in measuring.saved_runs(visit).values()):
+    if name not in known and any(run.complete and run.who for run in visit.saved_runs.values()):
         known.add(name)
-    labelled = len(measuring.labelled_questions(visit.resources, name))
+    labelled = len(query_labels.labelled_questions(visit.resources, name))
     included, measured = not visit.resources.bench.labels.holds(name), name in known
     return steps(
         asked=(now.asked is not None and not now.example) or measured or bool(labelled and not included),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from typing import Any
 
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.ui.kit.runs import measuring
+from ragfilter.ui.kit import query_labels
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.server.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.views import Visit
 
@@ -103,6 +105,13 @@ def _ask() -> None:
         st.toast("Type a question first.")
 
 
+def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
+    """Open this question in Inspect with these settings."""
+    state.take(profile, changes)
+    state.ask(query)
+    st.switch_page("pages/inspect.py")
+
+
 def draw_present_button() -> None:
     """Draw the button, with its shortcut key."""
     on = bool(state.session().present)
@@ -130,7 +139,7 @@ def examples(collection: str, resources: Resources) -> dict[str, str]:
             ),
         )
     with suppress(RagfilterError):
-        labelled = [*measuring.labelled_questions(resources, collection)][:MAX_EXAMPLES]
+        labelled = [*query_labels.labelled_questions(resources, collection)][:MAX_EXAMPLES]
         return {_short(question): question for question in labelled}
     return {}
 

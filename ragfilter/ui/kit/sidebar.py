@@ -21,7 +21,7 @@ from ragfilter.settings.config import Config
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.look import html
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.views import MAX_NAME, View, Visit, author, set_author
 

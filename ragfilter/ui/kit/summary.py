@@ -22,7 +22,7 @@ from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
-from ragfilter.model import Hit, LayerName, Outcome, PoolResult
+from ragfilter.model import Hit, Outcome, PoolResult
 from ragfilter.report import Summary, first, judge_stats, waits_for_judge
 from ragfilter.report.summary import DropGroup, Story, sentences
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
@@ -30,9 +30,8 @@ from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import problems
+from ragfilter.ui.kit import problems, query_labels
 from ragfilter.ui.kit.answers import page_numbers
-from ragfilter.ui.kit.runs import measuring
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View, current_collections
@@ -98,7 +97,7 @@ def unnamed(view: View) -> str:
 def _relevant_drops(view: View) -> str:
     """A sentence on dropped chunks that are labelled relevant to the question, if any."""
     with suppress(RagfilterError):
-        labels = measuring.every_label(view.resources, view.asked.collection, view.user)
+        labels = query_labels.every_label(view.resources, view.asked.collection, view.user)
         if labels is not None:
             asked = view.asked.query.strip()
             same = [i for i, query in labels.queries.items() if query.strip() == asked]
@@ -186,7 +185,7 @@ class StackRow:
     chunk_id: str
     title: str
     outcome: Outcome = "kept"
-    layer: LayerName = "top_k"
+    layer: str = "top_k"
     why: str = ""
     setting: str = ""
     alone: bool = False

@@ -16,7 +16,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.model import User
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.server.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import link, state, widget
 
 USER, OPERATOR = "User", "Operator"

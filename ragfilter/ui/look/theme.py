@@ -18,7 +18,7 @@ import streamlit as st
 
 from ragfilter.layers import registry
 from ragfilter.layers.base import Mark
-from ragfilter.model import LayerName, Outcome
+from ragfilter.model import Outcome
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -30,7 +30,23 @@ OUTCOMES: dict[Outcome, Mark] = {
     "fallback": Mark("■", "square", "#9b7247", "#f7d15a"),
 }
 
-LAYERS: dict[LayerName, Mark] = {layer.name: layer.mark for layer in registry.LAYERS}
+LAYERS: dict[str, Mark] = {layer.name: layer.mark for layer in registry.LAYERS}
+
+RULE_SIGNS = {
+    "invalid": ("✕", LAYERS["query_must"]),
+    "warning": ("!", OUTCOMES["fallback"]),
+    "none": ("○", LAYERS["context"]),
+    "note": ("◦", OUTCOMES["kept"]),
+    "valid": ("●", OUTCOMES["kept"]),
+    "draft": ("✎", OUTCOMES["pinned"]),
+    "changed": ("↑", OUTCOMES["expanded"]),
+}
+"""The sign of each state of a rule, the same on every page."""
+RULE_STATES_HELP = (
+    "invalid: cannot work. warning: questioned by the linter. none: no rule. note: the linter can "
+    "improve it. valid: no finding. draft: not saved. changed: edited since the last export, or "
+    "ever if nothing was exported."
+)
 
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="64" height="64" viewBox="0 0 22 22">'
@@ -58,7 +74,7 @@ def is_dark() -> bool:
     return st.context.theme.type == "dark"
 
 
-def mark(outcome: Outcome, layer: LayerName, setting: str = "") -> Mark:
+def mark(outcome: Outcome, layer: str, setting: str = "") -> Mark:
     """The mark of the layer and `setting` that dropped the hit; otherwise of the outcome."""
     if outcome != "dropped":
         return OUTCOMES[outcome]
@@ -70,6 +86,16 @@ def chips(*, dark: bool) -> dict[str, str]:
     kept = {f"{m.sign} {name}": tint(m, dark) for name, m in OUTCOMES.items()}
     marks = (mark for layer in registry.LAYERS for mark in (layer.mark, *layer.marks.values()))
     return kept | {f"{m.sign} dropped": tint(m, dark) for m in marks}
+
+
+def rule_state(word: str) -> str:
+    """``✎ draft``."""
+    return f"{RULE_SIGNS[word][0]} {word}"
+
+
+def rule_chips(*, dark: bool) -> dict[str, str]:
+    """The tint of every sign-and-word combination in a table."""
+    return {rule_state(word): tint(mark, dark) for word, (_, mark) in RULE_SIGNS.items()}
 
 
 def verdicts(*, dark: bool) -> dict[str, str]:
@@ -123,6 +149,8 @@ def _printed_light(pairs: Iterable[tuple[str, str]]) -> str:
 
 FONT = '"Source Sans", "Source Sans Pro", sans-serif'
 CLEAR = "rgba(0,0,0,0)"
+THREE_DECIMALS = {"tickformat": ".3f"}
+"""The axis of a measure or a distance, with as many decimals as in tables."""
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
@@ -156,6 +184,16 @@ class Ink:
         font = {"family": FONT, "size": 13, "color": self.text}
         hint = {"bgcolor": self.surface, "bordercolor": self.line, "align": align, "font": font}
         return {"paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR, "font": font, "hoverlabel": hint, "showlegend": False}
+
+    def axes(self, x: str, y: str) -> dict[str, Any]:
+        """The layout of a plot with two named axes."""
+        axis = {"gridcolor": self.line, "zeroline": False, "linecolor": self.line, "fixedrange": True}
+        return self.layout(align="auto") | {
+            "height": 360,
+            "margin": {"l": 56, "r": 12, "t": 36, "b": 44},
+            "xaxis": {**axis, "title": {"text": x}},
+            "yaxis": {**axis, "title": {"text": y}},
+        }
 
 
 UNDIMMED = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}

@@ -16,8 +16,8 @@ from ragfilter.rules import bulk, edits, rule_files
 from ragfilter.rules.bulk import BulkPlan, RuleChange
 from ragfilter.rules.rule_files import FileChange, ImportPlan, RefusedLine
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
+from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
@@ -29,7 +29,7 @@ Rules = Mapping[str, str | None]
 """Rules by chunk id, None for no rule."""
 
 
-def preview(work: Desk, action: str, plan: BulkPlan, key: str) -> None:
+def preview(work: VisibleCollection, action: str, plan: BulkPlan, key: str) -> None:
     """Draw why some rules cannot be changed, then what `plan` would change."""
     if plan.refused:
         first, why = next(iter(plan.refused.items()))
@@ -41,7 +41,7 @@ def preview(work: Desk, action: str, plan: BulkPlan, key: str) -> None:
         html.empty("Nothing would change.", "The rules already have this change.")
 
 
-def offer(work: Desk, rules: Rules, action: str, *, key: str) -> None:
+def offer(work: VisibleCollection, rules: Rules, action: str, *, key: str) -> None:
     """Draw the effect of storing `rules`, the button that stores them, and every change. `action`
     names the change: ``Remove``, ``Add the group x to``."""
     sure = rule_effect.confirm(work, rules, f"{key}-sure")
@@ -61,8 +61,8 @@ def offer(work: Desk, rules: Rules, action: str, *, key: str) -> None:
     rule_effect.wait(work)
 
 
-def save(work: Desk, rules: Rules, action: str) -> None:
-    """Store `rules` as one step, unless a rule has changed since the desk read it."""
+def save(work: VisibleCollection, rules: Rules, action: str) -> None:
+    """Store `rules` as one step, unless a rule has changed since the page read it."""
     bench = work.resources.bench
     try:
         saved = edits.save_all(
@@ -130,9 +130,9 @@ KIND = "bulk-kind"
 FIELDS = TERM, TERMS, RULE, NEW = "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
 
 
-def draw(work: Desk) -> None:
+def draw(work: VisibleCollection) -> None:
     """Draw the filter, the choice of change, its preview and the button that saves it."""
-    desk.draw_filter(work)
+    chunk_list.draw_filter(work)
     kind = st.segmented_control(
         "Change", KINDS, key=KIND, default=GROUP, required=True, persist_state="session", on_change=_forget
     )
@@ -142,7 +142,7 @@ def draw(work: Desk) -> None:
         if any(st.session_state.get(name) for name in FIELDS):
             html.aside(saving.error_text(error))
         return
-    plan = bulk.plan(change, [row.chunk for row in desk.selected(work)])
+    plan = bulk.plan(change, [row.chunk for row in chunk_list.selected(work)])
     preview(work, ACTIONS[str(kind)], plan, "bulk")
 
 
@@ -194,7 +194,7 @@ FILE, DOUBTS = "files-file", "files-doubts"
 LEFT_OUT = 20
 
 
-def draw_files(work: Desk) -> None:
+def draw_files(work: VisibleCollection) -> None:
     """Draw export and import."""
     left, right = st.columns(2, gap="medium")
     with left:
@@ -203,10 +203,10 @@ def draw_files(work: Desk) -> None:
         _import(work)
 
 
-def _export(work: Desk) -> None:
+def _export(work: VisibleCollection) -> None:
     # Read before the rules, so that only edits in the file count as exported.
     last_edit = work.resources.bench.journal.last_edit(work.collection)
-    work = desk.open_desk(work.collection, work.settings, work.resources)
+    work = chunk_list.open_collection(work.collection, work.settings, work.resources)
     chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
     st.markdown(
         f"**Export** {counted(len(chunks), 'rule')} for version control, where `ragfilter rules "
@@ -229,7 +229,7 @@ def _export(work: Desk) -> None:
             )
 
 
-def _exported(make: Callable[[], str], work: Desk, last_edit: int) -> str:
+def _exported(make: Callable[[], str], work: VisibleCollection, last_edit: int) -> str:
     text = make()
     # With clearance on, the file may lack rules, and the page must not reveal whether it does.
     if work.user.unrestricted:
@@ -237,7 +237,7 @@ def _exported(make: Callable[[], str], work: Desk, last_edit: int) -> str:
     return text
 
 
-def _import(work: Desk) -> None:
+def _import(work: VisibleCollection) -> None:
     st.markdown("**Import** JSONL or CSV with id and query_must, or drafts.")
     file = st.file_uploader("File of rules", type=["jsonl", "csv"], key=FILE, help="UTF-8, up to 200 MB.")
     if file is None:
@@ -253,7 +253,7 @@ def _import(work: Desk) -> None:
     _planned(work, plan)
 
 
-def _planned(work: Desk, plan: ImportPlan) -> None:
+def _planned(work: VisibleCollection, plan: ImportPlan) -> None:
     st.markdown(
         f"{counted(len(plan.changes), 'rule')} to save, {plan.unchanged} unchanged, "
         f"{len(plan.held)} held back for doubts, {len(plan.refusals)} refused."

@@ -14,15 +14,15 @@ from ragfilter.rules.bulk import BulkPlan, plan_fixes
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.rule import place_name
 from ragfilter.stores.labels import ASKED
+from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import desk, drafting, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.kit.rule_editor import chunk_list, drafting, rule_effect, saving
+from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
+from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.rules import bulk_change
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.jobs import Job
-from ragfilter.ui.server.resources import ShelfSpec
 from ragfilter.ui.session import state
 
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
@@ -34,9 +34,9 @@ Listed = tuple[str, Finding]
 """A finding with its kind, or the family for which it proposes a rule."""
 
 
-def draw(work: Desk) -> None:
+def draw(work: VisibleCollection) -> None:
     """Draw the findings, and the effect of applying them."""
-    desk.draw_filter(work)
+    chunk_list.draw_filter(work)
     running = drafting.is_running(work.collection, work.resources)
     with st.expander("Draft rules with an LLM", expanded=running):
         drafting.draw(work)
@@ -65,7 +65,7 @@ def draw(work: Desk) -> None:
         _one(work, None if picked is None else listed[picked][1])
 
 
-def _families(work: Desk) -> Suggested | None:
+def _families(work: VisibleCollection) -> Suggested | None:
     """The families of chunks, found in the background once requested."""
     rules = state.session().rules
     if rules.families != work.collection:
@@ -92,12 +92,12 @@ def _families(work: Desk) -> Suggested | None:
     return jobs.result(job, "findings-looking", "Looking for families")
 
 
-def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
+def _findings(work: VisibleCollection, families: Suggested | None) -> list[Listed]:
     """The findings about filtered chunks: problems, proposals, then families with rules."""
-    ids = [row.id for row in desk.selected(work)]
-    ruled, shared = work.read(i for i in ids if work.chunks[i].rule), desk.listing(work).shared
-    if len(ruled) > desk.MAX_READ:
-        html.aside(f"Texts are read for up to {desk.MAX_READ:,} rules. A narrower filter may find more.")
+    ids = [row.id for row in chunk_list.selected(work)]
+    ruled, shared = work.read(i for i in ids if work.chunks[i].rule), chunk_list.listing(work).shared
+    if len(ruled) > chunk_list.MAX_READ:
+        html.aside(f"Texts are read for up to {chunk_list.MAX_READ:,} rules. A narrower filter may find more.")
     findings = [finding for chunk in ruled.values() for finding in work.resources.checks.findings(chunk)]
     findings += [shared[i] for i in ids if i in shared]
     proposed = [*_proposals(work, families)]
@@ -109,14 +109,14 @@ def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
     return [*((each.kind, each) for each in by_severity(findings)), *proposed]
 
 
-def _proposals(work: Desk, families: Suggested | None) -> Iterator[Listed]:
+def _proposals(work: VisibleCollection, families: Suggested | None) -> Iterator[Listed]:
     for each in families.proposals if families is not None else ():
         chunk = work.chunks.get(each.chunk.id)
         if families is not None and chunk is not None and chunk.rule != each.rule:
             yield each.family, families.finding(each, chunk)
 
 
-def _table(work: Desk, listed: Sequence[Listed]) -> int | None:
+def _table(work: VisibleCollection, listed: Sequence[Listed]) -> int | None:
     ids = [finding.chunk_ids[0] for _, finding in listed]
     rows = [
         (
@@ -143,7 +143,7 @@ def _said(finding: Finding) -> str:
     return f"{place_name(finding.place)}: {finding.message}" if finding.place else finding.message
 
 
-def _all(work: Desk, findings: Sequence[Finding]) -> None:
+def _all(work: VisibleCollection, findings: Sequence[Finding]) -> None:
     """Draw the effect of applying these findings, and the button that does it."""
     doubtful = sum(finding.fix is not None and not finding.sure for finding in findings)
     include = doubtful > 0 and st.checkbox(
@@ -158,7 +158,7 @@ def _all(work: Desk, findings: Sequence[Finding]) -> None:
         html.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
 
 
-def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
+def _plan(work: VisibleCollection, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
     """The changes from applying the findings, cached because each rule is checked again."""
     wanted = [each for each in findings if each.fix is not None and (each.sure or doubtful)]
     proposed = {each.chunk_ids[0]: each.fixed for each in wanted if each.kind in PROPOSED}
@@ -175,7 +175,7 @@ def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
     return BulkPlan(after, {i: work.chunks[i].rule for i in after})
 
 
-def _one(work: Desk, finding: Finding | None) -> None:
+def _one(work: VisibleCollection, finding: Finding | None) -> None:
     """Draw one finding with the effect of its fix."""
     if finding is None:
         html.empty("No finding is open.", "Click a row to see its fix, or apply it alone.")
@@ -199,8 +199,8 @@ def _one(work: Desk, finding: Finding | None) -> None:
         bulk_change.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 
 
-def _edit(work: Desk, finding: Finding) -> None:
+def _edit(work: VisibleCollection, finding: Finding) -> None:
     chunk = work.chunks[finding.chunk_ids[0]]
     if finding.fix is not None:
         saving.set_draft(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
-    desk.edit(chunk.id)
+    chunk_list.edit(chunk.id)

@@ -17,8 +17,8 @@ from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.rules.overview import WORDS, Listing, ListingRow
 from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, problems
-from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
+from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.rules import bulk_change, findings_table, rule_tables, undo_history
 from ragfilter.ui.session import link, state
@@ -30,7 +30,7 @@ ABOUT = (
     "Chunks then shows it too. Tester: which rules pasted questions meet. Files: import and "
     "export. History: every change."
 )
-BOXES = {link.TEXT: desk.TEXT, link.TYPES: desk.TYPES, link.SOURCES: desk.SOURCES, link.STATES: desk.STATES}
+BOXES = {name: f"rules-{name}" for name in chunk_list.FILTERS}
 """The widgets of the filter, by their parameters in the link."""
 PAGE_AT = "rules-page"
 PAGE = 200
@@ -45,9 +45,9 @@ def draw(visit: Visit) -> None:
     rules = state.session().rules
     _open_link()
     try:
-        work = desk.open_desk(state.session().collection, visit.settings, visit.resources)
+        work = chunk_list.open_collection(state.session().collection, visit.settings, visit.resources)
         with html.row("rules-bar"):
-            part = html.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
+            part = html.choice("Part", PARTS, ABOUT, key=chunk_list.PART, default="Chunks")
             undo_history.draw_turns(work)
             # Clear the previous part while this one is being drawn.
             fresh, rules.part = rules.part != part, part
@@ -71,7 +71,7 @@ def _open_link() -> None:
     if not look:
         return
     if (look.get(link.PART) or "Chunks") in PARTS:
-        st.session_state[desk.PART] = look.get(link.PART) or "Chunks"
+        st.session_state[chunk_list.PART] = look.get(link.PART) or "Chunks"
     session.rules.chunk = look.get(link.CHUNK)
     for name, box in BOXES.items():
         listed = look.get(name, "").split(link.SEPARATOR)
@@ -79,7 +79,7 @@ def _open_link() -> None:
         st.session_state[box] = look.get(name, "") if name == link.TEXT else words
 
 
-def _share(work: Desk, part: str) -> None:
+def _share(work: VisibleCollection, part: str) -> None:
     """Put the open part, filter and chunk into the address, so that a reload restores them."""
     chosen = {name: st.session_state.get(box) or "" for name, box in BOXES.items()}
     more = {k: v if isinstance(v, str) else link.SEPARATOR.join(v) for k, v in chosen.items()}
@@ -91,13 +91,13 @@ def _share(work: Desk, part: str) -> None:
     link.show_address()
 
 
-def _chunks(work: Desk) -> None:
+def _chunks(work: VisibleCollection) -> None:
     """Draw the table and the editor."""
-    rows = desk.listing(work)
+    rows = chunk_list.listing(work)
     left, right = st.columns((1, 1.3), gap="medium")
     with left:
-        desk.draw_filter(work, rows)
-        ids = desk.ordered(work, rows)
+        chunk_list.draw_filter(work, rows)
+        ids = chunk_list.ordered(work, rows)
         _table(rows, ids, rule_tables.measured(work))
     with right:
         _open_chunk(work, rows, ids)
@@ -121,13 +121,13 @@ def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
             row_height=ROW,
             columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE),
             chosen=state.session().rules.chunk,
-            pick=desk.open_,
+            pick=chunk_list.open_,
         )
 
 
 def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
-        "state": [[desk.signed(word) for word in row.words] for row in rows],
+        "state": [[theme.rule_state(word) for word in row.words] for row in rows],
         "title": grid.fitting_titles([row.chunk.name for row in rows], TITLE_PX),
     }
     of_rule = {row.rule: row for row in matrix.rules} if matrix else {}
@@ -149,14 +149,14 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
 
 
 def _columns(state_width: int) -> dict[str, Any]:
-    chips = desk.chips(dark=theme.is_dark())
+    chips = theme.rule_chips(dark=theme.is_dark())
     text = st.column_config.TextColumn
     return {
         "state": st.column_config.MultiselectColumn(
             width=state_width,
             options=list(chips),
             color=list(chips.values()),
-            help=f"{desk.STATES_HELP} Only the editor and Findings check rules against the text.",
+            help=f"{theme.RULE_STATES_HELP} Only the editor and Findings check rules against the text.",
         ),
         "title": text(width=TITLE_PX),
         "rule": text(width=192, help="The first term of each part, and how many others it has."),
@@ -170,7 +170,7 @@ def _columns(state_width: int) -> dict[str, Any]:
     }
 
 
-def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
+def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> None:
     """Draw the editor of the open chunk, and the buttons for the chunks before and after it."""
     chunk = work.chunk(state.session().rules.chunk)
     place = ids.index(chunk.id) + 1 if chunk is not None and chunk.id in ids else 0
@@ -198,7 +198,7 @@ def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
 
 def _go(ids: Sequence[str], chunk_id: str) -> None:
     """Open a chunk, and show the page of the table with its row."""
-    desk.open_(chunk_id)
+    chunk_list.open_(chunk_id)
     st.session_state[PAGE_AT] = ids.index(chunk_id) // PAGE + 1
 
 

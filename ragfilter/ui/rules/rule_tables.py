@@ -25,11 +25,11 @@ from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
+from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.resources import ShelfSpec
 
 MATRICES: ShelfSpec[Matrix] = ShelfSpec(4)
 TITLE_WIDTH, RULE_CHARS = 27, 27
@@ -79,7 +79,7 @@ def columns() -> dict[str, Any]:
     }
 
 
-def measured(work: Desk) -> Matrix | None:
+def measured(work: VisibleCollection) -> Matrix | None:
     """The last matrix for these settings and questions, even if rules have changed since."""
     key = work.collection, work.user, work.settings, work.mark
     return work.resources.shelf(MATRICES).get(key)
@@ -90,7 +90,7 @@ def rule_cell(rule: str | None) -> str:
     return short_title(brief(rule), RULE_CHARS)
 
 
-def _matrix(work: Desk, questions: GatheredQuestions) -> Matrix:
+def _matrix(work: VisibleCollection, questions: GatheredQuestions) -> Matrix:
     """The matrix for the current rules."""
 
     def build() -> Matrix:
@@ -104,7 +104,7 @@ def _matrix(work: Desk, questions: GatheredQuestions) -> Matrix:
     return shelf.put((work.collection, *of), matrix)
 
 
-def _questions(work: Desk) -> GatheredQuestions | None:
+def _questions(work: VisibleCollection) -> GatheredQuestions | None:
     """The labelled questions or, without labels, the asked ones."""
     every = rule_effect.gathered(work)
     if every is None or work.labels is None:
@@ -112,7 +112,7 @@ def _questions(work: Desk) -> GatheredQuestions | None:
     return replace(every, pools={i: p for i, p in every.pools.items() if i in every.qrels})
 
 
-def draw_matrix(work: Desk) -> None:
+def draw_matrix(work: VisibleCollection) -> None:
     """Draw the matrix of the labelled or else the asked questions, and one rule by part."""
     if not rule_effect.available(work):
         return
@@ -142,7 +142,7 @@ def draw_matrix(work: Desk) -> None:
 
 
 @st.fragment
-def _measured_rules(work: Desk, rules: Sequence[RuleRow], questions: GatheredQuestions) -> None:
+def _measured_rules(work: VisibleCollection, rules: Sequence[RuleRow], questions: GatheredQuestions) -> None:
     """Draw the rules, and the selected one by group and term."""
     frame = _frame(
         "chunk",
@@ -158,7 +158,7 @@ def _measured_rules(work: Desk, rules: Sequence[RuleRow], questions: GatheredQue
         html.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
-    html.button("Edit", "matrix-edit", desk.edit, row.chunk_ids[0], about="Opens the chunk under Chunks.")
+    html.button("Edit", "matrix-edit", chunk_list.edit, row.chunk_ids[0], about="Opens the chunk under Chunks.")
     try:
         rule = parse(row.rule)
     except RuleError as error:
@@ -185,7 +185,7 @@ def _measured_rules(work: Desk, rules: Sequence[RuleRow], questions: GatheredQue
         st.dataframe(table, key="matrix-conflicts", hide_index=True, height="content")
 
 
-def chunks(work: Desk, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH) -> list[str]:
+def chunks(work: VisibleCollection, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH) -> list[str]:
     """Groups of chunks, each named after its first."""
     firsts, more = [ids[0] for ids in groups], " and {} more"
     alone, first = work.titles(firsts, width), work.titles(firsts, width - len(more))
@@ -213,7 +213,7 @@ WIDE = 56
 """Characters of a title in the table. The other columns are narrow: similar titles differ late."""
 
 
-def draw_tester(work: Desk) -> None:
+def draw_tester(work: VisibleCollection) -> None:
     """Draw the questions, the rules they meet and one of them explained."""
     text = st.text_area(
         "Questions",
@@ -249,7 +249,7 @@ def draw_tester(work: Desk) -> None:
 
 @st.fragment
 def _tested_rules(
-    work: Desk, questions: Sequence[str], of_rule: Mapping[str, Sequence[str]], passes: Mapping[str, int]
+    work: VisibleCollection, questions: Sequence[str], of_rule: Mapping[str, Sequence[str]], passes: Mapping[str, int]
 ) -> None:
     """Draw how each rule affects the questions, and the selected rule for one of them."""
     rules = sorted(of_rule, key=lambda rule: (-passes[rule], of_rule[rule][0]))

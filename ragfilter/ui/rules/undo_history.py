@@ -13,12 +13,12 @@ from ragfilter.rules.journal import Step, Turn
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import rule_effect
-from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import DONE
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
+from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.rules import bulk_change
-from ragfilter.ui.server.resources import ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
 
@@ -26,7 +26,7 @@ PAGE, TITLE_WIDTH = 50, 35
 TURNS: ShelfSpec[dict[Turn, int]] = ShelfSpec(8)
 
 
-def draw_turns(work: Desk) -> None:
+def draw_turns(work: VisibleCollection) -> None:
     """Draw the buttons that undo and redo the last change to the collection's rules."""
     among, journal = _among(work), work.resources.bench.journal
     key = (*work.key, journal.export_mark(work.collection))
@@ -68,7 +68,7 @@ def _next_turns(steps: Sequence[Step]) -> dict[Turn, int]:
     return turns
 
 
-def draw(work: Desk) -> None:
+def draw(work: VisibleCollection) -> None:
     """Draw the list and the selected step."""
     journal, among = work.resources.bench.journal, _among(work)
     count = journal.count_steps(work.collection, among=among)
@@ -83,12 +83,12 @@ def draw(work: Desk) -> None:
         _step(work, state.session().rules.step)
 
 
-def _among(work: Desk) -> Container[str] | None:
+def _among(work: VisibleCollection) -> Container[str] | None:
     """The chunks whose edits are listed; deleted ones only if the viewer sees everything."""
     return None if work.user.unrestricted else work.chunks
 
 
-def _table(work: Desk, listed: Sequence[Step]) -> None:
+def _table(work: VisibleCollection, listed: Sequence[Step]) -> None:
     titles = work.titles((step.edit.chunk_id for step in listed), TITLE_WIDTH)
     rows = [
         (
@@ -118,7 +118,7 @@ def _what(step: Step) -> str:
     return "edit" if step.done == step.size else "edit, part" if step.done else "edit, undone"
 
 
-def _step(work: Desk, edit_id: int | None) -> None:
+def _step(work: VisibleCollection, edit_id: int | None) -> None:
     """Draw the selected step's changes, and the effect of undoing or redoing it."""
     among = _among(work)
     visible = [
@@ -139,7 +139,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
     rule_effect.wait(work)
 
 
-def _turn(work: Desk, edit_id: int, turn: Turn) -> None:
+def _turn(work: VisibleCollection, edit_id: int, turn: Turn) -> None:
     """Draw the effect of undoing or redoing the step, and the button."""
     bench = work.resources.bench
     try:
@@ -164,7 +164,7 @@ def _turn(work: Desk, edit_id: int, turn: Turn) -> None:
     )
 
 
-def _go(work: Desk, edit_id: int, turn: Turn) -> None:
+def _go(work: VisibleCollection, edit_id: int, turn: Turn) -> None:
     """Undo or redo the step."""
     bench, done = work.resources.bench, DONE[turn]
     state.session().rules.last = ("", None)

@@ -17,12 +17,13 @@ from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, qrels_of
 from ragfilter.text.normalise import whole
-from ragfilter.ui.server.resources import Resources, open_resources
+from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.state import AskedQuestion
 
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
+    from ragfilter.stores.runs import Run
 
 MAX_NAME = 100
 """Maximum number of characters in a name."""
@@ -82,6 +83,14 @@ class Visit:
     def incomplete(self) -> str:
         """Why the chosen collection may lack chunks; empty if complete. Raises StoreError."""
         return self.resources.bench.collection(state.session().collection).incomplete
+
+    @property
+    def saved_runs(self) -> dict[int, Run]:
+        """The saved runs of the chosen collection, newest first. A user from whom chunks may be hidden
+        gets only runs made as the same user, because other figures may count hidden chunks. Raises StoreError."""
+        user = state.user()
+        runs = self.resources.bench.runs.saved(state.session().collection)
+        return {run.id: run for run in runs if user.unrestricted or run.plan.viewer == user}
 
     @property
     def ready(self) -> bool:

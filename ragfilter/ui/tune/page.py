@@ -14,6 +14,7 @@ import streamlit as st
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Target
+from ragfilter.evaluate.frame import flat
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import completed_pools
@@ -29,11 +30,10 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.runs import figures, measuring
+from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
+from ragfilter.ui.kit import measuring, problems, query_labels
 from ragfilter.ui.look import html
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.jobs import Job
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import Visit
 from ragfilter.ui.tune import tuning_map
@@ -47,14 +47,14 @@ def draw(visit: Visit) -> None:
         problems.draw_empty(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    query_set, here = measuring.chosen_set(visit), visit.collection
+    query_set, here = query_labels.chosen_set(visit), visit.collection
     labels = query_set.given
     assert here is not None
     elsewhere = learned_elsewhere(visit.settings, Fit(here.name, here.embedder, here.space))
     with html.row("tune-bar", "bottom"):
-        measuring.choose(query_set)
+        query_labels.choose(query_set)
         wish = draw_bar(visit, labels, elsewhere=bool(elsewhere))
-    measuring.explain(query_set)
+    query_labels.explain(query_set)
     if elsewhere:
         html.aside(f"{elsewhere} Recalibrate to derive them again.")
     if labels is None:
@@ -302,8 +302,8 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
             if margin is None:
                 html.draw(f'<p class="rf-lead">{html.text(wording.headline(chosen))}</p>')
                 means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
-                rows = [wording.row(word, each, target) for word, each in means.items()]
-                figures.draw(rows, target, key="tuned-figures")
+                rows = [{"variant": word, **flat(each)} for word, each in means.items()]
+                measuring.draw_table(rows, target, key="tuned-figures")
             else:
                 html.draw(f'<p class="rf-lead">{html.text(wording.no_worse(chosen, margin))}</p>')
                 columns = zip(wording.SIDES, zip(*wording.sides(chosen), strict=True), strict=True)
@@ -333,16 +333,15 @@ def _more(tuning: Tuning) -> None:
         target = tuning.target.figure
         named = wording.compared_means(tuning)
         named |= {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
-        rows = [wording.row(name, each, target) for name, each in named.items()]
-        figures.draw(rows, target, key="tuned-alone-figures", every=True)
-        means = tuning.tuned.means
+        rows = [{"variant": name, **flat(each)} for name, each in named.items()]
+        measuring.draw_table(rows, target, key="tuned-alone-figures", every=True)
         for note in (
             f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "
             f"{tuning.candidates} candidates.",
-            f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain.of)}.",
-            wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
+            f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain)}.",
+            wording.unlabelled(flat(tuning.tuned.means)),
             *(
-                f"Calibrated against {name}: {wording.gain_in(target, gain.of)}."
+                f"Calibrated against {name}: {wording.gain_in(target, gain)}."
                 for name, gain in tuning.over_strategies.items()
             ),
             *wording.notes(tuning),

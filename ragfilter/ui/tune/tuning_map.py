@@ -27,15 +27,14 @@ from ragfilter.layers.tuned_on import chose_strategy, unchanged
 from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
+from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.runs.figures import THREE_DECIMALS, layout
-from ragfilter.ui.kit.runs.measuring import open_inspect
+from ragfilter.ui.kit.question_box import open_inspect
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
-from ragfilter.ui.look.theme import CLEAR, LEGEND, UNDIMMED, Ink
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.jobs import Job
-from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.look.theme import CLEAR, LEGEND, THREE_DECIMALS, UNDIMMED, Ink
+from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import Visit
 from ragfilter.ui.session.widget import value_text
@@ -160,7 +159,7 @@ def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> 
         *_marks([x for x, _ in pairs], ys, here, best, "#ffffff" if two else ink.text),
     ]
     y = (surface.y.label if surface.y is not None else SHOWN[measure]) or ""
-    figure_layout = layout(ink, surface.x.label, y) | {
+    figure_layout = ink.axes(surface.x.label, y) | {
         "clickmode": "event+select",
         "showlegend": True,
         "height": 430,
@@ -215,7 +214,7 @@ def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
         ),
         *_marks(tokens.tolist(), recall.tolist(), here, best, ink.text),
     ]
-    figure_layout = layout(ink, "context tokens", "recall") | {
+    figure_layout = ink.axes("context tokens", "recall") | {
         "clickmode": "event+select",
         "showlegend": True,
         "height": 430,
@@ -355,7 +354,7 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
     # Only for the first, because the two notes would hardly differ.
     for word, place in places[:1]:
         at = surface.at(place)
-        caveat = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
+        caveat = unlabelled(at)
         if caveat:
             html.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
     with html.row("map-actions"):

@@ -15,9 +15,9 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import measure, query_sets
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
-from ragfilter.ui.kit.rule_editor import desk
-from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.server import resources
+from ragfilter.ui import resources
+from ragfilter.ui.kit.rule_editor import chunk_list
+from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 
 pytestmark = pytest.mark.model
 WIZARD = '{"contain":"wizard"}'
@@ -27,7 +27,7 @@ THEIRS, DRAFT = '{"contain":"theirs"}', '{"contain_one_of":[["eye","beholder"]]}
 
 def test_an_edit_reads_the_chunks_and_their_exports_no_second_time(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     open_chunk(page, "monster-beholder")
-    for place, name in ((desk, "make_listing"), (desk, "Catalogue"), (Journal, "edited_since_export")):
+    for place, name in ((chunk_list, "make_listing"), (chunk_list, "Catalogue"), (Journal, "edited_since_export")):
         monkeypatch.setattr(place, name, None)
     write(page, '{"contain":"eye"}')
     page.at.text_input(key="rules-text").set_value("monster-beholder")
@@ -147,7 +147,7 @@ def test_questions_that_were_asked_count_beside_labelled_ones_and_alone(
     book.remember("demo", asked)
     assert "of 156 labelled questions and 1 asked would change" in told(settled(page.run()))
     with monkeypatch.context() as patch:
-        patch.setattr(Desk, "labels", None)
+        patch.setattr(VisibleCollection, "labels", None)
         settled(page.run())
         assert "Only labelled questions" in told(page)
         assert "1 of 1 asked would change." in told(page)

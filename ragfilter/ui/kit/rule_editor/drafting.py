@@ -9,13 +9,12 @@ sent only if the *user* can see it, even if an operator is looking: no LLM gets 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate.effect import GatheredQuestions, weigh
+from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Usage
 from ragfilter.rules.drafting import Draft, drafts, foresee, total
@@ -24,13 +23,13 @@ from ragfilter.rules.lint import Finding, analyse
 from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
+from ragfilter.ui.jobs import Job, Stoppable
 from ragfilter.ui.kit.answers import model_label
-from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
+from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.server.jobs import Job, Stoppable
-from ragfilter.ui.server.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import RuleDraft
 
@@ -136,7 +135,7 @@ def _start_one(chunk_id: str, collection: str, rule: str | None) -> None:
     state.session().rules.awaited = (collection, chunk_id, saving.base(chunk_id, rule))
 
 
-def draw(work: Desk) -> None:
+def draw(work: VisibleCollection) -> None:
     """Draw the cost of drafting the filtered chunks, the progress, and the drafts."""
     collection, resources = work.collection, work.resources
     job = last_run(collection, resources)
@@ -159,7 +158,7 @@ def draw(work: Desk) -> None:
         _review(work, drafted, busy=busy)
 
 
-def findings(work: Desk) -> list[Finding]:
+def findings(work: VisibleCollection) -> list[Finding]:
     """The unsaved drafts, each with its doubts."""
     drafted = [draft for draft in _visible(work) if draft.rule is not None]
     drafted = [draft for draft in drafted if work.chunks[draft.chunk_id].rule != draft.text]
@@ -171,7 +170,7 @@ def findings(work: Desk) -> list[Finding]:
     return work.resources.shelf(DOUBTED).of(key, lambda: _doubted(work, drafted, known))
 
 
-def _doubted(work: Desk, drafted: Sequence[Draft], known: GatheredQuestions | None) -> list[Finding]:
+def _doubted(work: VisibleCollection, drafted: Sequence[Draft], known: GatheredQuestions | None) -> list[Finding]:
     """The drafts with their remarks, the linter's findings about them among the stored rules, and
     the labelled questions that would lose a chunk."""
     rules = {draft.chunk_id: draft.rule for draft in drafted if draft.rule is not None}
@@ -181,9 +180,10 @@ def _doubted(work: Desk, drafted: Sequence[Draft], known: GatheredQuestions | No
         for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
             doubts[chunk_id][doubt] = None
     if known is not None:
-        ruled = (replace(work.chunks[draft.chunk_id], rule=draft.text) for draft in drafted)
-        for chunk_id, queries in weigh(ruled, known).losses.items():
-            doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
+        changes = {draft.chunk_id: draft.text for draft in drafted}
+        for chunk_id, queries in known.effect(changes).losses.items():
+            if chunk_id in doubts:
+                doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
     return [
         as_finding(
             "draft",
@@ -196,11 +196,11 @@ def _doubted(work: Desk, drafted: Sequence[Draft], known: GatheredQuestions | No
     ]
 
 
-def _begin(work: Desk) -> None:
+def _begin(work: VisibleCollection) -> None:
     """Draw the cost of drafting, and the button that starts it."""
     sender = state.user()
     there = {draft.chunk_id for draft in _visible(work) if draft.rule is not None}
-    left = [row.chunk for row in desk.selected(work) if row.id not in there]
+    left = [row.chunk for row in chunk_list.selected(work) if row.id not in there]
     left = [chunk for chunk in left if sender.sees(chunk)]
     # Chunks with a written rule are drafted only if the filter shows no others.
     chosen = [chunk for chunk in left if not chunk.rule] or left
@@ -218,7 +218,7 @@ def _begin(work: Desk) -> None:
     )
 
 
-def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
+def _cost(work: VisibleCollection, chosen: Sequence[Chunk]) -> str:
     """The approximate cost of first answers in words, estimated from a sample."""
     resources = work.resources
     chat = resources.bench.chat
@@ -254,7 +254,7 @@ def _progress(job: Run, collection: str) -> None:
     )
 
 
-def _review(work: Desk, drafted: Sequence[Draft], *, busy: bool) -> None:
+def _review(work: VisibleCollection, drafted: Sequence[Draft], *, busy: bool) -> None:
     """Draw the number of drafts, why some chunks have none, and the button that forgets them."""
     figures = total(drafted, 0)
     st.markdown(
@@ -340,7 +340,7 @@ def _stored(collection: str, resources: Resources) -> tuple[Draft, ...]:
     return resources.bench.drafts.drafts(collection)
 
 
-def _visible(work: Desk) -> list[Draft]:
+def _visible(work: VisibleCollection) -> list[Draft]:
     stored = _stored(work.collection, work.resources)
     return [draft for draft in stored if draft.chunk_id in work.chunks]
 

@@ -22,7 +22,7 @@ from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Guard, Trouble
 from ragfilter.ui.look import html
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
 
 HEIGHT = 190

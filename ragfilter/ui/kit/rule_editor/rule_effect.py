@@ -19,12 +19,12 @@ from ragfilter.model import Chunk, Pool
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit.rule_editor.desk import MAX_LABELLED, Desk
+from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
+from ragfilter.ui.kit.rule_editor.chunk_list import MAX_LABELLED, VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.jobs import Job
-from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
 
 MAX_ROWS, MAX_NAMES = 4, 5
@@ -38,7 +38,7 @@ RENEWED: ShelfSpec[tuple[object, GatheredQuestions]] = ShelfSpec(4)
 EFFECTS: ShelfSpec[Effect] = ShelfSpec(16)
 
 
-def gathered(work: Desk) -> GatheredQuestions | None:
+def gathered(work: VisibleCollection) -> GatheredQuestions | None:
     """The gathered questions with the current rules; None until they are ready, or if it failed."""
     job = _job(work)
     if job is None or not job.done or job.failure:
@@ -56,7 +56,7 @@ def gathered(work: Desk) -> GatheredQuestions | None:
     return replace(pools[1], qrels={} if work.labels is None else work.labels.qrels)
 
 
-def wait(work: Desk) -> None:
+def wait(work: VisibleCollection) -> None:
     """Show the progress until the questions are gathered, then redraw the page with them. Using
     the page ends the waiting, not the gathering."""
     job = _job(work)
@@ -65,7 +65,7 @@ def wait(work: Desk) -> None:
         st.rerun()
 
 
-def available(work: Desk) -> bool:
+def available(work: VisibleCollection) -> bool:
     """Whether questions are gathered or being gathered. Draws hints and any failure."""
     if work.labels is None:
         html.aside(NO_LABELS)
@@ -82,7 +82,7 @@ def _again() -> None:
     state.session().rules.gathered_again += 1
 
 
-def _job(work: Desk, known: GatheredQuestions | None = None) -> Job[GatheredQuestions] | None:
+def _job(work: VisibleCollection, known: GatheredQuestions | None = None) -> Job[GatheredQuestions] | None:
     """The job that gathers the questions; with `known`, it searches again for short ones."""
     wanted = work.questions
     if not wanted:
@@ -119,7 +119,7 @@ def as_stored(text: str | None) -> str | None:
     return None if rule is None else rule.text
 
 
-def draw(work: Desk, chunk: Chunk, rule: str | None) -> None:
+def draw(work: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
     """Draw how many questions keep the chunk with and without `rule`, and what would change."""
     known = gathered(work) if available(work) else None
     if known is None:
@@ -136,19 +136,19 @@ def draw(work: Desk, chunk: Chunk, rule: str | None) -> None:
         _draw(work, _effect(work, known, {chunk.id: rule}))
 
 
-def _kept(work: Desk, known: GatheredQuestions, chunk_id: str, rule: str | None) -> int:
+def _kept(work: VisibleCollection, known: GatheredQuestions, chunk_id: str, rule: str | None) -> int:
     """How many questions keep the chunk with this rule."""
     rows = _effect(work, known, {chunk_id: rule}).rows
     now = sum(chunk_id in ids for ids in known.kept.values())
     return now + sum((chunk_id in row.gained) - (chunk_id in row.lost) for row in rows)
 
 
-def _effect(work: Desk, known: GatheredQuestions, changes: Changes) -> Effect:
+def _effect(work: VisibleCollection, known: GatheredQuestions, changes: Changes) -> Effect:
     key = (*work.key, known.settings, work.mark, frozenset(changes.items()))
     return work.resources.shelf(EFFECTS).of(key, lambda: known.effect(changes))
 
 
-def confirm(work: Desk, changes: Changes, key: str) -> bool:
+def confirm(work: VisibleCollection, changes: Changes, key: str) -> bool:
     """Draw the effect of `changes`. Returns whether they can be saved. Asks for confirmation if a
     labelled question would lose a relevant chunk."""
     known = gathered(work) if available(work) else None
@@ -166,7 +166,7 @@ def confirm(work: Desk, changes: Changes, key: str) -> bool:
     return st.checkbox("Save even though labelled questions lose relevant chunks", key=key, help=losses)
 
 
-def guard(work: Desk, chunk_id: str, text: str, *, immediate: bool = False) -> str:
+def guard(work: VisibleCollection, chunk_id: str, text: str, *, immediate: bool = False) -> str:
     """The harm that saving `text` would do, as worded by `harm`."""
     try:
         return harm(work, {chunk_id: stored_form(text)}, immediate=immediate)
@@ -174,7 +174,7 @@ def guard(work: Desk, chunk_id: str, text: str, *, immediate: bool = False) -> s
         return ""
 
 
-def harm(work: Desk, changes: Changes, *, immediate: bool = False) -> str:
+def harm(work: VisibleCollection, changes: Changes, *, immediate: bool = False) -> str:
     """Which labelled questions would lose a relevant chunk, in words; empty if none. For questions
     not gathered yet, or for all if `immediate`, only the rules are checked: a question loses a
     chunk if it meets the chunk's rule now and would no longer meet it."""
@@ -189,7 +189,7 @@ def harm(work: Desk, changes: Changes, *, immediate: bool = False) -> str:
     return f"{counted(len(losing), 'labelled question')} would lose a relevant chunk, such as “{losing[0]}”."
 
 
-def _losing(work: Desk, changes: Changes, first: int) -> list[str]:
+def _losing(work: VisibleCollection, changes: Changes, first: int) -> list[str]:
     """The labelled questions from position `first` on that need a changed chunk and meet its rule
     now, but would no longer meet it."""
     known = work.labels
@@ -207,7 +207,7 @@ def _losing(work: Desk, changes: Changes, first: int) -> list[str]:
     return losing
 
 
-def _draw(work: Desk, effect: Effect) -> None:
+def _draw(work: VisibleCollection, effect: Effect) -> None:
     """Draw an effect."""
     questions = _told(effect.labelled, effect.queries - effect.labelled)
     line = f"{len(effect.rows) or 'None'} of {questions} would change"
@@ -242,7 +242,7 @@ def _told(labelled: int, asked: int) -> str:
     return " and ".join(filter(None, (first, f"{asked:,} asked" if asked else "")))
 
 
-def _row(work: Desk, row: QueryEffect) -> str:
+def _row(work: VisibleCollection, row: QueryEffect) -> str:
     others = [i for i in row.lost if i not in row.lost_relevant]
     parts = [
         f'<span class="{look}">{word} {_names(work, ids, len(ids) if look else MAX_NAMES)}</span>'
@@ -257,7 +257,7 @@ def _row(work: Desk, row: QueryEffect) -> str:
     return f"<li>{html.text(row.query)}<br>{'; '.join(parts)}</li>"
 
 
-def _names(work: Desk, ids: Sequence[str], most: int) -> str:
+def _names(work: VisibleCollection, ids: Sequence[str], most: int) -> str:
     there = [i for i in ids[:most] if i in work.chunks]
     gone = len(ids[:most]) - len(there)
     names = ", ".join([*work.titles(there), *["a chunk that is gone"] * gone])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from zlib import crc32
 
 import streamlit as st
 
-from ragfilter.errors import StoreError
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
@@ -18,42 +17,27 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit.runs import measuring
-from ragfilter.ui.look import html, theme
-from ragfilter.ui.server.resources import Resources, ShelfSpec
-from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View
+from ragfilter.ui.kit import query_labels
+from ragfilter.ui.look import html
+from ragfilter.ui.resources import Resources, ShelfSpec
+from ragfilter.ui.session import link, state
 
 LISTINGS: ShelfSpec[Listing] = ShelfSpec(8)
 VISIBLE: ShelfSpec[Catalogue] = ShelfSpec(8)
 """What a user can see of each collection."""
 PART = "rules-part"
-TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
+FILTERS = TEXT, TYPES, SOURCES, STATES = link.TEXT, link.TYPES, link.SOURCES, link.STATES
+"""The fields of the filter, as in the link."""
 TITLE_WIDTH = 44
 """Characters of a title in a table. A longer title loses text before its distinctive end."""
 MAX_READ = 1_000
 MAX_OPTIONS = 500
 MAX_ASKED, MAX_LABELLED = 100, 500
 """How many of the last asked and the first labelled questions changes are tried on."""
-SIGNS = {
-    "invalid": ("✕", theme.LAYERS["query_must"]),
-    "warning": ("!", theme.OUTCOMES["fallback"]),
-    "none": ("○", theme.LAYERS["context"]),
-    "note": ("◦", theme.OUTCOMES["kept"]),
-    "valid": ("●", theme.OUTCOMES["kept"]),
-    "draft": ("✎", theme.OUTCOMES["pinned"]),
-    "changed": ("↑", theme.OUTCOMES["expanded"]),
-}
-"""The sign of each state of a rule, the same on every page."""
-STATES_HELP = (
-    "invalid: cannot work. warning: questioned by the linter. none: no rule. note: the linter can "
-    "improve it. valid: no finding. draft: not saved. changed: edited since the last export, or "
-    "ever if nothing was exported."
-)
 
 
 @dataclass(frozen=True)
-class Desk:
+class VisibleCollection:
     """A collection as `user` sees it; `chunks` holds the ones that they can see."""
 
     collection: str
@@ -72,7 +56,7 @@ class Desk:
     def labels(self) -> Labels | None:
         """The labels of the visible chunks; None if there are none. Raises StoreError."""
         # Read once, not at every key press.
-        return measuring.every_label(self.resources, self.collection, self.user)
+        return query_labels.every_label(self.resources, self.collection, self.user)
 
     @cached_property
     def questions(self) -> Mapping[str, str]:
@@ -115,7 +99,7 @@ class Desk:
         return listed | {i: chunk for i, chunk in texts.items() if self.user.sees(chunk)}
 
 
-def open_desk(collection: str, settings: Settings, resources: Resources) -> Desk:
+def open_collection(collection: str, settings: Settings, resources: Resources) -> VisibleCollection:
     """Open the collection in its current state. Raises StoreError."""
     user = state.onlooker()
     store = resources.bench.collection(collection)
@@ -124,10 +108,10 @@ def open_desk(collection: str, settings: Settings, resources: Resources) -> Desk
         visible = ((i, chunk) for i, chunk in chunks.items() if user.sees(chunk))
         key = (collection, version, user)
         chunks = resources.shelf(VISIBLE).of(key, lambda: Catalogue(dict(visible)))
-    return Desk(collection, version, settings, user, resources, chunks)
+    return VisibleCollection(collection, version, settings, user, resources, chunks)
 
 
-def listing(work: Desk) -> Listing:
+def listing(work: VisibleCollection) -> Listing:
     """The rows of the collection, cached for each version, with unsaved drafts marked."""
     journal, shelf = work.resources.bench.journal, work.resources.shelf(LISTINGS)
     key = (*work.key, journal.export_mark(work.collection))
@@ -143,51 +127,51 @@ def listing(work: Desk) -> Listing:
 
 def rule_filter() -> RuleFilter:
     """The current filter."""
-    value = st.session_state.get
-    return RuleFilter(
-        text=value(TEXT) or "",
-        types=tuple(value(TYPES) or ()),
-        sources=tuple(value(SOURCES) or ()),
-        states=tuple(value(STATES) or ()),
-    )
+    text, *lists = (st.session_state.get(f"rules-{name}") for name in FILTERS)
+    return RuleFilter(text or "", *(tuple(chosen or ()) for chosen in lists))
 
 
-def draw_filter(work: Desk, rows: Listing | None = None) -> None:
+def draw_filter(work: VisibleCollection, rows: Listing | None = None) -> None:
     """Draw the filter. Without `rows`, also draw how many chunks it admits."""
     every = listing(work) if rows is None else rows
     with html.row("rules-filter", "bottom"):
         st.text_input(
             "Filter",
-            key=TEXT,
+            key=f"rules-{TEXT}",
             persist_state="session",
             icon=":material/search:",
             placeholder="Title, id, source, type or rule",
             width="stretch",
         )
         _choice("State", STATES, WORDS)
-        more = bool(st.session_state.get(TYPES) or st.session_state.get(SOURCES))
-        with st.popover("More ●" if more else "More", help="Filter by type and source."):
+        chosen = rule_filter()
+        with st.popover("More ●" if chosen.types or chosen.sources else "More", help="Filter by type and source."):
             _choice("Type", TYPES, every.types)
             _choice("Source", SOURCES, every.sources)
     if rows is None:
-        count = numbers.count(len(selected(work)))
-        html.aside(f"{count} of {numbers.chunks(len(every.rows))}")
+        html.aside(f"{numbers.count(len(selected(work)))} of {numbers.chunks(len(every.rows))}")
 
 
-def _choice(label: str, key: str, options: tuple[str, ...]) -> None:
+def _choice(label: str, name: str, options: tuple[str, ...]) -> None:
     # Every run sends all options to the browser.
     many = len(options) > MAX_OPTIONS
     st.multiselect(
-        label, () if many else options, key=key, persist_state="session", placeholder="all", disabled=many, width=150
+        label,
+        () if many else options,
+        key=f"rules-{name}",
+        persist_state="session",
+        placeholder="all",
+        disabled=many,
+        width=150,
     )
 
 
-def selected(work: Desk) -> tuple[ListingRow, ...]:
+def selected(work: VisibleCollection) -> tuple[ListingRow, ...]:
     """The rows that the filter currently admits."""
     return listing(work).find(rule_filter())
 
 
-def ordered(work: Desk, rows: Listing) -> tuple[str, ...]:
+def ordered(work: VisibleCollection, rows: Listing) -> tuple[str, ...]:
     """The ids that the filter admits. Their order does not change when rules are saved, so that
     *Next* continues from the same place."""
     content = work.resources.bench.collection(work.collection).content
@@ -209,41 +193,3 @@ def edit(chunk_id: str) -> None:
     """Open a chunk in the editor from another part of the page."""
     open_(chunk_id)
     st.session_state[PART] = "Chunks"
-
-
-def signed(word: str) -> str:
-    """``✎ draft``."""
-    return f"{SIGNS[word][0]} {word}"
-
-
-def chips(*, dark: bool) -> dict[str, str]:
-    """The tint of every sign-and-word combination in a table."""
-    return {signed(word): theme.tint(mark, dark) for word, (_, mark) in SIGNS.items()}
-
-
-def states(view: View) -> dict[str, tuple[str, ...]]:
-    """The rule states of each chunk in a result. Findings that involve several rules consider only these chunks."""
-    # Without texts, as on the Rules page, because the settings decide which texts were fetched.
-    chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
-    listing = make_listing(chunks, view.resources.checks, exported=_exported(view))
-    return {row.id: row.words for row in listing.with_drafts(state.drafted()).rows}
-
-
-def edited(view: View) -> dict[str, list[str]]:
-    """How rules were edited, for the chunks in a result whose rule was edited."""
-    before = _exported(view)
-    rules = {hit.id: hit.chunk.rule or None for hit in view.shown.hits}
-    changed, drafted = {i for i in before if before[i] != rules[i]}, state.drafted()
-    return {
-        i: [signed(word) for word, ids in (("draft", drafted), ("changed", changed)) if i in ids]
-        for i in changed | drafted
-    }
-
-
-def _exported(view: View) -> dict[str, str | None]:
-    """The rules at the last export, for the edited chunks of the result."""
-    shown = [hit.id for hit in view.shown.hits]
-    try:
-        return view.resources.bench.journal.edited_since_export(view.asked.collection, shown)
-    except StoreError:
-        return {}  # The editor shows the journal's error.

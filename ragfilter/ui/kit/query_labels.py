@@ -1,10 +1,9 @@
-"""The chosen questions and the runs over them, for Evaluate, Tune and Compare."""
+"""The labelled queries of a collection: its query sets, the chosen one, and everybody's labels."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -12,23 +11,15 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.model import Chunk, User
-from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
-from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
-from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.views import Visit, author
-
-if TYPE_CHECKING:
-    from ragfilter.evaluate.runs import MeasuredRun
+from ragfilter.ui.session.views import Visit
 
 LLM = "with-llm"
 LABELS: ShelfSpec[Labels | None] = ShelfSpec(4)
-MEASURED: ShelfSpec[MeasuredRun] = ShelfSpec(8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,75 +155,3 @@ def labelled_questions(resources: Resources, collection: str) -> Collection[str]
     """The labelled questions that the user can see, in order. Cheap. Raises StoreError."""
     labels = every_label(resources, collection, state.user())
     return dict.fromkeys(map(str.strip, labels.labelled.values() if labels else ())).keys()
-
-
-def saved_runs(visit: Visit) -> dict[int, Run]:
-    """The saved runs of this collection, newest first. A user from whom chunks may be hidden
-    gets only runs made as the same user, because other figures may count hidden chunks."""
-    user = state.user()
-    runs = visit.resources.bench.runs.saved(state.session().collection)
-    return {run.id: run for run in runs if user.unrestricted or run.plan.viewer == user}
-
-
-STOP = "Stops after the current question. Measure continues from there."
-
-
-def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
-    """The plan of a run with these settings, which started from `profile`. Its query set's name
-    says if an LLM's labels count. Requires labelled questions. Raises StoreError."""
-    assert chosen.given is not None
-    from ragfilter.evaluate import runs
-
-    resources, name = chosen.resources, query_sets.title(chosen.name, llm=counts_llm_labels())
-    backends, user = resources.backends(chosen.collection), state.user()
-    return runs.plan(chosen.given, name, profile, settings, backends, user, resources.bench)
-
-
-def unfinished(chosen: ChosenSet) -> Run | None:
-    """The unfinished run that `begin` would continue, or None. Raises StoreError."""
-    wanted = plan(chosen, state.session().profile, chosen.visit.settings)
-    return chosen.resources.bench.runs.unfinished(wanted)
-
-
-def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool = False) -> Run:
-    """Start a run, or continue one that was stopped. `unasked`: nobody pressed a button. Raises StoreError."""
-    from ragfilter.evaluate import runs
-
-    resources, saved, given = chosen.resources, chosen.resources.bench.runs, chosen.given
-    assert given is not None
-    backends = resources.backends(chosen.collection)
-    run = saved.begin(plan(chosen, profile, settings), who="" if unasked else author())
-    resources.jobs.start(
-        state.user(), _key(run), lambda job: runs.go_on(run, given, saved, backends, seen=job.tell), again=True
-    )
-    return run
-
-
-def watch(run: Run, resources: Resources) -> bool:
-    """Show the progress of a run until it ends. Returns False if it failed."""
-    job = resources.jobs.find(_key(run))
-    jobs.result(job, "measuring", "Measuring", stop=STOP)
-    error = job.future.exception() if job is not None and job.done else None
-    if getattr(error, "action", "") == "recalibrate" and html.button("Recalibrate", "run-recalibrate", icon="sync"):
-        problems.recalibrate()
-    return error is None
-
-
-def load(run_id: int, resources: Resources) -> MeasuredRun:
-    """A run with its records, cached. Raises InputError if it was removed, StoreError."""
-    from ragfilter.evaluate import runs
-
-    saved = resources.bench.runs
-    run = saved.get(run_id)
-    return resources.shelf(MEASURED).of((run.id, run.done), lambda: runs.load(run, saved))
-
-
-def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
-    """Open this question in Inspect with these settings."""
-    state.take(profile, changes)
-    state.ask(query)
-    st.switch_page("pages/inspect.py")
-
-
-def _key(run: Run) -> tuple[str, int]:
-    return "run", run.id

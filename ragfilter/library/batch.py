@@ -1,0 +1,93 @@
+"""Filters many questions in processes of their own, one for each core.
+
+A result comes back as bytes and is decoded when it is first read. Decoding takes about a quarter of the time of a
+decision, and the process that asked would have to do it for all the others.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields
+from functools import partial
+from gc import freeze
+from multiprocessing import get_context
+from operator import attrgetter
+from typing import Any
+
+from ragfilter.library.result import FIELDS, FilterCall, Result
+from ragfilter.model import Chunk, Decision, Hit, LayerTrace, User
+
+CHUNK = 8
+"""Number of questions sent to a process at once."""
+
+
+class Workers:
+    """One process per core, each with a copy of the filter."""
+
+    def __init__(self, flt: FilterCall) -> None:
+        context = get_context("spawn")
+        self._processes = ProcessPoolExecutor(mp_context=context, initializer=_adopt, initargs=(flt,))
+
+    def filter(
+        self,
+        queries: Iterable[str],
+        hits: Iterable[Iterable[Any]],
+        metric: str | Mapping[str, str] | None,
+        user: User | None,
+    ) -> list[Result]:
+        """The results, in the order of `queries`."""
+        jobs = ((query, list(docs)) for query, docs in zip(queries, hits, strict=True))
+        ask = partial(_filter, metric=metric, user=user)
+        return [Result.packed(written) for written in self._processes.map(ask, jobs, chunksize=CHUNK)]
+
+
+_adopted: FilterCall
+"""The filter of this process, if it is one of the workers."""
+
+
+def _adopt(flt: FilterCall) -> None:
+    global _adopted
+    _adopted = flt
+    # What has been imported stays, so the garbage collector need not look at it again.
+    freeze()
+
+
+def _filter(job: tuple[str, list[Any]], **options: Any) -> bytes:
+    query, docs = job
+    return pack(_adopted(query, docs, **options))
+
+
+def pack(result: Result) -> bytes:
+    """The fields of a result as bytes, for `Result.packed`."""
+    file = io.BytesIO()
+    _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(tuple(getattr(result, name) for name in FIELDS))
+    return file.getvalue()
+
+
+def _as_call(kind: type) -> Callable[[Any], tuple[type, tuple[Any, ...]]]:
+    values = attrgetter(*(field.name for field in fields(kind)))
+    return lambda value: (kind, values(value))
+
+
+_TRACE = [field.name for field in fields(LayerTrace) if field.name != "decisions"]
+
+
+def _trace_as_call(trace: LayerTrace) -> tuple[Any, ...]:
+    return _trace, ([tuple(decision) for decision in trace.decisions], *(getattr(trace, name) for name in _TRACE))
+
+
+def _trace(decisions: list[tuple[Any, ...]], *others: Any) -> LayerTrace:
+    return LayerTrace(decisions=tuple(map(Decision._make, decisions)), **dict(zip(_TRACE, others, strict=True)))
+
+
+class _Pickler(pickle.Pickler):
+    """Writes what a result has many of as calls with plain values, in a third of the usual time."""
+
+    dispatch_table: Mapping[type, Callable[[Any], tuple[Any, ...]]] = {
+        Chunk: _as_call(Chunk),
+        Hit: _as_call(Hit),
+        LayerTrace: _trace_as_call,
+    }
