@@ -15,7 +15,7 @@ from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
 from ragfilter.rules.overview import WORDS, make_listing
 from ragfilter.text import numbers
-from ragfilter.ui.kit import grid, share
+from ragfilter.ui.kit import grid, question_box
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session import state
@@ -69,7 +69,7 @@ def draw(view: View) -> None:
                 "Downloads these chunks in this order, as the user can see them. Cells that a "
                 "spreadsheet would run as formulas are escaped.",
             )
-            share.draw_report(view, "download-report")
+            question_box.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     with st.container(key="table"):
         grid.draw(

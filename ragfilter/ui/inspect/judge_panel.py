@@ -18,8 +18,8 @@ from ragfilter.report.verdicts import Forecast, JudgeStats, forecast, judge_prom
 from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import answers, grid
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.kit import grid
+from ragfilter.ui.look import html, prose, theme
 from ragfilter.ui.server.resources import Resources
 from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.views import View
@@ -150,7 +150,7 @@ def call_facts(stats: JudgeStats, prices: Prices | None) -> dict[str, str]:
 def by_whom(stats: JudgeStats, settings: Judge) -> str:
     """Which model judged with which prompt, and how many chunks were in no prompt."""
     parts = [
-        f"Judged by {answers.model_label(stats.model) or 'nobody'}",
+        f"Judged by {prose.model_label(stats.model) or 'nobody'}",
         "cached, so time, tokens and cost describe the original call" if stats.cached else "",
         f"prompt {stats.prompt_version}" if stats.prompt_version else "",
         _shortened(stats.shortened, settings) if stats.shortened else "",

@@ -31,7 +31,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import problems, query_labels
-from ragfilter.ui.kit.answers import page_numbers
+from ragfilter.ui.kit.answer_sides import page_numbers
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View, current_collections

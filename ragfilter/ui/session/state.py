@@ -244,8 +244,6 @@ class Session:
     collections: tuple[object, dict[str, CollectionInfo]] | None = None
     ordered: str = ""
     """The collection to be indexed, which then becomes the chosen one."""
-    departments: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
-    """The departments of collections, with their versions."""
     replaced: dict[str, int] = field(default_factory=dict)
     """How often each widget was replaced, by name."""
     shown: dict[str, tuple[Any, object]] = field(default_factory=dict)
