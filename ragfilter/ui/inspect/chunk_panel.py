@@ -24,7 +24,7 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, reference_graph
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.editor import Editing
+from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.server.resources import open_resources

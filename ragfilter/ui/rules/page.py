@@ -19,6 +19,7 @@ from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.rules import bulk_change, findings_table, rule_tables, undo_history
 from ragfilter.ui.session import link, state
@@ -188,7 +189,7 @@ def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> N
             st.text(chunk.text or "This chunk has no text.")
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
         effect, guard = partial(rule_effect.draw, work, chunk), partial(rule_effect.guard, work)
-        here = editor.Editing(chunk, work.collection, work.user, work.resources, effect, guard, shared, turns=False)
+        here = Editing(chunk, work.collection, work.user, work.resources, effect, guard, shared, undo_buttons=False)
         left, right = st.columns((1.15, 1), gap="medium")
         beside = right.container(key="rule-effect", gap="small")
         with left:
