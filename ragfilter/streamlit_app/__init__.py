@@ -61,7 +61,7 @@ def inspect() -> None:
 
         present.draw(here)
         return
-    place = guide.reserve()
+    slot = guide.reserve()
     controls.draw_viewer()
     controls.choose(here, reset=False)
     problems.notices(state.notices())
@@ -74,7 +74,7 @@ def inspect() -> None:
     # After the curve, which people watch after Enter or while moving a slider.
     link.show_address()
     controls.draw(here, view)
-    guide.draw_path(here, place, "inspect")
+    guide.draw_path(here, slot, "inspect")
     if view is not None:
         guide.draw_tour(view)
         page.finish(view, places)
@@ -90,7 +90,7 @@ def rules() -> None:
     from ragfilter.ui.kit import controls, problems
 
     # Undo and Redo on this page are for rules.
-    here = _begin("Rules", steps=False)
+    here = _begin("Rules", undo=False)
     controls.draw(here, None)
     if here.ready:
         from ragfilter.ui.rules import page
@@ -140,7 +140,7 @@ def _without_question(title: str, *, anew: bool = False) -> Visit:
     return here
 
 
-def _begin(title: str, *, anew: bool = False, steps: bool = True) -> Visit:
+def _begin(title: str, *, anew: bool = False, undo: bool = True) -> Visit:
     """Draw the frame of a page: its heading if it has a `title`, the path, help, the viewing user,
     the choices in the sidebar, and messages."""
     from ragfilter.ui.kit import controls, guide, problems
@@ -151,10 +151,10 @@ def _begin(title: str, *, anew: bool = False, steps: bool = True) -> Visit:
     if title:
         html.unseen_heading(title, level=1)
     here = _visit(anew=anew)
-    place = guide.reserve()
-    controls.choose(here, steps=steps)
-    guide.draw_path(here, place, title.lower())
-    with place:
+    slot = guide.reserve()
+    controls.choose(here, undo=undo)
+    guide.draw_path(here, slot, title.lower())
+    with slot:
         guide.draw(here.resources)
     controls.draw_viewer()
     problems.notices(state.notices())
@@ -167,7 +167,7 @@ def _visit(*, anew: bool = False) -> Visit:
     from ragfilter.ui.session import views
 
     here: Visit | None = None
-    with problems.shown(retry=True):
+    with problems.show_errors(retry=True):
         here = views.begin(anew=anew)
     if here is None:
         st.stop()

@@ -38,7 +38,7 @@ def draw(visit: Visit) -> None:
     left, right = st.container(key="halves").columns((1, 1.1), gap="large")
     with left:
         add.draw(visit)
-    with right, problems.shown(retry=True):
+    with right, problems.show_errors(retry=True):
         queue = queue_of(visit.resources.bench)
         if jobs := queue.jobs():
             html.heading("Indexing")
@@ -150,7 +150,7 @@ def _collections(visit: Visit, user: User) -> None:
 
 
 @st.fragment
-@problems.shown()
+@problems.show_errors()
 def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     """Draw the choice of a collection, and the actions for it."""
     names = [facts.info.name for facts in every]
@@ -276,7 +276,7 @@ def _foreign(facts: Facts, resources: Resources) -> None:
 
 
 @st.fragment
-@problems.shown()
+@problems.show_errors()
 def _elsewhere(resources: Resources) -> None:
     """Draw the form that opens a table, or a collection in a Chroma folder or on a server."""
     with st.expander("Open an existing collection or table", key="elsewhere"):
@@ -300,7 +300,7 @@ def _elsewhere(resources: Resources) -> None:
         _form(name, Opening(folder=folder), resources, key="elsewhere")
 
 
-@problems.shown()
+@problems.show_errors()
 def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
     store = resources.bench.stores.at(opening.folder)
     hint = opening.embedder or embedder_hint(store.collection(name))

@@ -42,7 +42,7 @@ from ragfilter.ui.session.views import View, Visit
 ONE = "One question"
 
 
-@problems.shown(retry=True)
+@problems.show_errors(retry=True)
 def draw(here: Visit) -> None:
     """Draw the two sides and their comparison."""
     name = side_choice.query_set()
@@ -114,7 +114,7 @@ STEP, OPENED = "compare-step", "compare-opened"
 ANSWERS, SETTINGS = "Answers", "Settings"
 
 
-@problems.shown()
+@problems.show_errors()
 def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     """Draw the comparison for one question."""
     with st.spinner("Searching …"):

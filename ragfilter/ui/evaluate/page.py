@@ -37,7 +37,7 @@ UNASKED = 500
 """The most questions that the page measures by itself when it is opened."""
 
 
-@problems.shown(retry=True)
+@problems.show_errors(retry=True)
 def draw(visit: Visit) -> None:
     """Draw the bar, the progress of a run, and its results; or the labelling mode."""
     if not visit.ready:
@@ -195,7 +195,7 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
 
 
 @st.fragment
-@problems.shown()
+@problems.show_errors()
 def _views(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the choice of view, and the view."""
     with html.row("views-bar"):

@@ -81,7 +81,7 @@ def _opened(view: View) -> Hit | None:
     return find_hit(view.shown, wanted) or hit
 
 
-@problems.shown()
+@problems.show_errors()
 def _labels(view: View, chunk_id: str) -> None:
     """Draw the buttons that grade the chunk, and its existing labels."""
     asked, grade_now = view.asked, view.grades.get(chunk_id)
@@ -155,7 +155,7 @@ def _part(view: View, chunk_id: str) -> str:
         )
         ids = [row.id for row in hit_table.in_order(view)]
         with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
-            grid.draw_steps(ids, chunk_id, state.open_chunk, "chunk")
+            grid.draw_neighbours(ids, chunk_id, state.open_chunk, "chunk")
     return shown
 
 
@@ -262,7 +262,7 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
     html.aside(text)
 
 
-@problems.shown()
+@problems.show_errors()
 def draw_rule(view: View, chunk: Chunk) -> None:
     """Draw the editor of the chunk's rule. Only it needs the journal here."""
     asked, resources, result = view.asked, view.resources, view.shown

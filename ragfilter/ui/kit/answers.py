@@ -146,14 +146,14 @@ def title(side: AnswerSide, note: str = "") -> str:
 def _stream(query: str, side: AnswerSide, resources: Resources) -> None:
     """Draw the answer as it arrives and, until its first piece, the seconds waited."""
     chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
-    place, began = st.empty(), monotonic()
+    slot, began = st.empty(), monotonic()
     # Closed at once if Stop interrupts the drawing, so the next run finds what has arrived.
     with closing(answer_sides.stream_answer(query, side, resources)) as texts:
         for text in texts:
             if text:
-                place.markdown(prose.written(side.renumbered(text[:SHOWN_CHARS])))
+                slot.markdown(prose.written(side.renumbered(text[:SHOWN_CHARS])))
             elif chat is not None:
-                place.html(
+                slot.html(
                     f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
                     f"{monotonic() - began:.0f} of at most {limit:g} s</p>"
                 )

@@ -50,9 +50,9 @@ COST_HELP: dict[Cost, str] = {
 """A sentence on each cost."""
 
 
-def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
+def choose(visit: Visit, *, undo: bool = True, reset: bool = True) -> None:
     """Draw the product's name, the choice of collection and profile, and undo, redo and
-    reset. A page that draws these itself passes `steps=False` or `reset=False`."""
+    reset. A page that draws these itself passes `undo=False` or `reset=False`."""
     # Leave out the count for a user from whom chunks may be hidden.
     counted = state.onlooker().unrestricted
     labels = {
@@ -79,11 +79,11 @@ def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
             widget.select("Profile", offered, profile, "profile-box", state.choose_profile, filter_mode=None)
             if date:
                 html.draw(f'<p class="rf-line">{html.text(date.rstrip(")"))}, from {profile}</p>')
-            if steps:
-                _steps(reset=reset)
+            if undo:
+                _undo_buttons(reset=reset)
 
 
-def _steps(*, reset: bool) -> None:
+def _undo_buttons(*, reset: bool) -> None:
     """Draw the buttons to undo, redo and reset changes, each only if it has an effect."""
     session = state.session()
     with st.container(key="steps", horizontal=True, gap="small"):

@@ -65,7 +65,7 @@ def draw(
     )
 
 
-def draw_steps(ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str) -> None:
+def draw_neighbours(ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str) -> None:
     """Draw buttons for the rows before and after the chosen one. `pick` gets the new id."""
     here = ids.index(chosen) if chosen in ids else -1
     for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):

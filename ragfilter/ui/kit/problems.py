@@ -50,8 +50,8 @@ def recalibrate() -> None:
 
 
 @contextmanager
-def shown(*, retry: bool = False) -> Iterator[None]:
-    """Show an error raised inside, in its place. Decorates functions that draw. Fragments need it,
+def show_errors(*, retry: bool = False) -> Iterator[None]:
+    """Show an error raised inside, where it is raised. Decorates functions that draw. Fragments need it,
     because the code around them does not run again with them."""
     try:
         yield
@@ -127,7 +127,7 @@ def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
         _no_collection(visit.resources)
     elif not visit.ready:
         name = state.session().collection
-        _place(
+        _message(
             "empty-collection",
             f"Collection {name} is empty",
             "The collection exists but has no chunks. Indexing may have been interrupted. Choose "
@@ -135,7 +135,7 @@ def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
         )
         st.code(f"ragfilter index FOLDER --collection {name}", language=None, width="content")
     else:
-        _place(
+        _message(
             "no-question",
             "Ask a question to see the filter at work",
             "One wide search finds candidates, and the filter drops chunks the question does not need.",
@@ -143,7 +143,7 @@ def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
 
 
 def _no_collection(resources: Resources) -> None:
-    _place(
+    _message(
         "no-collection", "No collection yet", "ragfilter searches collections of text chunks. Two samples are included."
     )
     queue = queue_of(resources.bench)
@@ -183,7 +183,7 @@ def nothing_kept(result: PoolResult) -> None:
         return
     last = next((t for t in result.traces if t.enabled and t.n_in and not t.n_out), None)
     if last is None:
-        _place("nothing-found", "No results", "The store found nothing for this question.")
+        _message("nothing-found", "No results", "The store found nothing for this question.")
         return
     word = "chunk" if last.n_in == 1 else f"{last.n_in} chunks"
     off = f"Switch {last.layer} off", {f"{last.layer}.enabled": False}
@@ -195,5 +195,5 @@ def nothing_kept(result: PoolResult) -> None:
     html.button(label, "relax", state.change, values, type="primary")
 
 
-def _place(key: str, title: str, words: str) -> None:
+def _message(key: str, title: str, words: str) -> None:
     html.draw(f'<section class="rf-place" id="{key}"><h2>{html.text(title)}</h2><p>{html.text(words)}</p></section>')

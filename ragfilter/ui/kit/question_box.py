@@ -145,10 +145,10 @@ def draw_present_button() -> None:
         )
 
 
-def draw_link(place: DeltaGenerator, view: View | None) -> None:
-    """Draw the button that copies the link in `place`, if a question was asked."""
+def draw_link(slot: DeltaGenerator, view: View | None) -> None:
+    """Draw the button that copies the link in `slot`, if a question was asked."""
     if shared := state.session().shared:
-        with place:
+        with slot:
             ids = () if view is None else visible_ids(view.result)
             data = urlencode(shared | link.looks(ids))
             html.mount("kit/copy_link.js", LINK, key="copy-link", data=data, width="content")

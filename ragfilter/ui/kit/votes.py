@@ -25,7 +25,7 @@ def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings)
     return Answered(profile, changes, tuple(hit.id for hit in side.context.chunks), answer.model)
 
 
-@problems.shown()
+@problems.show_errors()
 def draw(view: View, pair: tuple[Answered, Answered], names: tuple[str, str], *, own: str) -> None:
     """Draw the four buttons, the current vote and the tally. `names` are the column names; `own`
     separates the button keys of two places."""

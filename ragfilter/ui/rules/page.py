@@ -177,7 +177,7 @@ def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> N
     place = ids.index(chunk.id) + 1 if chunk is not None and chunk.id in ids else 0
     with st.container(key="rules-panel", border=True, gap="small"):
         with html.row("rules-steps"):
-            grid.draw_steps(ids, state.session().rules.chunk, partial(_go, ids), "rules")
+            grid.draw_neighbours(ids, state.session().rules.chunk, partial(_go, ids), "rules")
             if place:
                 html.aside(f"{place:,} of {len(ids):,}", width="content")
         if chunk is None:

@@ -224,9 +224,8 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
         )
         if finding.fix is not None:
             fix = partial(saving.set_draft, finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
-            html.button(
-                "Fix", f"rule-mend-{number}", fix, about="Puts the fixed rule into the editor. Nothing is saved."
-            )
+            about = "Puts the fixed rule into the editor. Nothing is saved."
+            html.button("Fix", f"rule-mend-{number}", fix, about=about)
 
 
 def _conflict(it: Editing, trouble: Trouble) -> None:
