@@ -77,7 +77,6 @@ def draw(view: View) -> None:
             [row.id for row in shown],
             name=NAME,
             height=HEIGHT,
-            row_height=32,
             columns=_columns(view, shown),
         )
         # Arrow keys continue from the cell whose button was clicked. The click does not focus the

@@ -25,7 +25,7 @@ from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.views import View
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
-ROW, MAX_ROWS = 30, 6
+MAX_ROWS = 6
 ABOUT = (
     "An LLM reads the chunks that earlier layers let through and decides on each: keep it, discard "
     "it, or keep it and bring in what it refers to, 1, 3 or 5 references deep. It runs after the "
@@ -236,8 +236,7 @@ def _verdicts(result: PoolResult) -> None:
             pd.DataFrame(table),
             [row.id for row in rows],
             name="verdicts",
-            height=ROW * min(len(rows), MAX_ROWS) + 38,
-            row_height=ROW,
+            height=grid.ROW_PX * min(len(rows), MAX_ROWS) + 38,
             columns=config,
         )
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 import pandas as pd
 import streamlit as st
+from streamlit.elements.arrow import DataframeState
 
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 
+ROW_PX = 32
+"""The height of a row."""
 EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 """Widths in a cell: both edges together, a space, a small letter and a capital."""
 
@@ -36,7 +39,6 @@ def draw(
     *,
     name: str,
     height: int,
-    row_height: int,
     columns: dict[str, Any],
     chosen: str | None = None,
     pick: Callable[[str], None] | None = None,
@@ -44,21 +46,31 @@ def draw(
     """Draw `table`, whose rows are the chunks `ids`. A click passes the chunk to `pick`, and
     `chosen` is the open one. Without `pick`, a click opens the chunk in the session."""
     key = key_of(name, ids)
-    now = dict(st.session_state.get(key, {}).get("selection", {}))
     chosen = chosen if pick else state.session().chunk
+    now = dict(st.session_state.get(key, {}).get("selection", {}))
     rows = [ids.index(chosen)] if chosen in ids else []
     # Keep the cell, so that arrow keys continue from it.
     cells = [cell for cell in now.get("cells", ()) if cell[0] in rows]
-    wanted = {"rows": rows, "columns": [], "cells": cells}
-    if now != wanted:
-        st.session_state[key] = {"selection": wanted}
-    st.dataframe(
+    selection = {"rows": rows, "columns": [], "cells": cells}
+    if now != selection:
+        st.session_state[key] = {"selection": selection}
+    _table(table, key, height, columns, partial(_open_row, key, ids, chosen, pick or state.open_chunk))
+
+
+def _table(
+    table: pd.DataFrame,
+    key: str,
+    height: int,
+    columns: dict[str, Any],
+    on_select: Literal["rerun"] | Callable[[], None],
+) -> DataframeState:
+    return st.dataframe(
         table,
         key=key,
         hide_index=True,
         height=height,
-        row_height=row_height,
-        on_select=partial(_open_row, key, ids, chosen, pick or state.open_chunk),
+        row_height=ROW_PX,
+        on_select=on_select,
         selection_mode=("single-row", "single-cell"),
         column_config=columns,
         placeholder="–",
@@ -94,18 +106,8 @@ def picked(
     """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the
     clicked row, whether by a cell or by its marker. `box` is a key for a page's second table."""
     with st.container(key=box):
-        event = st.dataframe(
-            table,
-            key=key_of(name, ids),
-            hide_index=True,
-            height=min(height, 32 * (len(table) + 1) + 7),
-            row_height=32,
-            on_select="rerun",
-            selection_mode=("single-row", "single-cell"),
-            column_config=columns,
-            placeholder="–",
-        )
-    selection = event["selection"]
+        height = min(height, ROW_PX * (len(table) + 1) + 7)
+        selection = _table(table, key_of(name, ids), height, columns, "rerun")["selection"]
     chosen = [row for row, _ in selection["cells"]] or selection["rows"]
     return int(chosen[0]) if chosen and chosen[0] < len(table) else None
 
@@ -116,13 +118,13 @@ def key_of(name: str, ids: Iterable[str]) -> str:
 
 
 def _open_row(key: str, ids: Sequence[str], chosen: str | None, pick: Callable[[str], None]) -> None:
-    picked = st.session_state[key]["selection"]
+    selection = st.session_state[key]["selection"]
     # A click changes either the cell or the row; the other still names the open chunk.
-    rows = [*(row for row, _ in picked["cells"]), *picked["rows"]]
-    chosen_ids = [ids[row] for row in rows if row < len(ids)]
+    rows = [*(row for row, _ in selection["cells"]), *selection["rows"]]
+    clicked = [ids[row] for row in rows if row < len(ids)]
     # Prefer a chunk other than the open one. Clicking the open one again may reopen its panel.
-    if chosen_ids:
-        pick(min(chosen_ids, key=lambda chunk: chunk == chosen))
+    if clicked:
+        pick(min(clicked, key=lambda chunk_id: chunk_id == chosen))
 
 
 def open_clicked(button: str, name: str, column: str, ids: Sequence[str]) -> None:

@@ -36,7 +36,7 @@ BOXES = {name: f"rules-{name}" for name in chunk_list.FILTERS}
 PAGE_AT = "rules-page"
 PAGE = 200
 """Rows sent to the browser at a time."""
-HEIGHT, ROW, TEXT_HEIGHT = 640, 32, 120
+HEIGHT, TEXT_HEIGHT = 640, 120
 ONE_STATE, TWO_STATES = 84, 162
 TITLE_PX = 170
 
@@ -118,8 +118,7 @@ def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
             _frame(shown, matrix),
             [row.id for row in shown],
             name="rules",
-            height=min(HEIGHT, ROW * (len(shown) + 1) + 6),
-            row_height=ROW,
+            height=min(HEIGHT, grid.ROW_PX * (len(shown) + 1) + 6),
             columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE),
             chosen=state.session().rules.chunk,
             pick=chunk_list.open_,
