@@ -19,8 +19,6 @@ from ragfilter.text.normalise import whole
 Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]
 Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incomplete_collection"]
 """``incomplete_collection``: the best chunks may be missing because the store cannot find them."""
-LayerName = str
-"""The name of a layer of `ragfilter.layers.registry`."""
 NeedKind = Literal["rerank", "judge", "prune"]
 
 
@@ -304,7 +302,7 @@ class Need:
     once. The library and the command line get everything."""
 
     kind: NeedKind
-    layer: LayerName
+    layer: str
     chunk_ids: tuple[str, ...]
     why: str
 
@@ -323,7 +321,7 @@ class Decision(NamedTuple):
     """
 
     chunk_id: str
-    layer: LayerName
+    layer: str
     outcome: Outcome
     reason: str
     value: float | None = None
@@ -477,7 +475,7 @@ class LayerTrace:
     """What one layer let through. `failed`: a model failed, so the layer fell back. `reranked`: a
     reranker set the order. `ms` does not count for equality."""
 
-    layer: LayerName
+    layer: str
     enabled: bool
     n_in: int
     n_out: int
@@ -517,12 +515,12 @@ class PoolResult:
         return sum(hit.rank > 0 for hit in self.hits)
 
     @property
-    def fallbacks(self) -> list[LayerName]:
+    def fallbacks(self) -> list[str]:
         """The layers that fell back, because a model failed or was not asked."""
         waiting = {need.layer for need in self.needs}
         return [t.layer for t in self.traces if t.failed or t.layer in waiting]
 
-    def trace(self, layer: LayerName) -> LayerTrace:
+    def trace(self, layer: str) -> LayerTrace:
         """The trace of `layer`, also if it is off. Raises KeyError for an unknown name."""
         for trace in self.traces:
             if trace.layer == layer:

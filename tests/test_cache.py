@@ -17,7 +17,7 @@ from faults import Serve, well
 
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import UNFINISHED, Answer, Answers, Prices
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
 from ragfilter.protocols import Usage

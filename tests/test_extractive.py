@@ -25,6 +25,7 @@ MATRIX = (
         ("See fig. 3 and p. 12. Then stop.", ["See fig. 3 and p. 12.", "Then stop."]),
         ("J. R. R. Tolkien wrote it. Read it.", ["J. R. R. Tolkien wrote it.", "Read it."]),
         ('He said "Run!" Then he ran.', ['He said "Run!"', "Then he ran."]),
+        ("lift was measured . the wing stalled .", ["lift was measured .", "the wing stalled ."]),
         ("火が怖い。水は平気だ。", ["火が怖い。", "水は平気だ。"]),
         ("no end", ["no end"]),
         ("", []),

@@ -11,7 +11,7 @@ import pytest
 from labelled_demo import put_labelled
 
 import ragfilter as rf
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.engine.run import run
 from ragfilter.evaluate import query_sets, runs
 from ragfilter.evaluate.frame import MEANS

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from killed import Even, N, killed, records
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.run import run

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from waiting import PROCESS_S
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, Queue, Standing, Worker, queue_of
 from ragfilter.library.workspace import open_workspace

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from test_indexing_queue import until
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, Worker, queue_of
 from ragfilter.indexing.sentences import Sentences

@@ -38,7 +38,7 @@ NOT_NEAR = 0.52
 
 _ABBREVIATIONS = frozenset(("approx", "ca", "cf", "dr", "e.g", "eg", "esp", "i.e", "ie", "mr", "mrs", "ms", "st", "vs"))
 _BEFORE_NUMBERS = frozenset(("ch", "fig", "figs", "no", "nos", "p", "pp", "sec", "vol"))
-_END = re.compile(r"(?<![.!?])[.!?]+[\"'”’)\]]*(?=\s+[\"'“‘(\[]?[A-Z0-9À-ÖØ-Þ])|[。！？]+")
+_END = re.compile(r"(?<![.!?])[.!?]+[\"'”’)\]]*(?=\s+[\"'“‘(\[]?[A-Z0-9À-ÖØ-Þ])|(?<=\s)[.!?](?=\s+[^\d\s])|[。！？]+")
 _LABEL = re.compile(
     r"^\W*(?:[a-z][\w'/-]*\s+){0,3}?(?P<what>[a-z][\w'/-]*):?\s+"
     r"(?P<low>\d+)(?:\s*(?:-|–|to)\s*(?P<high>\d+)|(?P<open>\s*\+|\s+(?:and|or)\s+"

@@ -151,13 +151,13 @@ def _one(labelled: options.LabelledOptions, place: options.Place, sides: Sides) 
             "notes": notes,
         }
         prices = opened.bench.prices
-    mean, records = measured.filtered, measured.records
+    rows = frame.rows(measured.records, filtered_and_plain(settings))
     output.show(
         head | evaluation.document(measured),
         f"{place.collection}, profile {sides.called(loaded)}: {counted(len(measured.rows), 'labelled query')}",
-        results.rows_text(frame.rows(records, filtered_and_plain(settings)), prices),
-        results.questions_text(frame.questions(records)),
-        wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        results.rows_text(rows, prices),
+        results.questions_text(frame.questions(measured.records)),
+        wording.unlabelled(frame.cells(rows)[0]),
         wording.fell_back(sum(row.waiting for row in measured.rows)),
     )
 

@@ -120,17 +120,17 @@ def gate(
         "with_llm": labelled.llm,
         "notes": [*learned, *gate.notes],
     }
-    failing = gating.failing(gate)
+    failing = gate.failing
     verb = "breaks" if failing == 1 else "break"
     broken = gating.broken(reversed(gate.every), labels.queries)
     output.show(
-        head | gate.model_dump(exclude={"notes"}),
+        head | gate.document,
         f"{place.collection}, profile {loaded.profile}{filtering.with_config}: {counted(n, 'labelled question')}",
         *(f"{'ok' if one.passed else 'BROKEN':6s}  {one.line}" for one in gate.every),
         f"{counted(failing, 'question')} {verb} the gate:" if failing else "",
         *(f"        {line}" for line in broken),
         gate.verdict,
-        wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        wording.unlabelled({name: rows[name].mean() for name in wording.LABELLED}),
         wording.fell_back(waiting),
     )
     if update and baseline is not None and not gate.passed:

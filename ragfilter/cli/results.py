@@ -18,11 +18,7 @@ from ragfilter.text.numbers import money, p_value, signed
 from ragfilter.text.titles import query_name
 
 QUERY_WIDTH, CHANGES = 34, 10
-FORMS = dict.fromkeys(("precision", "recall", "f1", "f2", "ndcg"), ".3f") | {
-    "kept": ".1f",
-    "tokens": ",.0f",
-    "ms": ".1f",
-}
+FIGURES = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "ms")
 
 
 def documents(table: pd.DataFrame) -> list[Row]:
@@ -33,11 +29,11 @@ def documents(table: pd.DataFrame) -> list[Row]:
 def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
     """The rows as text: means, with an interval for F1."""
     columns: dict[str, Callable[[Row], str]] = {"": lambda row: row["variant"]}
-    for figure, form in FORMS.items():
-        columns["chunks" if figure == "kept" else figure] = partial(_mean, figure, form)
+    for figure in FIGURES:
+        columns["chunks" if figure == "kept" else figure] = partial(_mean, figure)
         if figure == "f1":
             columns["95% of f1"] = lambda row: _ends(interval_of(row, "f1"))
-    columns["F1 upper bound"] = partial(_mean, "f1_most", ".3f")
+    columns["F1 upper bound"] = partial(_mean, "f1_most")
     columns["noise cut"] = lambda row: percent(row["noise_reduction"])
     if prices:
         columns["cost of 1,000"] = lambda row: money(prices.of_thousand(row["tokens"]), prices.currency)
@@ -124,8 +120,8 @@ def _gain(row: Row) -> str:
     return wording.gain(gain) if gain and gain.mean else "–"
 
 
-def _mean(figure: str, form: str, row: Row) -> str:
-    return "–" if pd.isna(row[figure]) else f"{row[figure]:{form}}"
+def _mean(figure: str, row: Row) -> str:
+    return "–" if pd.isna(row[figure]) else frame.written(figure, row[figure])
 
 
 def _ends(interval: Interval | None) -> str:

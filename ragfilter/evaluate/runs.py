@@ -188,7 +188,7 @@ class ComparedRuns:
                 done = f"{run.done} of {counted(run.plan.queries, 'question')}"
                 notes.append(f"{letter} is measured for {done} only.")
             means = {each: self.mean(each, side) for each in wording.LABELLED}
-            sentences = *self.since[place], self.in_sample[place], wording.unlabelled_of(means)
+            sentences = *self.since[place], self.in_sample[place], wording.unlabelled(means)
             notes += [f"{letter}: {each[0].lower()}{each[1:]}" for each in sentences if each]
         if self.paired.gain.ends and self.paired.queries < FEW_QUERIES:
             labelled = counted(self.paired.queries, "labelled question")

@@ -29,7 +29,6 @@ from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import chunks as count
 
 BARRED = "You do not have the clearance for any of the chunks that match this query."
-MESSAGE = f"{BARRED} Ask someone {{ways}}."
 UNREADABLE_MESSAGE = (
     "The clearance of the chunks that match this query cannot be read, so all are hidden. Ask the "
     "maintainer of this collection."
@@ -47,9 +46,7 @@ def effective_user(user: User | None, settings: Settings) -> User:
 def with_clearance(settings: Settings, user: User) -> Settings:
     """The settings with the layer on, or off if `user` is unrestricted."""
     on = not user.unrestricted
-    if settings.clearance.enabled == on:
-        return settings
-    return settings.with_values({"clearance.enabled": on})
+    return settings if settings.clearance.enabled == on else settings.with_values({"clearance.enabled": on})
 
 
 def is_clean(chunk: Chunk, settings: Settings, scan: Scan, user: User | None) -> bool:
@@ -71,12 +68,10 @@ def visible_pool(pool: Pool, user: User) -> Pool:
     if user.unrestricted:
         return pool
     hits: list[Hit] = []
-    for hit in pool.hits:
-        if user.sees(hit.chunk):
-            rank = len(hits) + 1
-            place = float(rank) if pool.space == "rank" else hit.distance
-            same = (hit.rank, hit.distance) == (rank, place)
-            hits.append(hit if same else replace(hit, rank=rank, distance=place))
+    for rank, hit in enumerate((hit for hit in pool.hits if user.sees(hit.chunk)), start=1):
+        place = float(rank) if pool.space == "rank" else hit.distance
+        same = (hit.rank, hit.distance) == (rank, place)
+        hits.append(hit if same else replace(hit, rank=rank, distance=place))
     return replace(
         pool,
         hits=tuple(hits),
@@ -112,14 +107,12 @@ def visible_refs(pool: Pool, user: User) -> Callable[[Chunk], tuple[str, ...]]:
 
 def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit, ...]:
     """The hits with only those references that `user` can see, for a prompt on their behalf."""
-    if user.unrestricted:
-        return tuple(hits)
-    return _name_all(hits, visible_refs(pool, user))
+    return tuple(hits) if user.unrestricted else _name_all(hits, visible_refs(pool, user))
 
 
 def _name_all(hits: Iterable[Hit], named: Callable[[Chunk], tuple[str, ...]]) -> tuple[Hit, ...]:
-    shown = ((hit, _naming(hit.chunk, named)) for hit in hits)
-    return tuple(hit if hit.chunk is chunk else replace(hit, chunk=chunk) for hit, chunk in shown)
+    pairs = ((hit, _naming(hit.chunk, named)) for hit in hits)
+    return tuple(hit if hit.chunk is chunk else replace(hit, chunk=chunk) for hit, chunk in pairs)
 
 
 def _naming(chunk: Chunk, named: Callable[[Chunk], tuple[str, ...]]) -> Chunk:
@@ -136,11 +129,7 @@ def redacted(result: PoolResult) -> PoolResult:
     pool = visible_pool(result.pool, user)
     named = visible_refs(pool, user)
     known = {hit.id for hit in (*pool.hits, *pool.reachable)}
-    judgements = tuple(
-        replace(judgement, reply="")
-        for judgement in pool.judgements
-        if known.issuperset((*judgement.asked, *judgement.left_out))
-    )
+    judgements = (j for j in pool.judgements if known.issuperset((*j.asked, *j.left_out)))
     return replace(
         result,
         hits=_name_all(result.hits, named),
@@ -151,16 +140,15 @@ def redacted(result: PoolResult) -> PoolResult:
             hits=_name_all(pool.hits, named),
             reachable=_name_all(pool.reachable, named),
             references=tuple(_naming(chunk, named) for chunk in pool.references),
-            judgements=judgements,
+            judgements=tuple(replace(judgement, reply="") for judgement in judgements),
         ),
     )
 
 
 def _without_reply(trace: LayerTrace) -> LayerTrace:
-    detail = trace.detail
-    if not isinstance(detail, JudgeDetail):
+    if not isinstance(trace.detail, JudgeDetail):
         return trace
-    return replace(trace, detail=replace(detail, judgement=replace(detail.judgement, reply="")))
+    return replace(trace, detail=replace(trace.detail, judgement=replace(trace.detail.judgement, reply="")))
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -173,7 +161,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         decisions = tuple(_decide(h, r, user) for h, r in zip(hits, refusals, strict=True))
     if hits and not kept:
         ways = ", or ".join(_ways([hit.chunk for hit in hits], user))
-        message = MESSAGE.format(ways=ways) if ways else UNREADABLE_MESSAGE
+        message = f"{BARRED} Ask someone {ways}." if ways else UNREADABLE_MESSAGE
         return LayerOutput((), decisions, status="insufficient_clearance", message=message)
     return LayerOutput(kept, decisions)
 

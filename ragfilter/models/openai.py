@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -44,26 +44,11 @@ check_version("openai", ">=3.16,<4", extra="openai")
 check_version("httpx2", ">=2.12,<3", extra="openai")
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-NO_KEY = "none"
-"""Sent if no key is set: local servers need none, but the client insists on one."""
 DETAIL_CHARS = 300
 MAX_WAIT_S = 86_400.0
 """One day. Nobody wants to wait longer, whatever a header says."""
-Failure = Literal[
-    "late",
-    "cut",
-    "too long",
-    "too large",
-    "redirected",
-    "filtered",
-    "unfinished",
-    "empty",
-    "unreadable",
-    "reported",
-    "unreached",
-]
 _URL = "Check that the base URL belongs to an OpenAI-compatible API; most end in /v1."
-_FAILURES: Mapping[Failure, tuple[ChatErrorKind, str, str]] = {
+_FAILURES: Mapping[str, tuple[ChatErrorKind, str, str]] = {
     "late": (
         "timeout",
         "The endpoint did not finish its answer within {} s.",
@@ -130,7 +115,8 @@ class Endpoint:
 
     def client(self, **options: Any) -> openai.OpenAI:
         """A client without retries."""
-        return openai.OpenAI(api_key=self.key or NO_KEY, base_url=self.url, max_retries=0, **options)
+        # Local servers need no key, but the client insists on one.
+        return openai.OpenAI(api_key=self.key or "none", base_url=self.url, max_retries=0, **options)
 
     def scrub(self, text: str) -> str:
         """`text` without the key."""
@@ -172,7 +158,7 @@ def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float)
     if isinstance(error, openai.APITimeoutError | TimeoutError) and not unconnected:
         return timed_out(timeout_s)
     if isinstance(error, openai.APIConnectionError):
-        return _connection(error, causes, at, answered)
+        return _connection(error, causes, at, answered=answered)
     if isinstance(error, openai.APIError):
         return failure("reported", _detail(error, at) or "without a message")
     # The remaining case is an unreadable answer. Its text may contain anything, so the message
@@ -185,7 +171,7 @@ def timed_out(timeout_s: float) -> ChatError:
     return failure("late", f"{max(round(timeout_s, 1), 0.1):g}")
 
 
-def failure(name: Failure, detail: str = "") -> ChatError:
+def failure(name: str, detail: str = "") -> ChatError:
     """The failure of this name; `detail` completes its message."""
     kind, message, remedy = _FAILURES[name]
     return ChatError(message.format(detail), kind=kind, remedy=remedy)
@@ -202,27 +188,24 @@ def _status(error: openai.APIStatusError, at: Endpoint) -> ChatError:
     return ChatError(message, kind=kind, remedy=remedy, retry_after=wait)
 
 
-def _connection(
-    error: openai.APIConnectionError, causes: list[BaseException], at: Endpoint, answered: bool
-) -> ChatError:
-    def has(*kinds: type[BaseException]) -> bool:
-        return any(isinstance(cause, kinds) for cause in causes)
+def _connection(error: Exception, causes: list[BaseException], at: Endpoint, *, answered: bool) -> ChatError:
+    def has(kind: type[BaseException]) -> bool:
+        return any(isinstance(cause, kind) for cause in causes)
 
     why = next((words for kind, words in _UNREACHED.items() if has(kind)), "")
-    if not why and (answered or has(httpx2.ReadError)):
+    # Only the text shows that the endpoint hung up before it answered.
+    if not why and (answered or has(httpx2.ReadError) or "disconnected" in str(error.__cause__)):
         return failure("cut")
     if not why and has(httpx2.RemoteProtocolError):
-        # Only the text shows that the endpoint hung up before it answered.
-        hung_up = "disconnected" in str(error.__cause__)
-        return failure("cut") if hung_up else failure("unreadable", "not HTTP")
+        return failure("unreadable", "not HTTP")
     return failure("unreached", f"{urlsplit(at.url).netloc} cannot be reached: {why or 'the connection failed'}")
 
 
 def _detail(error: openai.APIError, at: Endpoint) -> str:
     """The endpoint's own message on one line, shortened; empty if it sent only a web page."""
-    body = error.body
-    message = body.get("error", body) if isinstance(body, dict) else body
-    message = message.get("message") if isinstance(message, dict) else message
+    message = error.body
+    for name in ("error", "message"):
+        message = message.get(name, message) if isinstance(message, dict) else message
     if not isinstance(message, str) or message.lstrip().startswith("<"):
         return ""
     line = at.scrub("".join(c for c in " ".join(message.split()) if c.isprintable())).rstrip(".")
@@ -239,10 +222,9 @@ def _retry_after(error: openai.APIStatusError) -> float | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
+    yield error
+    if cause := error.__cause__ or error.__context__:
+        yield from _causes(cause)
 
 
 # -- chat ------------------------------------------------------------------------------------------
@@ -366,12 +348,12 @@ class OpenAIChat:
         """Open the stream. If the server refuses an optional part of the request, leaves it out:
         the part that the message names, or else the schema, then the other one. This client never
         sends that part again, so that the refusal costs only one call."""
-        optional: dict[str, Any] = {}
-        if schema is not None:
-            shape = {"name": "answer", "schema": dict(schema), "strict": True}
-            optional["response_format"] = {"type": "json_schema", "json_schema": shape}
-        optional["stream_options"] = {"include_usage": True}
-        optional = {part: value for part, value in optional.items() if part not in self._refused}
+        shape = {"name": "answer", "schema": schema, "strict": True}
+        optional: dict[str, Any] = {
+            "response_format": {"type": "json_schema", "json_schema": shape} if schema else None,
+            "stream_options": {"include_usage": True},
+        }
+        optional = {part: value for part, value in optional.items() if value and part not in self._refused}
         left_out: list[str] = []
         sent: Any = [{"role": m.role, "content": m.content} for m in messages]
         while True:
@@ -408,6 +390,13 @@ class OpenAIChat:
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise failure("unreadable", "it is compressed, which was not asked for")
+
+
+_EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+# An answer can mention such a line, but only inside a JSON string, which has no line breaks.
+_DONE = re.compile(rb"[\r\n]data: ?\[DONE\]")
+_TAIL = 16
+"""Number of earlier bytes in which a line or an event may have begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,13 +438,6 @@ class _Body(httpx2.SyncByteStream):
 
     def close(self) -> None:
         self._body.close()
-
-
-_EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
-# An answer can mention such a line, but only inside a JSON string, which has no line breaks.
-_DONE = re.compile(rb"[\r\n]data: ?\[DONE\]")
-_TAIL = 16
-"""Number of earlier bytes in which a line or an event may have begun."""
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
@@ -533,17 +515,16 @@ def _whole(response: openai.Stream[Any]) -> Any:
 
 
 def _text(choice: Any) -> str:
-    part = getattr(choice, "delta", None) or getattr(choice, "message", None)
-    content = getattr(part, "content", None)
-    return "".join(map(_text_of, content if isinstance(content, list) else [content]))
-
-
-def _text_of(part: object) -> str:
-    """The text of a part of a message; empty if the part is a thought or anything else."""
-    if isinstance(part, Mapping):
-        says = (part.get("type") or "text") in ("text", "output_text") and not part.get("thought")
-        part = part.get("text") if says else None
-    return part if isinstance(part, str) else ""
+    message = getattr(choice, "delta", None) or getattr(choice, "message", None)
+    content = getattr(message, "content", None)
+    texts: list[object] = []
+    for part in content if isinstance(content, list) else [content]:
+        if not isinstance(part, Mapping):
+            texts.append(part)
+        # A part can also be a thought or an image.
+        elif (part.get("type") or "text") in ("text", "output_text") and not part.get("thought"):
+            texts.append(part.get("text"))
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _usage(value: Any) -> Usage | None:
@@ -561,10 +542,7 @@ TIMEOUT_S = 60.0
 
 
 class OpenAIEmbedder:
-    """Unit vectors from an endpoint. Thread-safe; holds one HTTP client.
-
-    Raises SettingsError for an unusable base URL, key or model name.
-    """
+    """Unit vectors from an endpoint. Thread-safe; holds one HTTP client. Raises SettingsError as `OpenAIChat` does."""
 
     def __init__(self, model: str, *, api_key: str = "", base_url: str = "", timeout_s: float = TIMEOUT_S) -> None:
         """`model` is the endpoint's name for the model; `timeout_s` limits each call."""
@@ -579,7 +557,7 @@ class OpenAIEmbedder:
         return f"{OPENAI}{self._at.model}"
 
     def prepare(self) -> None:
-        """Do nothing: there is nothing to load."""
+        """There is nothing to load."""
 
     def close(self) -> None:
         """Close the connections."""

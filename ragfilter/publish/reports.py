@@ -21,7 +21,7 @@ from ragfilter.answer.stream import DOUBT, Answer, Prices
 from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.errors import extra
 from ragfilter.evaluate import frame, prefixes, query_sets, wording
-from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
+from ragfilter.evaluate.frame import ABOUT_LAYERS, LABELS, interval_of
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, settings_name
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import LAYERS
@@ -253,15 +253,7 @@ def shown_answer(name: str, answer: Answer, context: Context) -> ShownAnswer:
 
 
 MAX_QUERIES = 30
-LABELS = {
-    "precision": "precision",
-    "recall": "recall",
-    "f1": "F1",
-    "f2": "F2",
-    "ndcg": "nDCG",
-    "kept": "chunks",
-    "tokens": "tokens",
-}
+FIGURES = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens")
 
 
 def of_run(
@@ -276,7 +268,7 @@ def of_run(
     run, curves, queries = measured.run, measured.curves, measured.questions
     rows = frame.cells(measured.rows)
     lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
-    ends = {row["variant"]: {name: interval_of(row, name) for name in LABELS} for row in rows}
+    ends = {row["variant"]: {name: interval_of(row, name) for name in FIGURES} for row in rows}
     return render(
         "run.html",
         run=run,
@@ -292,7 +284,7 @@ def of_run(
         ),
         rows=rows,
         ends=ends,
-        labels=LABELS,
+        labels={name: LABELS[name] for name in FIGURES},
         prices=prices,
         cost=frame.cost,
         current=CURRENT,
@@ -352,6 +344,6 @@ def _verdicts(measured: MeasuredRun, since: Sequence[str]) -> list[str]:
         *since,
         wording.over_fixed_k(measured.over_fixed_k, measured.in_sample),
         *wording.about_records(measured.records, measured.variants),
-        wording.unlabelled_of(own) if own else "",
+        wording.unlabelled(own) if own else "",
     ]
     return [sentence for sentence in verdicts if sentence]

@@ -20,7 +20,7 @@ from ragfilter.errors import extra
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import UNRESTRICTED, Decision, Hit, LayerName, Outcome, PoolResult, similarity
+from ragfilter.model import UNRESTRICTED, Decision, Hit, Outcome, PoolResult, similarity
 from ragfilter.settings.schema import Confidence
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ChunkRow(NamedTuple):
     gap: float | None
     rerank_score: float | None
     outcome: Outcome
-    layer: LayerName
+    layer: str
     reason: str
     value: float | None
     limit: float | None

@@ -132,7 +132,8 @@ class Journal(database.Book):
     ) -> tuple[Edit, ...]:
         """Record pending edits, all or none; several need a `batch`. Raises ConflictError if one of
         the chunks already has a pending edit."""
-        rows = [_row(entry, who, collection, kind, batch) for entry in entries]
+        own = {"who": who, "collection": collection, "kind": kind, "state": "pending", "batch": batch}
+        rows = [{"at": datetime.now(UTC), **own, **asdict(entry)} for entry in entries]
         try:
             with self._writing() as connection:
                 begun = map(_edit, connection.execute(edits.insert().returning(edits), rows))
@@ -313,18 +314,6 @@ def _scope(collection: str | None, chunk_id: str | None) -> sa.Select[Any]:
     if chunk_id is not None:
         query = query.where(edits.c.chunk_id == chunk_id)
     return query
-
-
-def _row(entry: Entry, who: str, collection: str, kind: Kind, batch: str | None) -> dict[str, object]:
-    return {
-        "at": datetime.now(UTC),
-        "who": who,
-        "collection": collection,
-        "kind": kind,
-        "state": "pending",
-        "batch": batch,
-        **asdict(entry),
-    }
 
 
 def _edit(row: sa.Row[Any]) -> Edit:

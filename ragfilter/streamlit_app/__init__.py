@@ -18,6 +18,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from ragfilter.ui.look import theme
 from ragfilter.ui.server import jobs
 from ragfilter.ui.server.guard import Guard, hosts
+from ragfilter.ui.session import widget
 
 if TYPE_CHECKING:
     from ragfilter.ui.session.views import Visit
@@ -32,7 +33,8 @@ def draw() -> None:
     st.set_page_config(page_title="ragfilter", page_icon=theme.ICON, layout="wide", initial_sidebar_state=WIDTH)
     pages = [st.Page(f"pages/{title.lower()}.py", title=title, default=title == PAGES[0]) for title in PAGES]
     with jobs.turn():
-        st.navigation(pages, position="top").run()
+        st.session_state[widget.PAGE] = page = st.navigation(pages, position="top")
+        page.run()
 
 
 def options() -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_without_labels_thresholds_are_carried_over_by_the_questions_asked(page:
     page.run().press("recalibrate")
     assert "This is a guess" in " ".join(page.html)
     page.press("apply-tuning")
-    assert TunedOn.read(page.changes["cutoff.tuned_on"]).guess
+    assert TunedOn.model_validate(page.changes["cutoff.tuned_on"]).guess
     assert page.changes["cutoff.gap_threshold"] != 0.9
 
 

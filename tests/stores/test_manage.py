@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.library.workspace import open_workspace

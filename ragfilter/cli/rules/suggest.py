@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -28,7 +28,7 @@ from ragfilter.cli.output import OTHER_OUT
 from ragfilter.cli.rules.select import Selection, Where, effect_text, gather_labelled, rules, select
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import effect
-from ragfilter.evaluate.effect import Evidence, GatheredQuestions
+from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
@@ -146,16 +146,14 @@ def _measured(draft: Draft, chunk: Chunk, known: GatheredQuestions | None) -> tu
     """The draft, with a doubt if labelled queries would lose its chunk, and its matrix row."""
     if draft.rule is None or known is None:
         return draft, None
-    drafted = [replace(chunk, rule=draft.text)]
-    remarks = (*draft.remarks, *_losses(chunk.id, effect.weigh(drafted, known)))
-    rows = effect.matrix_rows(drafted, known)
+    remarks = (*draft.remarks, *_losses(chunk.id, known.effect({chunk.id: draft.text}).losses))
+    rows = effect.matrix_rows([replace(chunk, rule=draft.text)], known)
     return replace(draft, remarks=remarks), rows.get(draft.text)
 
 
-def _losses(chunk_id: str, evidence: Evidence) -> list[str]:
+def _losses(chunk_id: str, losses: Mapping[str, Sequence[str]]) -> list[str]:
     """Doubts that name the queries that would lose a chunk by its proposed rule."""
-    lost = evidence.losses.get(chunk_id, ())
-    return [f"labelled relevant, but would be dropped: {query}" for query in lost]
+    return [f"labelled relevant, but would be dropped: {query}" for query in losses.get(chunk_id, ())]
 
 
 def _propose(
@@ -164,7 +162,7 @@ def _propose(
     """Print the proposals for families, or write them to `out`. Raises InputError."""
     questions = bench.labels.queries(place.collection, ASKED).values()
     suggested = effect.suggest(selected.chunks, questions, known)
-    evidence, lines = suggested.evidence, []
+    losses, lines = suggested.losses, []
     rows = effect.matrix_rows((replace(p.chunk, rule=p.rule) for p in suggested.proposals), known)
     records = []
     for each in suggested.proposals:
@@ -178,7 +176,7 @@ def _propose(
                 "names": list(each.names),
                 "value": each.value,
                 "matrix": row,
-                "remarks": [*filter(None, (each.doubt,)), *_losses(each.chunk.id, evidence)],
+                "remarks": [*filter(None, (each.doubt,)), *_losses(each.chunk.id, losses)],
             }
         )
     families = []
@@ -199,8 +197,12 @@ def _propose(
     if out is not None:
         _write_lines(out, map(_line, records))
         lines.append(f"written to {out}; save them with: ragfilter rules import {out}")
-    document = place.head(selected.incomplete) | {"families": families, "proposals": records, "effect": evidence.effect}
-    text = "\n".join(lines) + "\n" + effect_text(evidence.effect)
+    document = place.head(selected.incomplete) | {
+        "families": families,
+        "proposals": records,
+        "effect": suggested.effect,
+    }
+    text = "\n".join(lines) + "\n" + effect_text(suggested.effect)
     output.show(document, text)
 
 
@@ -227,7 +229,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> dict[str, Any]:
     """One line of the output file; `ragfilter rules import` reads it."""
     head = {"collection": collection, "id": chunk.id, "title": chunk.title}
-    return head | dict(drafting.fields(draft)) | {"matrix": row}
+    return head | drafting.fields(draft) | {"matrix": row}
 
 
 def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:

@@ -101,18 +101,21 @@ def draw(visit: Visit) -> None:
     if draft is None:
         html.aside("Drop files to see how they are split before they are indexed.")
         return
+    # Above the preview, so that the next action is in view.
+    place = st.container()
     reading = _reading(draft) if draft.files else ReadOptions()
     records, unreadable = _preview(draft, reading)
-    if records:
-        _chunks(records)
     refused = [*draft.refused, *unreadable]
     if not (records or refused):
         refused = [InputError("There is no text in these files.", remedy="Drop others.")]
-    _refusals(refused)
+    with place:
+        if records:
+            _index(visit, draft, reading)
+        else:
+            _discard_button()
+        _refusals(refused)
     if records:
-        _index(visit, draft, reading)
-    else:
-        _discard_button()
+        _chunks(records)
 
 
 def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft | None:
@@ -360,7 +363,6 @@ def _order(resources: Resources, draft: UploadDraft, reading: ReadOptions, name:
     if new and (problem := _problem(name, resources)):
         state.notice(problem)
         return
-    queue_of(resources.bench).put(order)
-    state.session().ordered = name
+    problems.order(order, queue_of(resources.bench))
     _empty_box()
     st.session_state["upload-name"] = ""

@@ -40,11 +40,9 @@ def draw(visit: Visit) -> None:
         add.draw(visit)
     with right, problems.show_errors(retry=True):
         queue = queue_of(visit.resources.bench)
-        if jobs := queue.jobs():
-            html.heading("Indexing")
-            # Refreshed automatically only while a job is active.
-            active = _active(jobs)
-            st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)
+        active = _active(queue.jobs())
+        # Refreshed automatically only while a job is active.
+        st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)
         _collections(visit, state.onlooker())
 
 
@@ -55,8 +53,13 @@ def _active(jobs: Sequence[IndexJob]) -> frozenset[int]:
 def _jobs(queue: Queue, active: frozenset[int]) -> None:
     """Draw the jobs. `active` has the jobs that were active when the page was drawn. If others are
     active now, a collection is new or has changed."""
-    jobs = queue.jobs()
-    for job in reversed(jobs):
+    jobs, known = queue.jobs(), state.session().indexing
+    known |= active
+    # What was indexed earlier is in the table below, except for what was left out.
+    listed = [j for j in reversed(jobs) if j.standing.state != "done" or j.id in known or j.standing.left_out]
+    if listed:
+        html.heading("Indexing")
+    for job in listed:
         with st.container(key=f"job-{job.id}", border=True, gap="small"):
             _job(job)
             _left_out(job)
@@ -118,6 +121,7 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
         if at.state == "done":
             if html.button("Ask a question", f"ask-{job.id}", icon="search", type="primary"):
                 state.open_collection(job.order.collection)
+                queue.remove(job.id)
                 st.switch_page("pages/inspect.py")
         else:
             html.button("Continue", f"go-on-{job.id}", state.then_page(queue.go_on), job.id, icon="play_arrow")

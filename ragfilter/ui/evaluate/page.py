@@ -208,7 +208,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
                 key="measure",
                 persist_state="session",
                 width=130,
-                format_func=measuring.LABELS.__getitem__,
+                format_func=frame.LABELS.__getitem__,
                 label_visibility="collapsed",
             )
             every = st.toggle("All figures", key="all-figures", persist_state="session")
@@ -270,7 +270,7 @@ def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: 
         own = measured.row(CURRENT)
         notes = [
             *wording.about_records(measured.records, measured.variants),
-            wording.unlabelled_of(own) if own else "",
+            wording.unlabelled(own) if own else "",
             *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
         ]
         for note in filter(None, notes):

@@ -11,7 +11,7 @@ import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, query_sets, runs, wording
-from ragfilter.evaluate.frame import Row, interval_of
+from ragfilter.evaluate.frame import DIGITS, LABELS, Row, interval_of
 from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, frontier
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
@@ -78,19 +78,6 @@ def _key(run: Run) -> tuple[str, int]:
     return "run", run.id
 
 
-LABELS = {
-    "f1": "F1",
-    "precision": "precision",
-    "recall": "recall",
-    "f2": "F2",
-    "ndcg": "nDCG",
-    "kept": "chunks",
-    "tokens": "tokens",
-    "cost": "cost",
-    "ms": "ms",
-    "unlabelled": "unlabelled",
-    "f1_most": "F1 upper bound",
-}
 MEASURES = ("f1", "precision", "recall", "f2", "ndcg", "tokens")
 """The measures that rows can be sorted by."""
 FIRST = ("f1", "precision", "recall", "kept", "tokens")
@@ -103,7 +90,6 @@ HELP = {
     "cost": "Price of the context tokens for 1,000 questions.",
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
-FORMATS = {"kept": "%.1f", "tokens": "%.0f", "ms": "%.1f", "unlabelled": "%.1f"}
 HIGHEST, OWN = "★", "●"
 NARROW, WIDTH = 62, 72
 """The widths of figure columns, in pixels. A window 900 wide shows all
@@ -126,7 +112,7 @@ def draw_table(
             cells = [interval_of(row, name) for row in rows]
         else:
             continue
-        label, about, form = LABELS[name], HELP.get(name), FORMATS.get(name, "%.3f")
+        label, about, form = LABELS[name], HELP.get(name), f"%.{DIGITS.get(name, 3)}f"
         if name == "cost" and prices is not None and prices.currency:
             about = f"{about} In {prices.currency}."
         columns[label] = [None if cell is None else cell.mean for cell in cells]

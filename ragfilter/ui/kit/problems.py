@@ -169,9 +169,14 @@ def draw_build_button(name: str, queue: Queue, about: str) -> None:
         about=about,
     ):
         with state.tell_errors():
-            queue.put(Order(name, name))
-            state.session().ordered = name
+            order(Order(name, name), queue)
         st.switch_page("pages/collections.py")
+
+
+def order(wanted: Order, queue: Queue) -> None:
+    """Queue an indexing job, whose collection then becomes the chosen one. Raises StoreError."""
+    job = queue.put(wanted)
+    state.update(ordered=wanted.collection, indexing={job.id})
 
 
 def nothing_kept(result: PoolResult) -> None:

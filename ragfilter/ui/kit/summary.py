@@ -22,7 +22,7 @@ from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
-from ragfilter.model import Hit, LayerName, Outcome, PoolResult
+from ragfilter.model import Hit, Outcome, PoolResult
 from ragfilter.report import Summary, first, judge_stats, waits_for_judge
 from ragfilter.report.summary import DropGroup, Story, sentences
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
@@ -181,7 +181,7 @@ class StackRow:
     chunk_id: str
     title: str
     outcome: Outcome = "kept"
-    layer: LayerName = "top_k"
+    layer: str = "top_k"
     why: str = ""
     setting: str = ""
     alone: bool = False

@@ -244,6 +244,8 @@ class Session:
     collections: tuple[object, dict[str, CollectionInfo]] | None = None
     ordered: str = ""
     """The collection to be indexed, which then becomes the chosen one."""
+    indexing: set[int] = field(default_factory=set)
+    """The jobs ordered or seen at work since the last order, whose outcome is shown."""
     replaced: dict[str, int] = field(default_factory=dict)
     """How often each widget was replaced, by name."""
     shown: dict[str, tuple[Any, object]] = field(default_factory=dict)

@@ -23,6 +23,8 @@ from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
 
 V = TypeVar("V")
+PAGE = "page"
+"""The page that began last."""
 Given = dict[str, Any]
 
 
@@ -94,6 +96,10 @@ def entered(name: str) -> Any:
 
 
 def _changed(name: str, key: str, on_change: Callable[..., None], args: tuple[Any, ...]) -> None:
+    if key not in st.session_state:
+        # A click on the link to another page took the focus from a box in a fragment. The browser reports the box
+        # second and from its own page, so the other page begins again.
+        st.switch_page(st.session_state[PAGE])
     value, shown = st.session_state[key], state.session().shown
     known, labels = shown.get(key, (value, None))
     # Until the browser has drawn the new widget, it reports the old one's value.
@@ -142,7 +148,7 @@ def draw_setting(
     value = settings.get(info.path)
     if info.table:
         # Nobody can type a table: it is learned, or loaded from a settings file.
-        note = info.table.read(value).summary if value else NOTHING.get(info.path)
+        note = info.table.model_validate(value).summary if value else NOTHING.get(info.path)
         if note is not None:
             html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(note)}</p>')
         return

@@ -14,6 +14,7 @@ import streamlit as st
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Target
+from ragfilter.evaluate.frame import flat
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import completed_pools
@@ -301,7 +302,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
             if margin is None:
                 html.draw(f'<p class="rf-lead">{html.text(wording.headline(chosen))}</p>')
                 means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
-                rows = [wording.row(word, each, target) for word, each in means.items()]
+                rows = [{"variant": word, **flat(each)} for word, each in means.items()]
                 measuring.draw_table(rows, target, key="tuned-figures")
             else:
                 html.draw(f'<p class="rf-lead">{html.text(wording.no_worse(chosen, margin))}</p>')
@@ -332,16 +333,15 @@ def _more(tuning: Tuning) -> None:
         target = tuning.target.figure
         named = wording.compared_means(tuning)
         named |= {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
-        rows = [wording.row(name, each, target) for name, each in named.items()]
+        rows = [{"variant": name, **flat(each)} for name, each in named.items()]
         measuring.draw_table(rows, target, key="tuned-alone-figures", every=True)
-        means = tuning.tuned.means
         for note in (
             f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "
             f"{tuning.candidates} candidates.",
-            f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain.of)}.",
-            wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
+            f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain)}.",
+            wording.unlabelled(flat(tuning.tuned.means)),
             *(
-                f"Calibrated against {name}: {wording.gain_in(target, gain.of)}."
+                f"Calibrated against {name}: {wording.gain_in(target, gain)}."
                 for name, gain in tuning.over_strategies.items()
             ),
             *wording.notes(tuning),

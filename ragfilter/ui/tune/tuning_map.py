@@ -354,7 +354,7 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
     # Only for the first, because the two notes would hardly differ.
     for word, place in places[:1]:
         at = surface.at(place)
-        caveat = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
+        caveat = unlabelled(at)
         if caveat:
             html.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
     with html.row("map-actions"):

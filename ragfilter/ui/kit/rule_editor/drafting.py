@@ -9,13 +9,12 @@ sent only if the *user* can see it, even if an operator is looking: no LLM gets 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate.effect import GatheredQuestions, weigh
+from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Usage
 from ragfilter.rules.drafting import Draft, drafts, foresee, total
@@ -172,9 +171,10 @@ def _doubted(work: VisibleCollection, unsaved: Sequence[Draft], known: GatheredQ
         for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
             doubts[chunk_id][doubt] = None
     if known is not None:
-        ruled = (replace(work.chunks[draft.chunk_id], rule=draft.text) for draft in unsaved)
-        for chunk_id, queries in weigh(ruled, known).losses.items():
-            doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
+        changes = {draft.chunk_id: draft.text for draft in unsaved}
+        for chunk_id, queries in known.effect(changes).losses.items():
+            if chunk_id in doubts:
+                doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
     return [
         as_finding(
             "draft", work.chunks[d.chunk_id], d.text, f"Drafted with the template {d.category}", [*doubts[d.chunk_id]]
