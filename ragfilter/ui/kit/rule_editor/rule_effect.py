@@ -22,6 +22,7 @@ from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor.chunk_list import MAX_LABELLED, VisibleCollection
 from ragfilter.ui.look import html
+from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.server import jobs
 from ragfilter.ui.server.jobs import Job
@@ -119,23 +120,16 @@ def draw(work: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
     known = gathered(work) if available(work) else None
     if known is None:
         return
-    rows = [
-        ("with this rule" if each else "without a rule", _kept(work, known, chunk.id, each), "")
-        for each in dict.fromkeys((rule, None))
-    ]
-    labelled = sum(i in known.qrels for i in known.pools)
-    questions = _told(labelled, len(known.pools) - labelled)
-    html.draw(f'<p class="rf-say">How many of {questions} keep this chunk:</p>')
+    now = sum(chunk.id in ids for ids in known.kept.values())
+    effects = {each: _effect(work, known, {chunk.id: each}) for each in (rule, None)}
+    rows: list[Fact] = []
+    for each, effect in effects.items():
+        more = sum((chunk.id in row.gained) - (chunk.id in row.lost) for row in effect.rows)
+        rows.append(("with this rule" if each else "without a rule", now + more, ""))
+    html.draw(f'<p class="rf-say">How many of {_questions(effects[None])} keep this chunk:</p>')
     html.facts("Questions that keep this chunk", rows)
     if is_changed(chunk, rule):
-        _draw(work, _effect(work, known, {chunk.id: rule}))
-
-
-def _kept(work: VisibleCollection, known: GatheredQuestions, chunk_id: str, rule: str | None) -> int:
-    """How many questions keep the chunk with this rule."""
-    rows = _effect(work, known, {chunk_id: rule}).rows
-    now = sum(chunk_id in ids for ids in known.kept.values())
-    return now + sum((chunk_id in row.gained) - (chunk_id in row.lost) for row in rows)
+        _draw(work, effects[rule])
 
 
 def _effect(work: VisibleCollection, known: GatheredQuestions, changes: Changes) -> Effect:
@@ -201,19 +195,14 @@ def _losing_rules(work: VisibleCollection, changes: Changes, first: int) -> list
 
 def _draw(work: VisibleCollection, effect: Effect) -> None:
     """Draw an effect."""
-    questions = _told(effect.labelled, effect.queries - effect.labelled)
-    line = f"{len(effect.rows) or 'None'} of {questions} would change"
     figures = ""
     if effect.rows and (was := effect.before) and (now := effect.after):
-        figures = ": " + ", ".join(
-            f"{name} {before:.3f} → <b>{after:.3f}</b>"
-            for name, before, after in (
-                ("precision", was.precision, now.precision),
-                ("recall", was.recall, now.recall),
-                ("F1", was.f1, now.f1),
-            )
+        figures = (
+            f": precision {was.precision:.3f} → <b>{now.precision:.3f}</b>, "
+            f"recall {was.recall:.3f} → <b>{now.recall:.3f}</b>, F1 {was.f1:.3f} → <b>{now.f1:.3f}</b>"
         )
-    body = f'<p class="rf-verdict">{html.text(line)}{figures}.</p>'
+    line = f"{len(effect.rows) or 'None'} of {_questions(effect)} would change{figures}."
+    body = f'<p class="rf-verdict">{line}</p>'
     if effect.short:
         need = "needs" if effect.short == 1 else "need"
         body += (
@@ -228,10 +217,11 @@ def _draw(work: VisibleCollection, effect: Effect) -> None:
     html.draw(f'<div class="rf-effect">{body}</div>')
 
 
-def _told(labelled: int, asked: int) -> str:
+def _questions(effect: Effect) -> str:
     """The questions that changes are tried on: ``156 labelled questions and 2 asked``."""
-    first = counted(labelled, "labelled question") if labelled else ""
-    return " and ".join(filter(None, (first, f"{asked:,} asked" if asked else "")))
+    asked = effect.queries - effect.labelled
+    labelled = counted(effect.labelled, "labelled question") if effect.labelled else ""
+    return " and ".join(filter(None, (labelled, f"{asked:,} asked" if asked else "")))
 
 
 def _row(work: VisibleCollection, row: QueryEffect) -> str:
