@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 from zlib import crc32
 
 import pandas as pd
 import streamlit as st
-from streamlit.elements.arrow import DataframeState
 
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import html
@@ -17,6 +16,13 @@ from ragfilter.ui.session import state
 
 ROW_PX = 32
 """The height of a row."""
+CLICKED: dict[str, Any] = {
+    "hide_index": True,
+    "row_height": ROW_PX,
+    "selection_mode": ("single-row", "single-cell"),
+    "placeholder": "–",
+}
+"""A table whose rows can be clicked."""
 EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 """Widths in a cell: both edges together, a space, a small letter and a capital."""
 
@@ -54,27 +60,8 @@ def draw(
     selection = {"rows": rows, "columns": [], "cells": cells}
     if now != selection:
         st.session_state[key] = {"selection": selection}
-    _table(table, key, height, columns, partial(_open_row, key, ids, chosen, pick or state.open_chunk))
-
-
-def _table(
-    table: pd.DataFrame,
-    key: str,
-    height: int,
-    columns: dict[str, Any],
-    on_select: Literal["rerun"] | Callable[[], None],
-) -> DataframeState:
-    return st.dataframe(
-        table,
-        key=key,
-        hide_index=True,
-        height=height,
-        row_height=ROW_PX,
-        on_select=on_select,
-        selection_mode=("single-row", "single-cell"),
-        column_config=columns,
-        placeholder="–",
-    )
+    on_select = partial(_open_row, key, ids, chosen, pick or state.open_chunk)
+    st.dataframe(table, key=key, height=height, column_config=columns, on_select=on_select, **CLICKED)
 
 
 def draw_neighbours(ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str) -> None:
@@ -82,16 +69,10 @@ def draw_neighbours(ids: Sequence[str], chosen: str | None, pick: Callable[[str]
     here = ids.index(chosen) if chosen in ids else -1
     for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
         there = 0 <= to < len(ids)
-        html.button(
-            label,
-            f"{name}-{label.lower()}",
-            pick,
-            ids[to] if there else "",
-            icon=f"keyboard_arrow_{arrow.lower()}",
-            disabled=not there,
-            shortcut=f"Alt+{arrow}",
-            about=f"In the order of the table (Alt+{arrow}).",
-        )
+        go = partial(pick, ids[to] if there else "")
+        look = {"icon": f"keyboard_arrow_{arrow.lower()}", "shortcut": f"Alt+{arrow}"}
+        about = f"In the order of the table (Alt+{arrow})."
+        html.button(label, f"{name}-{label.lower()}", go, disabled=not there, about=about, **look)
 
 
 def picked(
@@ -107,7 +88,9 @@ def picked(
     clicked row, whether by a cell or by its marker. `box` is a key for a page's second table."""
     with st.container(key=box):
         height = min(height, ROW_PX * (len(table) + 1) + 7)
-        selection = _table(table, key_of(name, ids), height, columns, "rerun")["selection"]
+        key = key_of(name, ids)
+        event = st.dataframe(table, key=key, height=height, column_config=columns, on_select="rerun", **CLICKED)
+    selection = event["selection"]
     chosen = [row for row, _ in selection["cells"]] or selection["rows"]
     return int(chosen[0]) if chosen and chosen[0] < len(table) else None
 

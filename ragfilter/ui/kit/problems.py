@@ -143,31 +143,21 @@ def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
 
 
 def _no_collection(resources: Resources) -> None:
-    _message(
-        "no-collection", "No collection yet", "ragfilter searches collections of text chunks. Two samples are included."
-    )
-    queue = queue_of(resources.bench)
+    words = "ragfilter searches collections of text chunks. Two samples are included."
+    _message("no-collection", "No collection yet", words)
+    cost = "Embeds a few hundred chunks with the bundled model. Takes under a minute on most machines."
     with st.container(key="demos", gap="small"):
         for name, (_, about) in DEMOS.items():
             with st.container(key=f"demo-{name}", gap="small"):
                 html.draw(f'<p class="rf-demo"><b>{name}</b> {html.text(about)}</p>')
-                draw_build_button(
-                    name,
-                    queue,
-                    "Embeds a few hundred chunks with the bundled model. Takes under a minute on most machines.",
-                )
+                draw_build_button(name, queue_of(resources.bench), cost)
     st.page_link("pages/collections.py", label="Or add your own files", icon=":material/upload_file:")
 
 
 def draw_build_button(name: str, queue: Queue, about: str) -> None:
     """Draw the button that queues a demo for indexing and opens Collections."""
-    if html.button(
-        DEMOS[name][0],
-        f"build-{name}",
-        icon="play_arrow",
-        type="primary" if name == "demo" else "secondary",
-        about=about,
-    ):
+    look = "primary" if name == "demo" else "secondary"
+    if html.button(DEMOS[name][0], f"build-{name}", icon="play_arrow", type=look, about=about):
         with state.tell_errors():
             order(Order(name, name), queue)
         st.switch_page("pages/collections.py")
@@ -195,9 +185,8 @@ def nothing_kept(result: PoolResult) -> None:
     label, values = layer(last.layer).relax(last, result) or off
     why = "" if values else html.text(label)
     html.draw(f'<p class="rf-empty"><b>{html.text(layer(last.layer).title)} dropped the last {word}.</b> {why}</p>')
-    if not values:
-        return
-    html.button(label, "relax", state.change, values, type="primary")
+    if values:
+        html.button(label, "relax", state.change, values, type="primary")
 
 
 def _message(key: str, title: str, words: str) -> None:

@@ -48,6 +48,8 @@ WANTED = {
         "monsters-09": "hill giant or troll",
         "monsters-11": "two dragons",
         "monsters-07": "owlbears",
+        "When may the referee override the dice?": "the dice",
+        "Which treasure maps are false?": "false maps",
     },
     "adsapi": {
         "sd-authenticate": "authenticate",
@@ -58,8 +60,7 @@ WANTED = {
         "request-report": "request a report",
     },
 }
-"""The short names of some labelled questions of each demo, by id."""
-SECRETS = {"the dice": "When may the referee override the dice?", "false maps": "Which treasure maps are false?"}
+"""The short names of some questions of each demo. A question that is not labelled stands in place of its id."""
 
 
 def draw(visit: Visit) -> None:
@@ -203,8 +204,7 @@ def examples(collection: str, resources: Resources) -> dict[str, str]:
         # Imported here, because only one of them is needed.
         queries = import_module(f"ragfilter.ingest.{collection}").queries
         every = resources.shelf(QUERIES).of(collection, queries)
-        own = {label: every[i] for i, label in WANTED[collection].items()}
-        return own | (SECRETS if collection == "demo" else {})
+        return {label: every.get(i, i) for i, label in WANTED[collection].items()}
     with suppress(RagfilterError):
         labelled = [*query_labels.labelled_questions(resources, collection)][:MAX_EXAMPLES]
         return {_short(question): question for question in labelled}

@@ -9,6 +9,7 @@ sent only if the *user* can see it, even if an operator is looking: no LLM gets 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -86,16 +87,9 @@ def draw_button(it: Editing, *, busy: bool) -> None:
     else:
         allowed, limit = True, it.resources.deployment.answer_timeout_s
         about = f"Asks {literal(model_label(chat.name))}, once or twice, for at most {limit:g} s. Nothing is saved."
-    html.button(
-        "Draft a rule",
-        "rule-draft",
-        _start_one,
-        chunk.id,
-        it.collection,
-        chunk.rule,
-        disabled=busy or not allowed or is_running(it.collection, it.resources),
-        about=about,
-    )
+    start = partial(_start_one, chunk.id, it.collection, chunk.rule)
+    disabled = busy or not allowed or is_running(it.collection, it.resources)
+    html.button("Draft a rule", "rule-draft", start, disabled=disabled, about=about)
 
 
 def draw_note(it: Editing, *, busy: bool) -> None:
@@ -194,14 +188,9 @@ def _begin(work: VisibleCollection) -> None:
         html.empty("Nothing to draft.", "No filtered chunk lacks a draft.")
         return
     st.markdown(message(_cost(work, chunks)))
-    html.button(
-        f"Draft {counted(len(chunks), 'rule')}",
-        "drafts-begin",
-        state.tell_errors()(_start),
-        work.collection,
-        [chunk.id for chunk in chunks],
-        about="Drafts rules for filtered chunks without a draft. Saves nothing.",
-    )
+    start = partial(state.tell_errors()(_start), work.collection, [chunk.id for chunk in chunks])
+    about = "Drafts rules for filtered chunks without a draft. Saves nothing."
+    html.button(f"Draft {counted(len(chunks), 'rule')}", "drafts-begin", start, about=about)
 
 
 def _cost(work: VisibleCollection, chunks: Sequence[Chunk]) -> str:
@@ -248,15 +237,9 @@ def _review(work: VisibleCollection, stored: Sequence[Draft], *, busy: bool) -> 
     ]
     if listed:
         st.warning("\n".join(listed), title="These chunks got no draft. Draft again to retry.")
-    html.button(
-        "Forget these drafts",
-        "drafts-forget",
-        state.tell_errors()(bench.drafts.forget),
-        work.collection,
-        [draft.chunk_id for draft in stored],
-        disabled=busy,
-        about="Deletes them, so you can draft again. Accepted rules stay.",
-    )
+    forget = partial(state.tell_errors()(bench.drafts.forget), work.collection, [draft.chunk_id for draft in stored])
+    about = "Deletes them, so you can draft again. Accepted rules stay."
+    html.button("Forget these drafts", "drafts-forget", forget, disabled=busy, about=about)
 
 
 def last_run(collection: str, resources: Resources) -> Run | None:

@@ -183,15 +183,9 @@ def _buttons(it: Editing, *, busy: bool) -> None:
             ("redo", journal.redoable, "Redo the edit that was undone."),
         )[: 2 * it.undo_buttons]:
             possible = can(it.collection, chunk.id) is not None
+            about = about if possible else f"Nothing to {act}."
             html.button(
-                act.capitalize(),
-                f"rule-{act}",
-                saving.act,
-                it,
-                act,
-                chunk.rule,
-                disabled=not possible,
-                about=about if possible else f"Nothing to {act}.",
+                act.capitalize(), f"rule-{act}", saving.act, it, act, chunk.rule, disabled=not possible, about=about
             )
         # Drawn last, so that no button moves when this one comes or goes.
         if state.draft(chunk.id):
