@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from math import nan
 from typing import Any, Literal, NamedTuple
 
@@ -91,9 +92,8 @@ class User:
 
     def __post_init__(self) -> None:
         if readable_level(self.level) is None:
-            raise InputError(
-                f"The user's level is {self.level!r}.", remedy=f"It must be a whole number from 0 to {MAX_LEVEL}."
-            )
+            remedy = f"It must be a whole number from 0 to {MAX_LEVEL}."
+            raise InputError(f"The user's level is {self.level!r}.", remedy=remedy)
         given: object = self.departments
         names = (given,) if isinstance(given, str) else given
         if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
@@ -142,14 +142,11 @@ class Score(NamedTuple):
     def distance(self) -> float:
         """The score as a distance (lower is nearer): 1 − s for a similarity s, the square of a
         Euclidean distance. For ``rank``, only the order counts."""
-        match self.metric:
-            case "similarity":
-                return 1.0 - self.value
-            case "rank":
-                return -self.value
-            case "euclidean":
-                return abs(self.value) * self.value
-        return self.value
+        if self.metric == "similarity":
+            return 1.0 - self.value
+        if self.metric == "rank":
+            return -self.value
+        return abs(self.value) * self.value if self.metric == "euclidean" else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,12 +536,10 @@ class PoolResult:
         An expansion can bring back a chunk that an earlier layer dropped.
         """
         last: dict[str, Decision] = {}
-        for trace in self.traces:
-            for decision in trace.decisions:
-                earlier = last.get(decision.chunk_id)
-                dropped = earlier is not None and earlier.outcome == "dropped"
-                if not dropped or decision.outcome == "expanded":
-                    last[decision.chunk_id] = decision
+        for decision in chain.from_iterable(trace.decisions for trace in self.traces):
+            earlier = last.get(decision.chunk_id)
+            if earlier is None or earlier.outcome != "dropped" or decision.outcome == "expanded":
+                last[decision.chunk_id] = decision
         return last
 
 

@@ -357,11 +357,8 @@ def chat_of(deployment: Deployment) -> OpenAIChat | None:
         return None
     from ragfilter.models.openai import OpenAIChat
 
-    return OpenAIChat(
-        model=deployment.openai_model,
-        api_key=deployment.openai_api_key.get_secret_value(),
-        base_url=deployment.openai_base_url,
-    )
+    key = deployment.openai_api_key.get_secret_value()
+    return OpenAIChat(model=deployment.openai_model, api_key=key, base_url=deployment.openai_base_url)
 
 
 def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> NamedEmbedder:
@@ -373,11 +370,8 @@ def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> Nam
         return SentenceEmbedder(model, fetch=deployment.fetch_models)
     from ragfilter.models.openai import OpenAIEmbedder
 
-    embedder = OpenAIEmbedder(
-        model.removeprefix(OPENAI),
-        api_key=deployment.openai_api_key.get_secret_value(),
-        base_url=deployment.openai_base_url,
-    )
+    name, key = model.removeprefix(OPENAI), deployment.openai_api_key.get_secret_value()
+    embedder = OpenAIEmbedder(name, api_key=key, base_url=deployment.openai_base_url)
     closing.callback(embedder.close)
     return embedder
 

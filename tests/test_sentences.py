@@ -16,7 +16,7 @@ from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.sentences import FILE, Sentences, prepare, prepare_when_idle
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, Hit
-from ragfilter.ui.server.resources import CachedEmbedder
+from ragfilter.ui.resources import CachedEmbedder
 from ragfilter.workbench import Workbench
 
 TROLLS = "Trolls heal three points a turn. They fear fire and acid."

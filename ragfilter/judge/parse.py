@@ -156,7 +156,7 @@ class _ChunkIds:
     def counting(self, decisions: Iterable[_NamedAction]) -> set[str]:
         """The numbers that may be positions of chunks, from 0 or 1, rather than ids."""
         names = {one.name for one in decisions if one.action is not None and one.name}
-        numbers = {name for name in names if name.isdecimal()}
+        numbers = set(filter(str.isdecimal, names))
         others = {i for i in map(self.id_of, names - numbers) if i}
         if not numbers or numbers | others == self.ids:
             return set()
@@ -213,8 +213,7 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
     if len(remarks) > MAX_REMARKS:
         remarks = [*remarks[:MAX_REMARKS], f"and {len(remarks) - MAX_REMARKS} more"]
     if unknown:
-        what = "1 decision for an id" if unknown == 1 else f"{unknown} decisions for ids"
-        remarks.append(f"{what} not asked about")
+        remarks.append(f"{unknown} decision{' for an id' if unknown == 1 else 's for ids'} not asked about")
     return ParsedVerdicts(tuple(verdicts), tuple(remarks), tuple(unreadable))
 
 
@@ -272,11 +271,9 @@ def _action(match: re.Match[str]) -> str:
 
 
 def _verdict(chunk_id: str, action: str) -> Verdict | None:
-    if not action:
-        return None
-    if action[-1].isdigit():
+    if action[-1:].isdigit():
         return Verdict(chunk_id, "EXPAND", int(action[-1]))
-    return Verdict(chunk_id, "KEEP" if action.upper().endswith("KEEP") else "DISCARD")
+    return Verdict(chunk_id, "KEEP" if action.upper().endswith("KEEP") else "DISCARD") if action else None
 
 
 def _loose(chunk_id: str) -> str:

@@ -19,7 +19,6 @@ from ragfilter.model import (
     Hit,
     JudgeDetail,
     LayerTrace,
-    Outcome,
     Pool,
     PoolResult,
     User,
@@ -169,9 +168,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 def _decide(hit: Hit, refusal: str, user: User) -> Decision:
     level = hit.chunk.clearance
     reason = refusal or ("public" if level == 0 else f"clearance {level} ≤ {user.level}")
-    outcome: Outcome = "dropped" if refusal else "kept"
     value = None if level is None else float(level)
-    return Decision(hit.id, "clearance", outcome, reason, value, float(user.level))
+    return Decision(hit.id, "clearance", "dropped" if refusal else "kept", reason, value, float(user.level))
 
 
 def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:

@@ -296,15 +296,14 @@ def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Dec
     else:
         beyond = False
         before, after = result.reason, f"after the cut: {result.reason}"
+    spec = strategy(result.strategy)
     if place > result.kept:
         limit = values[result.kept - 1] if limit is None and result.kept else limit
-        by = f"cutoff.{strategy(result.strategy).decides(result)}"
-        return Decision(hit.id, "cutoff", "dropped", after, value, limit, by)
+        return Decision(hit.id, "cutoff", "dropped", after, value, limit, f"cutoff.{spec.decides(result)}")
     if beyond:
-        extra = "b_extra" in strategy(result.strategy).reads and place <= (rank or 0) + settings.b_extra
+        extra = "b_extra" in spec.reads and place <= (rank or 0) + settings.b_extra
         least = min(settings.min_results, settings.max_results)
-        few = f"{settings.b_extra} more" if extra else f"at least {least}"
-        before = f"{after}; kept, as {few} stay"
+        before = f"{after}; kept, as {f'{settings.b_extra} more' if extra else f'at least {least}'} stay"
     return Decision(hit.id, "cutoff", "kept", before, value, limit, _holder(place, result))
 
 
@@ -338,14 +337,14 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
     if decision.setting == MAX_RESULTS:
         return f"came after the first {result.settings.cutoff.max_results}"
-    detail = result.trace("cutoff").detail
-    if isinstance(detail, CutoffDetail):
-        if detail.cut.cliff_after_rank is not None:
-            return "came after the cliff"
-        by_limit = detail.cut.limit is not None and decision.limit is not None
-        if by_limit and strategy(detail.cut.strategy).values_of is None:
-            return "were too far from the best match"
-    return "came after the cut"
+    detail = cutoff_detail(result)
+    if detail is None:
+        return "came after the cut"
+    if detail.cut.cliff_after_rank is not None:
+        return "came after the cliff"
+    by_limit = detail.cut.limit is not None and decision.limit is not None
+    is_distance = strategy(detail.cut.strategy).values_of is None
+    return "were too far from the best match" if by_limit and is_distance else "came after the cut"
 
 
 def _unused(settings: Settings) -> frozenset[str]:

@@ -8,6 +8,7 @@ scores and its direction are never guessed. Scores that contradict the metric ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count, pairwise
 from math import isfinite
@@ -131,10 +132,8 @@ def to_hits(
         values = [each.score for each in documents] if scores is None else _each(scores, "scores")
     for column in (values, *columns.values()):
         if len(column) != len(documents):
-            raise InputError(
-                f"{counted(len(column), 'score')} for {counted(len(documents), 'document')}.",
-                remedy="Pass one score per document.",
-            )
+            differ = f"{counted(len(column), 'score')} for {counted(len(documents), 'document')}."
+            raise InputError(differ, remedy="Pass one score per document.")
     visible = [place for place, each in enumerate(documents) if user.sees(each.chunk)]
     warned = {*visible, *(i for i, each in enumerate(documents) if each.chunk.clearance is None)}
     places = visible or range(len(documents))
@@ -162,7 +161,7 @@ def to_hits(
         warnings += _of_store(frozenset(each.store for each in own), metric)
         warnings += (NO_METRIC,) if any(each.unsaid for each in own) else ()
     own_warnings = bounded([w for i in sorted(warned) for w in documents[i].warnings])
-    return hits, space, (*own_warnings, *warnings) if visible else own_warnings
+    return hits, space, own_warnings + warnings if visible else own_warnings
 
 
 def _columns(documents: Sequence[_Document], scores: Scores, named: Mapping[str, Metric]) -> dict[str, list[Any]]:
@@ -257,15 +256,12 @@ def bounded(warnings: Sequence[str]) -> tuple[str, ...]:
 
 def _each(values: Iterable[Any], what: str) -> list[Any]:
     """The values of a list. Raises InputError for a single value or a table."""
+    kind = type(values).__name__
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InputError(
-            f"The {what} are of the type {type(values).__name__}.", remedy=f"Pass a list of {what}. {ONE_QUERY}"
-        )
+        raise InputError(f"The {what} are of the type {kind}.", remedy=f"Pass a list of {what}. {ONE_QUERY}")
     if hasattr(values, "columns"):
-        raise InputError(
-            f"The {what} are a {type(values).__name__}.",
-            remedy="Pass its rows, such as frame.to_dict('records'), or one of its columns.",
-        )
+        remedy = "Pass its rows, such as frame.to_dict('records'), or one of its columns."
+        raise InputError(f"The {what} are a {kind}.", remedy=remedy)
     return list(values)
 
 
@@ -410,10 +406,9 @@ def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
 
 def _as_score(value: Any) -> float | None:
     """A document's score as a number; None if it is not a number, such as a grade."""
-    try:
-        return None if value is None or isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        return None
+    with suppress(TypeError, ValueError):
+        return None if isinstance(value, bool) else float(value)
+    return None
 
 
 def _number(value: Any, place: int) -> float | None:
@@ -456,8 +451,7 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
     """Describe what in `scores`, best hit first, contradicts `metric`; () if nothing does."""
     doubts: list[str] = []
     n = len(scores)
-    broken = sum(not isfinite(score) for score in scores)
-    if broken:
+    if broken := sum(not isfinite(score) for score in scores):
         what = "is not a number" if broken == 1 else "are not numbers"
         return (f"{broken} of {n} scores {what}, so only the order given is used.",)
     if n > 1 and len(set(scores)) == 1 and metric != "rank":
@@ -482,9 +476,8 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
         doubts.append(f"The scores look like negative inner products of unit vectors: {NEGATED}")
     elif outside:
         doubts.append(
-            f"{len(outside)} of {n} scores, such as {outside[0]:g}, lie outside {low:g} to "
-            f"{high:g}, the range of {metric} for unit vectors: thresholds may mean little."
-            f"{INSTEAD.get(metric, '')}"
+            f"{len(outside)} of {n} scores, such as {outside[0]:g}, lie outside {low:g} to {high:g}, the range of "
+            f"{metric} for unit vectors: thresholds may mean little.{INSTEAD.get(metric, '')}"
         )
     elif metric == "similarity" and _fused(scores):
         doubts.append(

@@ -131,18 +131,14 @@ def read_endpoint(model: str, *, api_key: str, base_url: str) -> Endpoint:
     url = base_url.strip() or DEFAULT_BASE_URL
     parts = web_address(url)
     if parts is None or parts.username or parts.password or parts.query or parts.fragment:
-        # Messages and logs would show it.
-        raise SettingsError(
-            "The endpoint's base URL must be an http or https address without credentials, query or fragment.",
-            remedy="Put the key into OPENAI_API_KEY, and an address like http://127.0.0.1:8080/v1 "
-            "into OPENAI_BASE_URL.",
-        )
+        # Messages and logs would show them.
+        what = "The endpoint's base URL must be an http or https address without credentials, query or fragment."
+        remedy = "Put the key into OPENAI_API_KEY, and an address like http://127.0.0.1:8080/v1 into OPENAI_BASE_URL."
+        raise SettingsError(what, remedy=remedy)
     key = api_key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise SettingsError(
-            "OPENAI_API_KEY contains invalid characters.",
-            remedy="Copy OPENAI_API_KEY again, without quotes and line breaks.",
-        )
+        remedy = "Copy OPENAI_API_KEY again, without quotes and line breaks."
+        raise SettingsError("OPENAI_API_KEY contains invalid characters.", remedy=remedy)
     return Endpoint(model.strip(), url, key)
 
 
@@ -314,10 +310,9 @@ class OpenAIChat:
         until = deadline
         try:
             while True:
-                left = max(0.0, until - time.monotonic())
                 try:
                     # Pieces that arrived in time are delivered, even if they are read late.
-                    piece = pieces.get(timeout=patience(left))
+                    piece = pieces.get(timeout=patience(max(0.0, until - time.monotonic())))
                 except queue.Empty:
                     check_stopped()
                     if until > time.monotonic():
@@ -464,12 +459,10 @@ def _read(response: openai.Stream[Any], finished: Callable[[_Finished], None]) -
         some_event = some_event or isinstance(choices, list)
         choice = choices[0] if isinstance(choices, list) and choices else None
         usage = _usage(getattr(event, "usage", None)) or usage
-        text = _text(choice)
-        if text:
+        if text := _text(choice):
             some_text = some_text or bool(text.strip())
             yield Delta(text)
-        reason = str(getattr(choice, "finish_reason", None) or "").strip().lower()
-        if reason:
+        if reason := str(getattr(choice, "finish_reason", None) or "").strip().lower():
             finish = reason
             finished(_Finished(_unfinished(finish, some_text=some_text)))
         if finish and usage is not None:
@@ -576,12 +569,9 @@ class OpenAIEmbedder:
 
     def _ask(self, batch: list[str]) -> Vectors:
         try:
-            answer: Any = within(
-                self._timeout_s,
-                lambda: self._client.embeddings.create(
-                    model=self._at.model, input=batch, encoding_format="float", timeout=self._timeout_s
-                ),
-            )
+            create, timeout_s = self._client.embeddings.create, self._timeout_s
+            request: dict[str, Any] = {"model": self._at.model, "input": batch, "encoding_format": "float"}
+            answer: Any = within(timeout_s, lambda: create(**request, timeout=timeout_s))
             rows = sorted(answer.data, key=lambda row: row.index)
             vectors = np.asarray([row.embedding for row in rows], dtype=np.float32)
         except (AttributeError, TypeError, ValueError):

@@ -15,9 +15,9 @@ from starlette.middleware import Middleware
 from streamlit import config
 from streamlit.runtime.pages_manager import PagesManager
 
+from ragfilter.ui import jobs
+from ragfilter.ui.guard import Guard, hosts
 from ragfilter.ui.look import theme
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.guard import Guard, hosts
 from ragfilter.ui.session import widget
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.engine.run import run
 from ragfilter.ingest import demo
 from ragfilter.settings import config
-from ragfilter.ui.server import resources
+from ragfilter.ui import resources
 
 pytestmark = pytest.mark.model
 

@@ -17,8 +17,8 @@ from rules_page import open_rules, told
 from waiting import PROCESS_S
 
 from ragfilter.model import User
+from ragfilter.ui import resources
 from ragfilter.ui.kit.rule_editor import drafting
-from ragfilter.ui.server import resources
 from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model

@@ -15,7 +15,7 @@ from ragfilter.evaluate.measure import measure
 from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.ingest import demo
 from ragfilter.model import User
-from ragfilter.ui.server import resources
+from ragfilter.ui import resources
 
 pytestmark = pytest.mark.model
 

@@ -15,8 +15,8 @@ from ragfilter.evaluate.maps import make as make_map
 from ragfilter.ingest import demo
 from ragfilter.settings.schema import TunedOn
 from ragfilter.stores.labels import ASKED
-from ragfilter.ui.server import jobs, resources
-from ragfilter.ui.server.jobs import Job
+from ragfilter.ui import jobs, resources
+from ragfilter.ui.jobs import Job
 from ragfilter.ui.tune import tuning_map
 
 pytestmark = pytest.mark.model

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from twins import SECRET, USER, make_twins, still_clocks
 
+from ragfilter.ui import resources
 from ragfilter.ui.kit import controls
-from ragfilter.ui.server import resources
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model

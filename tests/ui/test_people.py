@@ -12,7 +12,7 @@ from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
 from ragfilter.stores.copies import StoredRow
 from ragfilter.ui.kit import controls
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session.state import KEY, Session
 
 

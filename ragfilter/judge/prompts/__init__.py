@@ -45,9 +45,9 @@ _own: Path | None = None
 
 
 def _name_actions(text: str) -> str:
-    missing = next((action for action in ACTIONS if action not in text), "")
-    if missing:
-        raise ValueError(f"the action {missing} is not named")
+    for action in ACTIONS:
+        if action not in text:
+            raise ValueError(f"the action {action} is not named")
     return text
 
 

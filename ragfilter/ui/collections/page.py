@@ -22,7 +22,7 @@ from ragfilter.ui.collections import add
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message, quiet
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import MANAGED
 from ragfilter.ui.session.views import Visit

@@ -35,7 +35,7 @@ from ragfilter.ui.kit.summary import Stack, StackRow
 from ragfilter.ui.look import html
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import link, pools, state, views, widget
 from ragfilter.ui.session.views import View, Visit
 

@@ -28,7 +28,7 @@ from ragfilter.ui.kit import grid, measuring, problems, query_labels, question_b
 from ragfilter.ui.kit.guide import GUARD, GUARDED
 from ragfilter.ui.kit.query_labels import ChosenSet
 from ragfilter.ui.look import html, prose, theme
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.views import Visit
 

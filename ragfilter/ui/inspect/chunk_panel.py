@@ -27,7 +27,7 @@ from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.server.resources import open_resources
+from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.views import View, author
 

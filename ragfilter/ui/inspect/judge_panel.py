@@ -20,7 +20,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import grid
 from ragfilter.ui.look import html, prose, theme
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.views import View
 

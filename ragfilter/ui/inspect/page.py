@@ -26,7 +26,7 @@ from ragfilter.ui.kit import answers, controls, guide, problems, question_box, s
 from ragfilter.ui.kit.answer_sides import answer_sides
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import link, pools, state, widget
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.views import View

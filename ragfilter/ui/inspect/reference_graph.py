@@ -22,7 +22,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View
 

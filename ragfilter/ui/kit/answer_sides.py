@@ -21,8 +21,8 @@ from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.model import Hit, PoolResult
 from ragfilter.protocols import Embedder, Progress
-from ragfilter.ui.server.jobs import Job, Stoppable
-from ragfilter.ui.server.resources import Resources, ShelfSpec
+from ragfilter.ui.jobs import Job, Stoppable
+from ragfilter.ui.resources import Resources, ShelfSpec
 
 TICK_S = 0.1
 MAX_ADDED = 2

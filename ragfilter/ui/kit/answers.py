@@ -22,7 +22,7 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import answer_sides, votes
 from ragfilter.ui.kit.answer_sides import LAST_CITATION, AnswerSide, Piece
 from ragfilter.ui.look import html, prose
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View
 

@@ -32,7 +32,7 @@ from ragfilter.settings.schema import field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.server.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import link, state, widget
 from ragfilter.ui.session.views import MAX_NAME, View, Visit, author, set_author
 

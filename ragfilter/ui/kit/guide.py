@@ -19,7 +19,7 @@ from ragfilter.layers.tuned_on import origin
 from ragfilter.ui.kit import query_labels
 from ragfilter.ui.kit.question_box import examples
 from ragfilter.ui.look import html
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View, Visit
 

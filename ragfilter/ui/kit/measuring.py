@@ -17,12 +17,12 @@ from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
+from ragfilter.ui import jobs
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.query_labels import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.theme import LEGEND, THREE_DECIMALS, Ink
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
 

@@ -17,7 +17,7 @@ from ragfilter.layers.registry import layer
 from ragfilter.model import Failure, PoolResult
 from ragfilter.report import judge_stats
 from ragfilter.ui.look import html, prose
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import Visit
 

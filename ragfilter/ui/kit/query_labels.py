@@ -14,7 +14,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.text import numbers
 from ragfilter.ui.look import html
-from ragfilter.ui.server.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.views import Visit
 

@@ -23,7 +23,7 @@ from ragfilter.report import visible_ids
 from ragfilter.ui.kit import query_labels
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.server.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import link, state, widget
 from ragfilter.ui.session.views import View, Visit
 

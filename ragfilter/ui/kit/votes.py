@@ -14,7 +14,7 @@ from ragfilter.text import numbers
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.answer_sides import AnswerSide
 from ragfilter.ui.look import html
-from ragfilter.ui.server.resources import open_resources
+from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View, author
 

@@ -29,7 +29,7 @@ from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.resources import ShelfSpec
 
 MATRICES: ShelfSpec[Matrix] = ShelfSpec(4)
 TITLE_WIDTH, RULE_CHARS = 27, 27

@@ -29,7 +29,7 @@ from ragfilter.text.normalise import whole
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.labels import Label
-    from ragfilter.ui.server.jobs import Job
+    from ragfilter.ui.jobs import Job
 
 P = ParamSpec("P")
 KEY = "session"

@@ -30,10 +30,10 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
+from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import measuring, problems, query_labels
 from ragfilter.ui.look import html
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.jobs import Job
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import Visit
 from ragfilter.ui.tune import tuning_map

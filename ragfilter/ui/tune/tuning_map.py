@@ -27,14 +27,14 @@ from ragfilter.layers.tuned_on import chose_strategy, unchanged
 from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
+from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.question_box import open_inspect
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.theme import CLEAR, LEGEND, THREE_DECIMALS, UNDIMMED, Ink
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.jobs import Job
-from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import Visit
 from ragfilter.ui.session.widget import value_text

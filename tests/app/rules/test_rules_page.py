@@ -13,8 +13,8 @@ from rules_page import MATRIX, choose_part, open_chunk, open_rules, rules_frame,
 from ragfilter.protocols import Catalogue
 from ragfilter.rules.match import RuleBook
 from ragfilter.stores.chroma import ChromaCollection
+from ragfilter.ui import resources
 from ragfilter.ui.rules import rule_tables
-from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 

@@ -19,7 +19,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import query_labels
 from ragfilter.ui.look import html
-from ragfilter.ui.server.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import link, state
 
 LISTINGS: ShelfSpec[Listing] = ShelfSpec(8)

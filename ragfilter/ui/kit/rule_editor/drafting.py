@@ -24,13 +24,13 @@ from ragfilter.rules.lint import Finding, analyse
 from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
+from ragfilter.ui.jobs import Job, Stoppable
 from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import Editing, Trouble
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message, model_label
-from ragfilter.ui.server.jobs import Job, Stoppable
-from ragfilter.ui.server.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import RuleDraft
 

@@ -20,13 +20,13 @@ from ragfilter.model import Chunk, Pool
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.text.numbers import counted
+from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit.rule_editor.chunk_list import MAX_LABELLED, VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.jobs import Job
-from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
 
 MAX_ROWS, MAX_NAMES = 4, 5

@@ -21,7 +21,7 @@ from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text.normalise import whole
 from ragfilter.ui.look import html
-from ragfilter.ui.server.resources import Resources, open_resources
+from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import pools, state, widget
 from ragfilter.ui.session.state import RuleDraft
 from ragfilter.ui.session.views import author

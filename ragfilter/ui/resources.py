@@ -29,7 +29,7 @@ from ragfilter.protocols import Embedder, Progress, Reranker, Vectors, Vocabular
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.ui.server.jobs import JOB, Jobs
+from ragfilter.ui.jobs import JOB, Jobs
 from ragfilter.workbench import Workbench, read_deployment
 
 if TYPE_CHECKING:
