@@ -303,14 +303,7 @@ def _viewer() -> str:
 def _choose_viewer() -> None:
     session, user = state.session(), state.session().user
     role = OPERATOR if session.operator else USER
-    st.segmented_control(
-        "View as",
-        (USER, OPERATOR),
-        default=role,
-        required=True,
-        label_visibility="collapsed",
-        **widget.of("view-as", role, lambda role: state.put(role == OPERATOR, "operator")),
-    )
+    widget.choose("View as", (USER, OPERATOR), role, "view-as", lambda role: state.put(role == OPERATOR, "operator"))
     choose_user("seen-as")
     st.slider(
         "Level",

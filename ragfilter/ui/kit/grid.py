@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import accumulate
 from typing import Any
 from zlib import crc32
 
@@ -25,18 +27,34 @@ CLICKED: dict[str, Any] = {
 """A table whose rows can be clicked."""
 EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 """Widths in a cell: both edges together, a space, a small letter and a capital."""
+PROSE_PX = 230
+"""Columns of text that are at least this wide may have longer sentences."""
 
 
 def fitting_titles(titles: Sequence[str], width: int) -> list[str]:
-    """`titles` shortened for a column of `width` pixels, which cuts longer ones off unmarked."""
+    """`titles` shortened for a column of `width` pixels, but still distinct."""
     room = width - EDGE_PX
     letters, capitals = (telling_titles(titles, int(room / px)) for px in (LETTER_PX, CAPITAL_PX))
+    return [a if _fitting(a, width) == a else b for a, b in zip(letters, capitals, strict=True)]
 
-    def fits(title: str) -> bool:
-        px = (SPACE_PX if c == " " else CAPITAL_PX if c.isupper() else LETTER_PX for c in title)
-        return sum(px) <= room
 
-    return [a if fits(a) else b for a, b in zip(letters, capitals, strict=True)]
+@lru_cache(maxsize=4096)
+def _fitting(text: str, width: int) -> str:
+    """`text` with an ellipsis where a column of `width` pixels would cut it off unmarked."""
+    px = [*accumulate(SPACE_PX if c == " " else CAPITAL_PX if c.isupper() else LETTER_PX for c in text)]
+    room = width - EDGE_PX
+    return text if not px or px[-1] <= room else f"{text[: bisect_right(px, room - CAPITAL_PX)].rstrip()}…"
+
+
+def _marked(table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """`table` with an ellipsis where a column would cut off a sentence unmarked."""
+    for name, config in columns.items():
+        width = config.get("width") if isinstance(config, dict) and name in table else None
+        if isinstance(width, int) and width >= PROSE_PX:
+            # The letters of a sentence are narrower than those of the widest titles.
+            room = round(1.06 * width)
+            table[name] = [_fitting(text, room) if isinstance(text, str) else text for text in table[name]]
+    return table
 
 
 def draw(
@@ -61,7 +79,7 @@ def draw(
     if now != selection:
         st.session_state[key] = {"selection": selection}
     on_select = partial(_open_row, key, ids, chosen, pick or state.open_chunk)
-    st.dataframe(table, key=key, height=height, column_config=columns, on_select=on_select, **CLICKED)
+    st.dataframe(_marked(table, columns), key=key, height=height, column_config=columns, on_select=on_select, **CLICKED)
 
 
 def draw_neighbours(ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str) -> None:
@@ -89,7 +107,9 @@ def picked(
     with st.container(key=box):
         height = min(height, ROW_PX * (len(table) + 1) + 7)
         key = key_of(name, ids)
-        event = st.dataframe(table, key=key, height=height, column_config=columns, on_select="rerun", **CLICKED)
+        event = st.dataframe(
+            _marked(table, columns), key=key, height=height, column_config=columns, on_select="rerun", **CLICKED
+        )
     selection = event["selection"]
     chosen = [row for row, _ in selection["cells"]] or selection["rows"]
     return int(chosen[0]) if chosen and chosen[0] < len(table) else None

@@ -70,9 +70,10 @@ def draw(visit: Visit) -> None:
         return
     _follow(visit)
     offered = examples(state.session().collection, visit.resources) if visit.ready else {}
-    if offered and state.session().asked is None and not state.session().pending:
+    now = state.session()
+    if offered and now.asked is None and not now.pending and not now.present:
         state.ask(next(iter(offered.values())))
-        state.session().pending = "example"
+        now.pending = "example"
     with html.row("ask-line", "bottom"):
         _box(ready=visit.ready)
         if offered:
@@ -142,7 +143,7 @@ def draw_present_button() -> None:
             partial(state.update, present=not on, scene=0),
             icon="close" if on else "present_to_all",
             type="tertiary",
-            shortcut="P",
+            shortcut="Esc" if on else "P",
         )
 
 

@@ -223,7 +223,7 @@ def before_and_after(result: PoolResult, falls: Sequence[DropGroup]) -> tuple[St
     cited = page_numbers(result.kept, [*compress(plain, fitting)])
     before = (*map(row, plain), *(None for _ in beyond))
     after = (*(row(hit) if hit.id in kept else None for hit in plain), *map(row, beyond))
-    return Stack("Before: plain search, nearest first", before), Stack("After: filtered", after)
+    return Stack("Before: plain search", before), Stack("After: filtered", after)
 
 
 def draw_stacks(

@@ -135,7 +135,7 @@ def _table(work: VisibleCollection, listed: Sequence[Listed]) -> int | None:
         [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed],
         name="findings",
         height=320,
-        columns={"finding": st.column_config.TextColumn(width="large")},
+        columns={"finding": st.column_config.TextColumn(width=400)},
     )
 
 
