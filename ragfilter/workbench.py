@@ -156,16 +156,11 @@ class Workbench:
 
         return self._open_book(DraftStore)
 
-    @property
-    def template_folder(self) -> Path:
-        """The folder of the user's own prompt templates: as configured, else in the workspace."""
-        return Path(self.deployment.rule_templates or self.workspace.path / "templates")
-
     def templates(self) -> tuple[Template, ...]:
         """The prompt templates, the user's own before the packaged ones. Raises InputError."""
         from ragfilter.rules.templates import packaged, with_folder
 
-        own = self.template_folder
+        own = Path(self.deployment.rule_templates or self.workspace.path / "templates")
         return with_folder(own) if self.deployment.rule_templates or own.exists() else packaged()
 
     def collections(self) -> tuple[CollectionInfo, ...]:

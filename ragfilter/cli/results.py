@@ -13,7 +13,6 @@ from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
 from ragfilter.evaluate.measure import QueryRecord
-from ragfilter.evaluate.variants import Variant
 from ragfilter.text.numbers import money, p_value, signed
 from ragfilter.text.titles import query_name
 
@@ -89,16 +88,9 @@ def paired_text(pairs: Paired, sides: pd.DataFrame, a: str, b: str) -> str:
 
 
 def several_text(
-    records: Sequence[QueryRecord],
-    variants: Sequence[Variant],
-    reference: str,
-    prices: Prices | None,
-    *,
-    each_query: bool,
+    records: Sequence[QueryRecord], rows: pd.DataFrame, reference: str, prices: Prices | None, *, each_query: bool
 ) -> str:
-    """Variants side by side as text: a row for each, compared with the `reference`. `each_query`
-    adds the queries that changed most."""
-    rows = frame.rows(records, variants, against=reference)
+    """The `rows` of variants as text, compared with `reference`. `each_query` adds the queries that changed most."""
     if rows.empty:
         return ""
     text = rows_text(rows, prices)

@@ -81,7 +81,7 @@ def tune(
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
     with labelled.open("tune", place, user) as (_, backends, labels, _unknown):
         options.warn_of(labels)
-        tuning = tune_questions(
+        tuning, _ = tune_questions(
             labels,
             loaded.settings,
             backends,
@@ -244,7 +244,7 @@ def recalibrate(
         )
         if labels.qrels:
             options.warn_of(labels)
-            tuning = tune_questions(
+            tuning, _ = tune_questions(
                 labels,
                 start(before, loaded.profile),
                 backends,
@@ -274,12 +274,8 @@ def recalibrate(
         guess = f"Carried over without labels by {questions}: a guess"
         how = f"Recalibrated on {counted(len(labels.qrels), 'labelled query')}, {target}"
         wish.write(settings, loaded.profile, how if tuning else guess, backends)
-    document = head | {
-        "queries": len(labels.queries),
-        "guess": tuning is None,
-        "settings": settings.changed_from(before),
-        "settings_file": written,
-    }
+    document = head | {"queries": len(labels.queries), "guess": tuning is None}
+    document |= {"settings": settings.changed_from(before), "settings_file": written}
     lines = [f"{wording.GUESS}\n\n"]
     if tuning is not None:
         document |= {
