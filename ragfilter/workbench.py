@@ -35,7 +35,7 @@ from ragfilter.settings.schema import Quality
 from ragfilter.stores.labels import LabelBook
 from ragfilter.stores.preferences import Preferences
 from ragfilter.stores.runs import Runs
-from ragfilter.stores.workspace import TextCache, Workspace
+from ragfilter.stores.workspace import Workspace
 from ragfilter.text.urls import shown
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ class Workbench:
                 closing.callback(chat.close)
             texts = None
             if chat is not None and deployment.cache_mb:
+                from ragfilter.stores.caches import TextCache
+
                 texts = TextCache(workspace.path, deployment.address, deployment.cache_mb)
                 closing.callback(texts.close)
             endpoint = chat.endpoint if chat is not None else ""
@@ -154,16 +156,11 @@ class Workbench:
 
         return self._open_book(DraftStore)
 
-    @property
-    def template_folder(self) -> Path:
-        """The folder of the user's own prompt templates: as configured, else in the workspace."""
-        return Path(self.deployment.rule_templates or self.workspace.path / "templates")
-
     def templates(self) -> tuple[Template, ...]:
         """The prompt templates, the user's own before the packaged ones. Raises InputError."""
         from ragfilter.rules.templates import packaged, with_folder
 
-        own = self.template_folder
+        own = Path(self.deployment.rule_templates or self.workspace.path / "templates")
         return with_folder(own) if self.deployment.rule_templates or own.exists() else packaged()
 
     def collections(self) -> tuple[CollectionInfo, ...]:

@@ -161,11 +161,8 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
     def changed(chunk: Chunk) -> Chunk:
         return replace(chunk, rule=rules[chunk.id]) if chunk.id in rules else chunk
 
-    def of(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        return tuple(replace(h, chunk=changed(h.chunk)) if h.id in rules else h for h in hits)
-
-    references = tuple(map(changed, pool.references))
-    return replace(pool, hits=of(pool.hits), reachable=of(pool.reachable), references=references)
+    hits, reachable = (clearance.with_chunks(each, changed) for each in (pool.hits, pool.reachable))
+    return replace(pool, hits=hits, reachable=reachable, references=tuple(map(changed, pool.references)))
 
 
 def renew_rules(pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int) -> Pool | None:

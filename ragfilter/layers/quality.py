@@ -35,10 +35,18 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     pins = tuple(hit for hit in hits if hit.id in inputs.pinned) if inputs.pinned else ()
     if not pins:
         return _check(hits, inputs, quality)
-    step = _check(tuple(hit for hit in hits if hit.id not in inputs.pinned), inputs, quality)
+    own = _check(tuple(hit for hit in hits if hit.id not in inputs.pinned), inputs, quality)
     pinned = tuple(Decision(hit.id, "quality", "pinned", inputs.pinned[hit.id]) for hit in pins)
     # Pins count as results, so the status stays ok.
-    return replace(step, hits=pins + step.hits, decisions=pinned + step.decisions, status="ok", message="")
+    return LayerOutput(
+        pins + own.hits,
+        pinned + own.decisions,
+        own.needs,
+        own.detail,
+        own.note,
+        reranked=own.reranked,
+        failed=own.failed,
+    )
 
 
 def widths(quality: Quality) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ scores and its direction are never guessed. Scores that contradict the metric ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import count, pairwise
 from math import isfinite
@@ -406,9 +405,10 @@ def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
 
 def _as_score(value: Any) -> float | None:
     """A document's score as a number; None if it is not a number, such as a grade."""
-    with suppress(TypeError, ValueError):
-        return None if isinstance(value, bool) else float(value)
-    return None
+    try:
+        return None if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def _number(value: Any, place: int) -> float | None:

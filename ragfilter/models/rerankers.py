@@ -134,8 +134,16 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
         return [float(score) for score in scores]
 
     def _load(self) -> CrossEncoder:
+        def open_model() -> CrossEncoder:
+            # Imported here: torch takes seconds, and not every command needs it.
+            with extra("models"):
+                quiet_loading()
+                from sentence_transformers import CrossEncoder
+
+            return CrossEncoder(self._model, device="cpu", local_files_only=self._offline)
+
         with explain_failures("cross-encoder", self._model, self._offline, "cross-encoder", "late_interaction"):
-            model: CrossEncoder = within(self._load_timeout_s, self._open)
+            model = within(self._load_timeout_s, open_model)
         kinds = list(getattr(model.config, "architectures", None) or [])
         # Any other model gets a head with random weights and would return random scores.
         whole = any(kind.endswith(("ForSequenceClassification", "ForCausalLM")) for kind in kinds)
@@ -146,14 +154,6 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
                 remedy="Use a cross-encoder's name or folder, or choose late_interaction.",
             )
         return model
-
-    def _open(self) -> Any:
-        # Imported here: torch takes seconds, and not every command needs it.
-        with extra("models"):
-            quiet_loading()
-            from sentence_transformers import CrossEncoder
-
-        return CrossEncoder(self._model, device="cpu", local_files_only=self._offline)
 
 
 MAX_CHARS = 20_000

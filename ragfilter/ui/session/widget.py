@@ -8,7 +8,7 @@ the user's choice. So a new widget, which starts with the value, replaces the ol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -56,6 +56,12 @@ def select(
         **of(name, value, on_change, *args, labels=labels),
         **given,
     )
+
+
+def choose(label: str, options: Sequence[V], value: V, name: str, on_change: Callable[..., None], *args: Any) -> None:
+    """Draw the buttons called `name`, one for each of the `options`, with `value` pressed."""
+    given = of(name, value, on_change, *args)
+    st.segmented_control(label, options, default=value, required=True, label_visibility="collapsed", **given)
 
 
 def key_of(name: str, value: Any, labels: object = None) -> str:
