@@ -31,8 +31,8 @@ from ragfilter.publish.reports import of_run
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import labelling_mode, plots, sets
-from ragfilter.ui.kit import grid, measuring, problems, query_labels, question_box, share
+from ragfilter.ui.evaluate import labelling_mode, sets
+from ragfilter.ui.kit import grid, measuring, problems, query_labels, question_box
 from ragfilter.ui.kit.guide import GUARD, GUARDED
 from ragfilter.ui.kit.query_labels import ChosenSet
 from ragfilter.ui.look import html, prose, theme
@@ -45,7 +45,7 @@ UNASKED = 500
 """The most questions that the page measures by itself when it is opened."""
 
 
-@problems.shown(retry=True)
+@problems.show_errors(retry=True)
 def draw(visit: Visit) -> None:
     """Draw the bar, the progress of a run, and its results; or the labelling mode."""
     if not visit.ready:
@@ -203,7 +203,7 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
 
 
 @st.fragment
-@problems.shown()
+@problems.show_errors()
 def _views(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the choice of view, and the view."""
     with html.row("views-bar"):
@@ -236,10 +236,10 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         _guard(measured, resources)
         # The report is made outside the page run, without its session.
         sets, bench, plan = state.session().tuned_on, resources.bench, measured.run.plan
-        share.report_button(
+        html.report(
+            "run-report",
             lambda: of_run(measured, bench.prices, since=changed_since(plan, bench), sets=sets),
             f"ragfilter-run-{measured.run.id}.html",
-            key="run-report",
         )
     match view:
         case "Layers":
@@ -366,12 +366,12 @@ def _plots(measured: MeasuredRun) -> None:
         left, right = st.columns(2, gap="medium")
     with left:
         theme.draw_plot(
-            plots.precision_recall(frame.cells(measured.rows), curves, dark=dark),
+            measuring.precision_recall(frame.cells(measured.rows), curves, dark=dark),
             key="plot-pr",
             alt="Precision against recall for every row, with the oracle's line",
         )
         theme.draw_plot(
-            plots.kept_counts(frame.kept_counts(measured.records), dark=dark),
+            measuring.kept_counts(frame.kept_counts(measured.records), dark=dark),
             key="plot-kept",
             alt="How many questions keep how many chunks",
         )
@@ -397,7 +397,7 @@ def _distances(curves: Sequence[Curve]) -> None:
             help="Shows the figures beside the curve as if every chunk up to this distance were kept.",
         )
     theme.draw_plot(
-        plots.distances(curves, threshold, dark=theme.is_dark()),
+        measuring.distances(curves, threshold, dark=theme.is_dark()),
         key="plot-distances",
         alt="Distances of all questions by rank, relevant chunks marked",
     )
