@@ -82,7 +82,7 @@ def _families(work: VisibleCollection) -> Suggested | None:
     ids, user = list(work.chunks), work.user
     # Leave out the version, so that accepting one family does not search for the others again.
     content = store.content or work.version
-    key = ("families", work.collection, content, user, work.settings, work.mark, known is None)
+    key = ("families", work.collection, content, user, work.settings, work.questions_key, known is None)
 
     def look(_: Job[Suggested]) -> Suggested:
         asked = resources.bench.labels.queries(work.collection, ASKED).values()
