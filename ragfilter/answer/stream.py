@@ -250,8 +250,7 @@ class Answers:
         if stored is None:
             return None
         text, usage, ms = stored
-        answer = _llm_answer(text, prompt, context, model, usage, prices)
-        return replace(answer, ms=ms, cached=True)
+        return replace(_llm_answer(text, prompt, context, model, usage, prices), ms=ms, cached=True)
 
     def put(self, answer: Answer) -> None:
         """Store a model's answer if it is complete and not empty."""

@@ -103,8 +103,7 @@ class Completion:
 
         def permitted(chunk_id: str) -> Chunk | None:
             chunk = None if chunk_id in discarded else find_any(chunk_id)
-            clean = chunk is not None and is_clean(chunk, settings, scan, self.user)
-            return chunk if clean else None
+            return chunk if chunk is not None and is_clean(chunk, settings, scan, self.user) else None
 
         finders: list[Finder] = [permitted] if self.push_down else [permitted, find_any]
         most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))

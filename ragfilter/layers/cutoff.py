@@ -213,8 +213,7 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
     else:
         values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
         if pool.space == "rank":
-            reason = f"{UNSCORED} to find a cliff in"
-            return _Scale(free, "place", values, background, "fixed", reason, missing)
+            return _Scale(free, "place", values, background, "fixed", f"{UNSCORED} to find a cliff in", missing)
         scale = _Scale(free, "lowered" if inputs.lowered else "distance", values, background, note=missing)
     if values_of is None:
         return scale
@@ -230,8 +229,7 @@ def _by_score(pins: tuple[Hit, ...], free: tuple[Hit, ...], named: Mapping[str, 
     background = far_end(tuple(own)) if len(own) >= BACKGROUND_FROM else None
     if any(hit.scores[score].metric == "rank" for hit in pins + free if score in hit.scores):
         return _by_place(pins, free, f"{score} scores only give an order", background)
-    values = tuple(named.get(hit.id, far) for hit in pins + free)
-    return _Scale(free, "named", values, background)
+    return _Scale(free, "named", tuple(named.get(hit.id, far) for hit in pins + free), background)
 
 
 def _by_place(pins: tuple[Hit, ...], free: tuple[Hit, ...], reason: str, background: float | None) -> _Scale:
