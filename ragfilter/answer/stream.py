@@ -188,18 +188,9 @@ class AnswerStream:
 def _llm_answer(
     text: str, prompt: tuple[Message, ...], context: Context, model: str, usage: Usage, prices: Prices | None
 ) -> Answer:
-    known, unknown = citations(text, len(context.chunks))
-    return Answer(
-        text,
-        known,
-        unknown,
-        model=model,
-        prompt=prompt,
-        prompt_version=VERSION,
-        usage=usage,
-        cost=None if prices is None else prices.of(usage),
-        currency="" if prices is None else prices.currency,
-    )
+    cost, currency = (None, "") if prices is None else (prices.of(usage), prices.currency)
+    cited = citations(text, len(context.chunks))
+    return Answer(text, *cited, model, prompt=prompt, prompt_version=VERSION, usage=usage, cost=cost, currency=currency)
 
 
 def citations(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
