@@ -80,13 +80,9 @@ class Completion:
 
     def _add_judgement(self, pool: Pool, judgement: Judgement) -> Pool:
         reachable = (*pool.reachable, *self._reachable(pool, judgement))
-        chunks = (hit.chunk for hit in (*pool.hits, *reachable))
-        return replace(
-            pool,
-            judgements=call.join_judgements(pool.judgements, [judgement]),
-            reachable=reachable,
-            references=references_of(chunks, self.backends.collection),
-        )
+        judgements = call.join_judgements(pool.judgements, [judgement])
+        references = references_of((hit.chunk for hit in (*pool.hits, *reachable)), self.backends.collection)
+        return replace(pool, judgements=judgements, reachable=reachable, references=references)
 
     def _reachable(self, pool: Pool, judgement: Judgement) -> tuple[Hit, ...]:
         """The chunks that the verdicts' expansions can reach and whose text the pool lacks: under the settings and,

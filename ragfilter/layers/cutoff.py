@@ -26,6 +26,7 @@ UNWEIGHED = "cut by gap, since the calibration needs rerank scores: rerank alway
 
 MAX_RESULTS, MIN_RESULTS, STRATEGY = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
 LIMITS = "cutoff.limits"
+FIRST = "strategy gap_threshold distance_offset max_results skip_first jumps b_extra relative_offset target recall"
 
 
 def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0, background: float | None = None) -> Cut:
@@ -384,18 +385,7 @@ SPEC: LayerSpec = LayerSpec(
         "off; the judge decides" if settings.judge.enabled else f"off; top_k keeps at most {top_k_limit(settings)}"
     ),
     line=_line,
-    first=(
-        "strategy",
-        "gap_threshold",
-        "distance_offset",
-        "max_results",
-        "skip_first",
-        "jumps",
-        "b_extra",
-        "relative_offset",
-        "target",
-        "recall",
-    ),
+    first=tuple(FIRST.split()),
     unused=_unused,
     relax=lambda trace, result: ("Keep at least 2", {"cutoff.min_results": 2}),
     plain=_plain,

@@ -248,11 +248,8 @@ def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) ->
     beyond = {d.chunk_id: d.setting for d in trace.decisions if d.setting in (FIRST, MOST)}
     bar = keeps[0].limit if keeps and keeps[0].limit is not None else math.inf
     space, by_share = result.pool.space, bool(keeps) and keeps[0].setting == SHARE
-    good = sum(
-        h.distance <= bar + EPSILON if by_share else similarity(h.distance, space) >= bar - EPSILON
-        for h in result.hits
-        if h.id in beyond
-    )
+    distances = [hit.distance for hit in result.hits if hit.id in beyond]
+    good = sum(d <= bar + EPSILON if by_share else similarity(d, space) >= bar - EPSILON for d in distances)
     if not good:
         return ""
     path = next(iter(beyond.values()))
