@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 from zlib import crc32
 
@@ -20,14 +22,24 @@ EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 
 def fitting_titles(titles: Sequence[str], width: int) -> list[str]:
     """`titles` shortened for a column of `width` pixels, which cuts longer ones off unmarked."""
-    room = width - EDGE_PX
-    letters, capitals = (telling_titles(titles, int(room / px)) for px in (LETTER_PX, CAPITAL_PX))
+    letters, capitals = (telling_titles(titles, int((width - EDGE_PX) / px)) for px in (LETTER_PX, CAPITAL_PX))
+    return [a if _cut(a, width) == a else b for a, b in zip(letters, capitals, strict=True)]
 
-    def fits(title: str) -> bool:
-        px = (SPACE_PX if c == " " else CAPITAL_PX if c.isupper() else LETTER_PX for c in title)
-        return sum(px) <= room
 
-    return [a if fits(a) else b for a, b in zip(letters, capitals, strict=True)]
+def _cut(text: Any, width: int) -> Any:
+    """A text with an ellipsis where a column of `width` pixels would cut it off unmarked."""
+    if not isinstance(text, str) or len(text) * CAPITAL_PX <= width - EDGE_PX:
+        return text
+    ends = [*accumulate(SPACE_PX if c == " " else CAPITAL_PX if c.isupper() else LETTER_PX for c in text)]
+    whole = ends[-1] <= width - EDGE_PX
+    return text if whole else text[: bisect(ends, width - EDGE_PX - CAPITAL_PX)].rstrip() + "…"
+
+
+def _fitting(table: pd.DataFrame, columns: dict[str, Any]) -> pd.DataFrame:
+    """The table with texts that fit into the columns whose width is set."""
+    # A column of buttons is no mapping; its words are short.
+    widths = {name: each.get("width") for name, each in columns.items() if name in table and isinstance(each, dict)}
+    return table.assign(**{n: [_cut(each, w) for each in table[n]] for n, w in widths.items() if isinstance(w, int)})
 
 
 def draw(
@@ -53,7 +65,7 @@ def draw(
     if now != wanted:
         st.session_state[key] = {"selection": wanted}
     st.dataframe(
-        table,
+        _fitting(table, columns),
         key=key,
         hide_index=True,
         height=height,
@@ -95,7 +107,7 @@ def picked(
     clicked row, whether by a cell or by its marker. `box` is a key for a page's second table."""
     with st.container(key=box):
         event = st.dataframe(
-            table,
+            _fitting(table, columns),
             key=key_of(name, ids),
             hide_index=True,
             height=min(height, 32 * (len(table) + 1) + 7),
