@@ -52,7 +52,7 @@ def of_profile(profile: str, backends: Backends) -> None:
     made = suggest(chunks, queries.values(), bare)
     took = time.perf_counter() - start
     every = {each.chunk.id: each.rule for each in made.proposals if not each.doubt}
-    sure = {i: rule for i, rule in every.items() if i not in made.evidence.losses}
+    sure = {i: rule for i, rule in every.items() if i not in made.losses}
     print(f"{profile}: {len(every)} proposals for {len(made.families)} families in {took:.1f} s")
     compare("all families", bare, every, sure, catalogue)
     matrices = {i: rule for i, rule in every.items() if i.startswith("attack-matrix")}

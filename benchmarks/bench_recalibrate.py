@@ -86,7 +86,7 @@ def main(name: str, folder: Path) -> None:
         new = scratch[side]
         if begun != full:
             new = tune(here, labels.qrels, begun, provenance=provenance)
-        means = untuned, used, moved, new.tuned.means.f1, scratch[side].tuned.means.f1
+        means = untuned, used, moved, new.tuned.means["f1"].mean, scratch[side].tuned.means["f1"].mean
         chosen = (each.cutoff.strategy for each in (old, new.tuned.settings))
         figures = " | ".join(f"{mean:.3f}" for mean in means)
         print(f"| {name}, {was} → {side} | {figures} | {' → '.join(chosen)} |", flush=True)

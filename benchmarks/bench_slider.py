@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.demo import queries
-from ragfilter.ui.server.resources import open_resources
+from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session.widget import setting_key as key
 from ragfilter.workbench import Workbench, read_deployment
 

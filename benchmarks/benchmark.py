@@ -62,16 +62,16 @@ def main(out: Path, cranfield: Path | None, pages: Path | None) -> None:
         of_full.append(gain(interval(untuned - fixed["f1"])))
         print(name, file=sys.stderr)
     rows = {
-        "best fixed k": [f"{each.best_fixed_k.f1:.3f}" for each in made.values()],
-        "`full`": [f"{each.before.f1:.3f}" for each in made.values()],
+        "best fixed k": [f"{each.best_fixed_k['f1'].mean:.3f}" for each in made.values()],
+        "`full`": [f"{each.before['f1'].mean:.3f}" for each in made.values()],
         **{
-            f"`{strategy}`": [f"{each.strategies[strategy].means.f1:.3f}" for each in made.values()]
+            f"`{strategy}`": [f"{each.strategies[strategy].means['f1'].mean:.3f}" for each in made.values()]
             for strategy in STRATEGIES
         },
-        "tuned": [f"{each.tuned.means.f1:.3f}" for each in made.values()],
-        "best prefix": [f"{each.oracle.f1:.3f}" for each in made.values()],
+        "tuned": [f"{each.tuned.means['f1'].mean:.3f}" for each in made.values()],
+        "best prefix": [f"{each.oracle['f1'].mean:.3f}" for each in made.values()],
         "`full` over k": of_full,
-        "tuned over k": [gain(each.tuned.gain.of) for each in made.values()],
+        "tuned over k": [gain(each.tuned.gain["f1"]) for each in made.values()],
         "chunks: k, `full`, tuned": [chunks(each) for each in made.values()],
     }
     print(f"|mean F1|{'|'.join(made)}|\n|---|{'---|' * len(made)}")
@@ -80,8 +80,7 @@ def main(out: Path, cranfield: Path | None, pages: Path | None) -> None:
 
 
 def chunks(made: Tuning) -> str:
-    kept = (made.best_fixed_k.kept, made.before.kept, made.tuned.means.kept)
-    return ", ".join(f"{each:.1f}" for each in kept)
+    return ", ".join(f"{each['kept'].mean:.1f}" for each in (made.best_fixed_k, made.before, made.tuned.means))
 
 
 def measured_sets(out: Path, cranfield: Path | None, pages: Path | None) -> Iterator[tuple[str, Labels, Backends]]:

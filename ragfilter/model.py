@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from math import nan
 from typing import Any, Literal, NamedTuple
 
@@ -19,8 +20,6 @@ from ragfilter.text.normalise import whole
 Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]
 Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incomplete_collection"]
 """``incomplete_collection``: the best chunks may be missing because the store cannot find them."""
-LayerName = str
-"""The name of a layer of `ragfilter.layers.registry`."""
 NeedKind = Literal["rerank", "judge", "prune"]
 
 
@@ -93,9 +92,8 @@ class User:
 
     def __post_init__(self) -> None:
         if readable_level(self.level) is None:
-            raise InputError(
-                f"The user's level is {self.level!r}.", remedy=f"It must be a whole number from 0 to {MAX_LEVEL}."
-            )
+            remedy = f"It must be a whole number from 0 to {MAX_LEVEL}."
+            raise InputError(f"The user's level is {self.level!r}.", remedy=remedy)
         given: object = self.departments
         names = (given,) if isinstance(given, str) else given
         if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
@@ -144,14 +142,11 @@ class Score(NamedTuple):
     def distance(self) -> float:
         """The score as a distance (lower is nearer): 1 − s for a similarity s, the square of a
         Euclidean distance. For ``rank``, only the order counts."""
-        match self.metric:
-            case "similarity":
-                return 1.0 - self.value
-            case "rank":
-                return -self.value
-            case "euclidean":
-                return abs(self.value) * self.value
-        return self.value
+        if self.metric == "similarity":
+            return 1.0 - self.value
+        if self.metric == "rank":
+            return -self.value
+        return abs(self.value) * self.value if self.metric == "euclidean" else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +299,7 @@ class Need:
     once. The library and the command line get everything."""
 
     kind: NeedKind
-    layer: LayerName
+    layer: str
     chunk_ids: tuple[str, ...]
     why: str
 
@@ -323,7 +318,7 @@ class Decision(NamedTuple):
     """
 
     chunk_id: str
-    layer: LayerName
+    layer: str
     outcome: Outcome
     reason: str
     value: float | None = None
@@ -366,7 +361,7 @@ class Cut:
 
     `kept` counts the values that stay. `cliff_after_rank` and `gap` describe the winning cliff;
     `limit` is the absolute limit (the fallback), if that decided. Ranks are 1-based in the list.
-    `raise_reason` says why more stay than the strategy kept (`strategy_kept`): "2 pinned".
+    `strategy_kept` counts those that the strategy kept, if more stay.
     """
 
     strategy: str
@@ -376,7 +371,6 @@ class Cut:
     cliff_after_rank: int | None = None
     gap: float | None = None
     limit: float | None = None
-    raise_reason: str = ""
     strategy_kept: int | None = None
 
 
@@ -477,7 +471,7 @@ class LayerTrace:
     """What one layer let through. `failed`: a model failed, so the layer fell back. `reranked`: a
     reranker set the order. `ms` does not count for equality."""
 
-    layer: LayerName
+    layer: str
     enabled: bool
     n_in: int
     n_out: int
@@ -517,12 +511,12 @@ class PoolResult:
         return sum(hit.rank > 0 for hit in self.hits)
 
     @property
-    def fallbacks(self) -> list[LayerName]:
+    def fallbacks(self) -> list[str]:
         """The layers that fell back, because a model failed or was not asked."""
         waiting = {need.layer for need in self.needs}
         return [t.layer for t in self.traces if t.failed or t.layer in waiting]
 
-    def trace(self, layer: LayerName) -> LayerTrace:
+    def trace(self, layer: str) -> LayerTrace:
         """The trace of `layer`, also if it is off. Raises KeyError for an unknown name."""
         for trace in self.traces:
             if trace.layer == layer:
@@ -541,12 +535,10 @@ class PoolResult:
         An expansion can bring back a chunk that an earlier layer dropped.
         """
         last: dict[str, Decision] = {}
-        for trace in self.traces:
-            for decision in trace.decisions:
-                earlier = last.get(decision.chunk_id)
-                dropped = earlier is not None and earlier.outcome == "dropped"
-                if not dropped or decision.outcome == "expanded":
-                    last[decision.chunk_id] = decision
+        for decision in chain.from_iterable(trace.decisions for trace in self.traces):
+            earlier = last.get(decision.chunk_id)
+            if earlier is None or earlier.outcome != "dropped" or decision.outcome == "expanded":
+                last[decision.chunk_id] = decision
         return last
 
 

@@ -78,9 +78,7 @@ class Catalogue(dict[str, Chunk]):
     @cached_property
     def _crowds(self) -> tuple[tuple[Chunk, int], ...]:
         counts = Counter((c.clearance, c.department) for c in self.values())
-        return tuple(
-            (Chunk("", clearance=level, department=department), n) for (level, department), n in counts.items()
-        )
+        return tuple((Chunk("", clearance=level, department=of), n) for (level, of), n in counts.items())
 
 
 class Collection(Protocol):

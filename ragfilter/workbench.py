@@ -19,33 +19,34 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import ValidationError
 
+from ragfilter.answer.stream import Answers, Prices
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import User
+from ragfilter.models.embedders import BUNDLED, OPENAI, BundledEmbedder, SentenceEmbedder
+from ragfilter.models.pruner import SentencePruner
+from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.protocols import Pruner, Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.stores.workspace import TextCache, Workspace
+from ragfilter.stores.labels import LabelBook
+from ragfilter.stores.preferences import Preferences
+from ragfilter.stores.runs import Runs
+from ragfilter.stores.workspace import Workspace
 from ragfilter.text.urls import shown
 
 if TYPE_CHECKING:
-    from ragfilter.answer.stream import Answers, Prices
     from ragfilter.engine.gather import Backends
-    from ragfilter.models.embedders import BundledEmbedder, SentenceEmbedder
     from ragfilter.models.openai import OpenAIChat, OpenAIEmbedder
-    from ragfilter.models.rerankers import RerankEndpoint
     from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.chroma import Server
-    from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.opening import Stores
-    from ragfilter.stores.preferences import Preferences
     from ragfilter.stores.qdrant import QdrantPlace
-    from ragfilter.stores.runs import Runs
     from ragfilter.stores.workspace import StoredCollection
 
     NamedEmbedder = BundledEmbedder | SentenceEmbedder | OpenAIEmbedder
@@ -90,6 +91,8 @@ class Workbench:
                 closing.callback(chat.close)
             texts = None
             if chat is not None and deployment.cache_mb:
+                from ragfilter.stores.caches import TextCache
+
                 texts = TextCache(workspace.path, deployment.address, deployment.cache_mb)
                 closing.callback(texts.close)
             endpoint = chat.endpoint if chat is not None else ""
@@ -122,38 +125,28 @@ class Workbench:
     @property
     def answers(self) -> Answers:
         """The LLM's earlier answers."""
-        from ragfilter.answer.stream import Answers
-
         return Answers(self.texts, "" if self.chat is None else self.chat.endpoint)
 
     @property
     def prices(self) -> Prices | None:
         """The token prices, or None if none are set."""
-        from ragfilter.answer.stream import Prices
-
         where = self.deployment
-        listed_prices = Prices(where.price_prompt, where.price_completion, where.currency)
-        return listed_prices if listed_prices.prompt or listed_prices.completion else None
+        prices = Prices(where.price_prompt, where.price_completion, where.currency)
+        return prices if prices.prompt or prices.completion else None
 
     @property
     def labels(self) -> LabelBook:
         """The book of labels."""
-        from ragfilter.stores.labels import LabelBook
-
         return self._open_book(LabelBook)
 
     @property
     def preferences(self) -> Preferences:
         """The answers that people prefer."""
-        from ragfilter.stores.preferences import Preferences
-
         return self._open_book(Preferences)
 
     @property
     def runs(self) -> Runs:
         """The saved evaluations."""
-        from ragfilter.stores.runs import Runs
-
         return self._open_book(Runs)
 
     @property
@@ -163,17 +156,11 @@ class Workbench:
 
         return self._open_book(DraftStore)
 
-    @property
-    def template_folder(self) -> Path:
-        """The folder of the user's own prompt templates: as configured, else in the workspace."""
-        own_folder = self.deployment.rule_templates
-        return Path(own_folder) if own_folder else self.workspace.path / "templates"
-
     def templates(self) -> tuple[Template, ...]:
         """The prompt templates, the user's own before the packaged ones. Raises InputError."""
         from ragfilter.rules.templates import packaged, with_folder
 
-        own = self.template_folder
+        own = Path(self.deployment.rule_templates or self.workspace.path / "templates")
         return with_folder(own) if self.deployment.rule_templates or own.exists() else packaged()
 
     def collections(self) -> tuple[CollectionInfo, ...]:
@@ -217,10 +204,7 @@ class Workbench:
         return self.once((make_embedder, model), make)
 
     def collection(self, name: str) -> StoredCollection:
-        """The collection called `name`.
-
-        Raises CollectionMissing, and StoreError if another model made its vectors.
-        """
+        """The collection called `name`. Raises CollectionMissing, and StoreError if another model made its vectors."""
         try:
             # Its own model need not be checked.
             named = self.deployment.embedding_model or self.stores.opening(name).embedder
@@ -245,12 +229,7 @@ class Workbench:
         return self.once((Workspace.version_seen, name, collection.version, user), make)
 
     def reranker(self, quality: Quality) -> Reranker:
-        """The reranker that the settings ask for, created once; a cross-encoder is loaded here.
-
-        Raises ModelError.
-        """
-        from ragfilter.models.rerankers import CrossEncoderReranker
-
+        """The reranker that the settings ask for, created once; a cross-encoder is loaded here. Raises ModelError."""
         key = (Reranker, reranker_key(quality), quality.reranker_batch, quality.reranker_timeout_ms)
         model = self.once(key, partial(self._make_reranker, quality))
         if isinstance(model, CrossEncoderReranker):
@@ -261,8 +240,6 @@ class Workbench:
     @property
     def rerank_endpoint(self) -> RerankEndpoint:
         """The HTTP endpoint of a reranker."""
-        from ragfilter.models.rerankers import RerankEndpoint
-
         where = self.deployment
         key = where.rerank_key.get_secret_value()
         return RerankEndpoint(where.rerank_url, key, where.price_rerank, where.currency)
@@ -270,8 +247,6 @@ class Workbench:
     @property
     def pruner(self) -> Pruner:
         """The bundled pruner, with the workspace's embedding model."""
-        from ragfilter.models.pruner import SentencePruner
-
         return SentencePruner(self.embedder)
 
     def backends(self, name: str) -> Backends:
@@ -313,12 +288,8 @@ class Workbench:
             return part
 
     def _make_reranker(self, quality: Quality) -> Reranker:
-        from ragfilter.models.embedders import BundledEmbedder
-        from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction
-
         if quality.reranker == "cross_encoder":
-            fetch = self.deployment.fetch_models
-            return CrossEncoderReranker(quality.reranker_model, fetch=fetch)
+            return CrossEncoderReranker(quality.reranker_model, fetch=self.deployment.fetch_models)
         if quality.reranker == "http":
             timeout_s, batch = quality.reranker_timeout_ms / 1000, quality.reranker_batch
             endpoint, model = self.rerank_endpoint, quality.reranker_model
@@ -383,37 +354,28 @@ def chat_of(deployment: Deployment) -> OpenAIChat | None:
         return None
     from ragfilter.models.openai import OpenAIChat
 
-    return OpenAIChat(
-        model=deployment.openai_model,
-        api_key=deployment.openai_api_key.get_secret_value(),
-        base_url=deployment.openai_base_url,
-    )
+    key = deployment.openai_api_key.get_secret_value()
+    return OpenAIChat(model=deployment.openai_model, api_key=key, base_url=deployment.openai_base_url)
 
 
 def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> NamedEmbedder:
     """The embedding model of this name: ``openai:NAME``, a sentence-transformers name or path, or
     the bundled model if `model` is empty. Nothing is loaded yet. Raises SettingsError."""
-    from ragfilter.models.embedders import BUNDLED, OPENAI, BundledEmbedder, SentenceEmbedder
-
     if model in ("", BUNDLED, f"sentence-transformers/{BUNDLED}"):
         return BundledEmbedder()
     if not model.startswith(OPENAI):
         return SentenceEmbedder(model, fetch=deployment.fetch_models)
     from ragfilter.models.openai import OpenAIEmbedder
 
-    embedder = OpenAIEmbedder(
-        model.removeprefix(OPENAI),
-        api_key=deployment.openai_api_key.get_secret_value(),
-        base_url=deployment.openai_base_url,
-    )
+    name, key = model.removeprefix(OPENAI), deployment.openai_api_key.get_secret_value()
+    embedder = OpenAIEmbedder(name, api_key=key, base_url=deployment.openai_base_url)
     closing.callback(embedder.close)
     return embedder
 
 
 def _settle_edits(bench: Workbench) -> None:
     """Finish or roll back rule edits that a stopped process left unfinished. A failure of the
-    journal is only logged, since searching does not need it.
-    """
+    journal is only logged, since searching does not need it."""
     try:
         unfinished = bench.journal.unfinished()
     except StoreError as error:

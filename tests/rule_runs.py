@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from faults import KEY, Behave, Serve, Server
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.model import Chunk
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace

@@ -12,7 +12,7 @@ from seeds import EXPECTED, FEWEST, LEAST, MOST, RECALL, ROWS, SEEDS, STRENGTH, 
 
 from ragfilter.answer.context import pack
 from ragfilter.answer.extractive import extract
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.engine.run import run
 from ragfilter.evaluate.evaluation import Evaluation, evaluate
 from ragfilter.evaluate.metrics import relevant_of

@@ -22,8 +22,8 @@ from syrupy.assertion import SnapshotAssertion
 from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter import workbench as bench
-from ragfilter.cli import app, main, output
-from ragfilter.cli.app import MODULES, load_commands
+from ragfilter.cli import output
+from ragfilter.cli.app import MODULES, app, load_commands, main
 from ragfilter.rules import edits
 from ragfilter.stores.workspace import Workspace
 
@@ -171,7 +171,7 @@ def test_a_command_loads_nothing_of_others() -> None:
     heavy = {"torch", "chromadb", "pandas", "streamlit", "openai", "sqlalchemy"}
     calls = [["cut", "0.1", "0.2"], ["--help"]]
     code = (
-        f"import sys; from ragfilter.cli import main; [main(call) for call in {calls}];"
+        f"import sys; from ragfilter.cli.app import main; [main(call) for call in {calls}];"
         f"print(sorted({heavy} & set(sys.modules)))"
     )
     made = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -15,7 +15,7 @@ from commands import restored_logging as restored_logging
 from syrupy.assertion import SnapshotAssertion
 from waiting import PROCESS_S
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 
 NARROW = pytest.mark.parametrize("encoding", ["ascii:strict", "latin-1"])
 

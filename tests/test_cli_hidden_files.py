@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 
 pytestmark = pytest.mark.model
 

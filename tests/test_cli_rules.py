@@ -17,7 +17,7 @@ from rule_runs import run as run
 from rule_runs import small as small
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.cli.options import open_for
 
 # -- check -----------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def test_check_of_a_file_needs_no_workspace(
             ),
         ),
         ("doubtful", 0, ({"id": "a", "query_must": json.loads(SPREAD)},)),
-        ("broken", 1, ('{"id": "a", "x": NaN}', drafted, "no JSON", {"id": "b", "query_must": {"contain": "c"}})),
+        ("broken", 1, ('{"id": "a", "id": "b"}', drafted, "no JSON", {"id": "b", "query_must": {"contain": "c"}})),
         ("resumed", 0, (failed, drafted, {"id": "b"}, failed)),
     ):
         file = write(tmp_path / f"{name}.jsonl", *records)

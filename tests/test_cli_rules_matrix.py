@@ -13,7 +13,8 @@ from rule_runs import GOOD, OTHER, Run
 from rule_runs import run as run
 from rule_runs import small as small
 
-from ragfilter.cli import main, options
+from ragfilter.cli import options
+from ragfilter.cli.app import main
 
 pytestmark = pytest.mark.model
 

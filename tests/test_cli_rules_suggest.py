@@ -19,7 +19,7 @@ from rule_runs import run as run
 from rule_runs import small as small
 from waiting import PROCESS_S, SILENT_S
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.stores.workspace import Workspace
 
 MARKED = re.compile(r"[\d.]+ s\.")

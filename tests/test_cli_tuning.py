@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from commands import Cli, write
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.settings.config import load
 
 # Each fits models on every fold.

@@ -11,8 +11,7 @@ import pytest
 import typer.main
 import yaml
 
-from ragfilter.cli import app
-from ragfilter.cli.app import load_commands
+from ragfilter.cli.app import app, load_commands
 from ragfilter.settings.config import reads
 from ragfilter.settings.deployment import PREFIX, Deployment
 

@@ -15,8 +15,7 @@ import pytest
 import typer.main
 
 import ragfilter
-from ragfilter.cli import app
-from ragfilter.cli.app import load_commands
+from ragfilter.cli.app import app, load_commands
 from scripts import api_docs
 
 ROOT = Path(__file__).resolve().parents[1]

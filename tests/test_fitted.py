@@ -30,7 +30,7 @@ LEARNED = Calibration(
     intercept=1.0,
     weights={"way": -4.0},
 ).json_text
-UNNAMED = Calibration.read(LEARNED).model_copy(update={"collection": "", "embedder": ""}).json_text
+UNNAMED = Calibration.model_validate(LEARNED).model_copy(update={"collection": "", "embedder": ""}).json_text
 BY_GAP = {"cutoff.strategy": "gap"}
 TUNED = TunedOn(
     collection="demo",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from killed import Even, N, killed, records
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.run import run
@@ -118,7 +118,7 @@ MOVED = {"department": "ops"}
     [
         ("index", "withhold", "after", RAISED),
         ("index", "embed", "before", RAISED),
-        ("index", "write_copy", "before", RAISED),
+        ("index", "replace", "before", RAISED),
         ("index", "write", "before", ONLY_RAISED),
         ("index", "write", "after", MOVED),
         ("reset", "embed", "before", RAISED),

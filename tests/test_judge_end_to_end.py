@@ -17,7 +17,7 @@ from waiting import PATIENT_MS
 
 from ragfilter import report
 from ragfilter.answer.context import SHORTENED
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.run import run
 from ragfilter.evaluate.frame import cells, frame

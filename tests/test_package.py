@@ -175,7 +175,6 @@ BEYOND_THE_CORE = [
     "ragfilter.__main__",
     "ragfilter.cli",
     "ragfilter.basics.database",
-    "ragfilter.basics.postgres",
     "ragfilter.evaluate",
     "ragfilter.indexing",
     "ragfilter.ingest",
@@ -211,7 +210,7 @@ eval       from ragfilter.report import frame; frame([])
 eval       from ragfilter.evaluate.metrics import *; ndcg([['a']], {'a': 1})
 ingest     import ragfilter.ingest.load
 ingest     import ragfilter.ingest.yaml
-app        import ragfilter.cli
+app        import ragfilter.cli.app
 langchain  import ragfilter as rf; rf.Filter().as_langchain()
 llamaindex import ragfilter as rf; rf.Filter().as_llamaindex()
 haystack   import ragfilter as rf; rf.Filter().as_haystack()

@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.indexing.order import BATCH
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import text_key

@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter import report
 from ragfilter.basics import files as cells
 from ragfilter.engine.replay import replay
-from ragfilter.model import Chunk, Decision, Hit, LayerName, Outcome, Pool, PoolResult, User
+from ragfilter.model import Chunk, Decision, Hit, Outcome, Pool, PoolResult, User
 from ragfilter.report.rows import deciding
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
@@ -68,7 +68,7 @@ def test_rows_show_rank_place_gap_and_what_decided() -> None:
     assert bare.title == "x-1"
 
 
-def decision(layer: LayerName, outcome: Outcome) -> Decision:
+def decision(layer: str, outcome: Outcome) -> Decision:
     return Decision("x", layer, outcome, f"{layer} {outcome}")
 
 
@@ -89,9 +89,7 @@ def decision(layer: LayerName, outcome: Outcome) -> Decision:
         ([("judge", "expanded"), ("context", "dropped")], False, "context dropped"),
     ],
 )
-def test_the_decision_that_explains_a_hit(
-    decisions: list[tuple[LayerName, Outcome]], kept: bool, expected: str
-) -> None:
+def test_the_decision_that_explains_a_hit(decisions: list[tuple[str, Outcome]], kept: bool, expected: str) -> None:
     found = deciding([decision(layer, outcome) for layer, outcome in decisions], kept=kept)
     assert found is not None
     assert found.reason == expected

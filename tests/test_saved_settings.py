@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ragfilter.basics.files import TextFiles
-from ragfilter.cli import app
-from ragfilter.cli.app import load_commands
+from ragfilter.cli.app import app, load_commands
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.settings import config
 

@@ -189,7 +189,7 @@ def test_security_filtering_comes_first_and_is_told_with_the_highest_level() -> 
     settings = profile("adaptive-retrieval")
     result = replayed(settings, of_similarity(0.9, 0.9, 0.9), chunks=chunks)
     assert (kept(result), result.status) == ([], "insufficient_clearance")
-    assert result.message == clearance.MESSAGE.format(ways="with clearance level 4")
+    assert result.message == f"{clearance.BARRED} Ask someone with clearance level 4."
     # The quality layer sees only visible chunks: here only the poor one, which waits for a reranker.
     chunks["c3"] = Chunk("c3")
     result = replayed(settings, of_similarity(0.9, 0.9, 0.4), chunks=chunks)

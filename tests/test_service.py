@@ -32,7 +32,7 @@ from waiting import PROCESS_S
 
 import ragfilter as rf
 from ragfilter.basics.threads import Abandoned, check_stopped, stopping, within
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.ingest import demo
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service.access import MAX_BYTES, Caller, Refused, read_tokens, token_hash

@@ -24,7 +24,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from twins import SECRET, USER, make_twins, still_clocks
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.evaluate.runs import changed_since
 from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import Workbench

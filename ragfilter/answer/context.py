@@ -106,9 +106,8 @@ def pack(hits: Sequence[Hit], settings: Settings, *, reorder: bool = False) -> C
     kept = tuple(compress(hits, fitting))
     left_out = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if not fit)
     shortened = bool(kept) and cost_in_prompt(kept[0]) > budget
-    blocks = [
-        _block(number, hit.chunk, sent(hit), budget if shortened else None) for number, hit in enumerate(kept, start=1)
-    ]
+    limit = budget if shortened else None
+    blocks = [_block(number, hit.chunk, sent(hit), limit) for number, hit in enumerate(kept, start=1)]
     if reorder:
         blocks = blocks[::2] + blocks[1::2][::-1]
     return Context(kept, left_out, "\n".join(blocks), tokens, shortened)
@@ -165,7 +164,9 @@ def _estimated(title: str, source: str, text: str) -> int:
 
 def _block(number: int, chunk: Chunk, text: str, budget: int | None) -> str:
     """One numbered block, shortened to the `budget` if there is one."""
-    lines = _header(chunk)
+    page = "" if chunk.page is None else f", page {chunk.page}"
+    lines = [f"Title: {one_line(chunk.title, TITLE_CHARS)}"] if chunk.title else []
+    lines += [f"Source: {one_line(chunk.source, SOURCE_CHARS)}{page}"] if chunk.source else []
     if budget is not None:
         room = budget - FRAME_TOKENS - sum(estimate(line) for line in lines)
         if room < budget // 3:
@@ -173,13 +174,3 @@ def _block(number: int, chunk: Chunk, text: str, budget: int | None) -> str:
             lines, room = [], budget - FRAME_TOKENS
         text = f"{head(text, room - estimate(SHORTENED))} {SHORTENED}"
     return "\n".join((f"<chunk {number}>", *lines, defuse(text), f"</chunk {number}>"))
-
-
-def _header(chunk: Chunk) -> list[str]:
-    lines = []
-    if chunk.title:
-        lines.append(f"Title: {one_line(chunk.title, TITLE_CHARS)}")
-    if chunk.source:
-        page = "" if chunk.page is None else f", page {chunk.page}"
-        lines.append(f"Source: {one_line(chunk.source, SOURCE_CHARS)}{page}")
-    return lines

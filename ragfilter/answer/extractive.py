@@ -150,9 +150,8 @@ def sentences(text: str) -> list[str]:
     ends: list[str] = []
     start = 0
     for match in _END.finditer(text):
-        if match.group()[0] == "." and _is_abbreviation(
-            text[start : match.start()], text[match.end() : match.end() + 2]
-        ):
+        before, after = text[start : match.start()], text[match.end() : match.end() + 2]
+        if match.group()[0] == "." and _is_abbreviation(before, after):
             continue
         ends.append(text[start : match.end()].strip())
         start = match.end()
@@ -229,16 +228,14 @@ def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
     titled = _facts(chunk.title)
     if any(facts[word].isdisjoint(titled[word]) for word in facts.keys() & titled.keys()):
         return {}
-    title_names = comparison.title_names
-    title_sides = [own for name, own in sides.items() if title_names(name, chunk.title)] or [{}]
+    title_sides = [own for name, own in sides.items() if comparison.title_names(name, chunk.title)] or [{}]
     return {w: set().union(*(own.get(w, numbers) for own in title_sides)) for w, numbers in facts.items()}
 
 
 def _agreement(unit: Unit, facts: Facts) -> int:
     """1 if the row has one of the numbers, -1 if it has a different one, otherwise 0."""
     label = _LABEL.match(unit.text) if unit.is_row else None
-    numbers = facts.get(_stem(label["what"])) if label else None
-    if not label or not numbers:
+    if not label or not (numbers := facts.get(_stem(label["what"]))):
         return 0
     low = int(label["low"][:9])
     high = int(label["high"][:9]) if label["high"] else low
@@ -257,9 +254,8 @@ def _tells(unit: Unit) -> bool:
 def _mentions(hits: Sequence[Hit], word: str) -> bool:
     """Whether the title or text of a hit contains the word, with any ending."""
     stem = word[: max(4, len(word) - 2)]
-    return any(
-        stem in f"{hit.chunk.title} {run}".lower() for hit in hits for run in kept_runs(hit.chunk.text, hit.struck)
-    )
+    runs = (f"{hit.chunk.title} {run}" for hit in hits for run in kept_runs(hit.chunk.text, hit.struck))
+    return any(stem in run.lower() for run in runs)
 
 
 def _passage(title: str, unit: Unit) -> str:

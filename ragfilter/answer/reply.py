@@ -87,8 +87,7 @@ class StoredReplies(Generic[T]):
     `texts` begins with `name`; without `texts`, nothing is stored."""
 
     def __init__(self, name: str, kind: Any, texts: Texts | None, endpoint: str) -> None:
-        self._name, self._kind = name, kind
-        self._texts, self._endpoint = texts, endpoint
+        self._name, self._kind, self._texts, self._endpoint = name, kind, texts, endpoint
 
     @cached_property
     def _values(self) -> TypeAdapter[T]:
@@ -126,11 +125,9 @@ def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator
         raw = text.encode("utf-8")
         if len(raw) > room:
             yield Delta(raw[:room].decode("utf-8", "ignore"))
-            raise ChatError(
-                f"The answer is longer than {most_bytes:,} bytes; the rest was not read.",
-                kind="interrupted",
-                remedy="Ask for less, or choose a model that does not repeat itself.",
-            )
+            too_long = f"The answer is longer than {most_bytes:,} bytes; the rest was not read."
+            remedy = "Ask for less, or choose a model that does not repeat itself."
+            raise ChatError(too_long, kind="interrupted", remedy=remedy)
         room -= len(raw)
         if text or delta.usage is not None:
             yield Delta(text, delta.usage)
@@ -226,8 +223,6 @@ def without_thought(text: str) -> str:
         # Some models open a thought twice but close it once.
         gone.append((opened[0], closed))
     gone += [(start, len(text)) for start in opened if start >= closed][:1]
-    rest, at = [], 0
-    for start, end in gone:
-        rest.append(text[at:start])
-        at = end
-    return _WRAP.sub("", "".join([*rest, text[at:]])).strip()
+    edges = [0, *(edge for span in gone for edge in span), len(text)]
+    rest = (text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
+    return _WRAP.sub("", "".join(rest)).strip()

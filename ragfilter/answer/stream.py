@@ -140,19 +140,17 @@ class AnswerStream:
 
     @property
     def answer(self) -> Answer:
-        text, usage = self._text, self._usage or Usage()
         if self.chat is None:
             # Quotes can contain numbers in brackets of their own.
             quoted = tuple(dict.fromkeys(self._quoted))
-            answer = Answer(text, quoted, model=EXTRACTIVE, extractive=True)
+            currency = self.prices.currency if self.prices else ""
+            answer = Answer(self._text, quoted, model=EXTRACTIVE, extractive=True, currency=currency)
         else:
+            usage = self._usage or Usage()
             if self._usage is None and (self._received or self._failed):
                 usage = estimated_usage(self._prompt, "".join(self._received), self._failed)
-            answer = _llm_answer(text, self._prompt, self.context, self.chat.name, usage, self.prices)
-        currency = self.prices.currency if self.prices else ""
-        return replace(
-            answer, currency=currency, error=self._error, failed=self._failed, doubt=self._doubt, ms=self._ms
-        )
+            answer = _llm_answer(self._text, self._prompt, self.context, self.chat.name, usage, self.prices)
+        return replace(answer, error=self._error, failed=self._failed, doubt=self._doubt, ms=self._ms)
 
     def _pieces(self) -> Iterator[str]:
         if not self.context.chunks:
@@ -177,11 +175,8 @@ class AnswerStream:
                     yield delta.text
             text = self._text
             if not text.strip():
-                raise ChatError(
-                    "The model gave no answer, or only thoughts.",
-                    kind="empty",
-                    remedy="Try again, or let the model think less.",
-                )
+                remedy = "Try again, or let the model think less."
+                raise ChatError("The model gave no answer, or only thoughts.", kind="empty", remedy=remedy)
             if waits and not shown.startswith(text):
                 yield text.removeprefix(shown)
 
@@ -193,7 +188,6 @@ class AnswerStream:
 def _llm_answer(
     text: str, prompt: tuple[Message, ...], context: Context, model: str, usage: Usage, prices: Prices | None
 ) -> Answer:
-    """An LLM's answer, at current prices."""
     known, unknown = citations(text, len(context.chunks))
     return Answer(
         text,
@@ -211,13 +205,12 @@ def _llm_answer(
 def citations(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers cited in `text`: those from 1 to `n_chunks`, and the others."""
     numbers: dict[int, None] = {}
-    for group in _CITATION.findall(text):
-        for part in re.split(r"[,;]", group):
-            low, *rest = (int(n) for n in re.split(r"[-–]", part))
-            high = rest[0] if rest else low
-            # If a range is invalid or too wide to be meant as one, only its ends count.
-            whole = low <= high <= low + MAX_IN_RANGE
-            numbers.update(dict.fromkeys(range(low, high + 1) if whole else (low, high)))
+    for part in (part for group in _CITATION.findall(text) for part in re.split(r"[,;]", group)):
+        low, *rest = (int(n) for n in re.split(r"[-–]", part))
+        high = rest[0] if rest else low
+        # If a range is invalid or too wide to be meant as one, only its ends count.
+        whole = low <= high <= low + MAX_IN_RANGE
+        numbers.update(dict.fromkeys(range(low, high + 1) if whole else (low, high)))
     known = tuple(n for n in numbers if 1 <= n <= n_chunks)
     return known, tuple(n for n in numbers if not 1 <= n <= n_chunks)
 
@@ -248,8 +241,7 @@ class Answers:
     """The cached answers of `endpoint` in `texts`; without `texts`, nothing is stored."""
 
     def __init__(self, texts: Texts | None = None, endpoint: str = "") -> None:
-        kind = tuple[str, Usage, float]
-        self._stored = StoredReplies[tuple[str, Usage, float]]("answer-1", kind, texts, endpoint)
+        self._stored = StoredReplies[tuple[str, Usage, float]]("answer-1", tuple[str, Usage, float], texts, endpoint)
 
     def get(self, query: str, context: Context, model: str, prices: Prices | None = None) -> Answer | None:
         """The model's cached answer, with its cost at current prices; None if there is none."""
@@ -264,5 +256,4 @@ class Answers:
     def put(self, answer: Answer) -> None:
         """Store a model's answer if it is complete and not empty."""
         if answer.prompt and answer.text.strip() and not answer.error:
-            stored = answer.text, answer.usage, answer.ms
-            self._stored.put(stored, answer.model, VERSION, answer.prompt)
+            self._stored.put((answer.text, answer.usage, answer.ms), answer.model, VERSION, answer.prompt)

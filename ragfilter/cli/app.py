@@ -23,16 +23,19 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Annotated, Any, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints
 
-import typer
 from pydantic import ValidationError
-from typer.core import TyperGroup
 
 from ragfilter import __version__
 from ragfilter.basics.threads import given_up
-from ragfilter.cli import output
-from ragfilter.cli.options import Json, LogForm, Verbose, in_words
-from ragfilter.cli.output import fail, start_logging
-from ragfilter.errors import RagfilterError, complaint
+from ragfilter.errors import RagfilterError, complaint, extra
+
+with extra("app"):
+    import typer
+    from typer.core import TyperGroup
+
+    from ragfilter.cli import output
+    from ragfilter.cli.options import Json, LogForm, Verbose, in_words
+    from ragfilter.cli.output import fail, start_logging
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

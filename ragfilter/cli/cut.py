@@ -71,10 +71,8 @@ def document(cut: Cut) -> dict[str, Any]:
 
 def text(cut: Cut, values: Sequence[float]) -> str:
     """The values, their gaps and the cut, with four decimals as in the debug trace."""
-    notes = {}
-    for gap in cut.gaps:
-        mark = "cut" if gap.after_rank == cut.cliff_after_rank else "skipped" if gap.skipped else ""
-        notes[gap.after_rank] = f"{gap.size:+.4f} {mark}"
+    marks = {gap.after_rank: "skipped" for gap in cut.gaps if gap.skipped} | {cut.cliff_after_rank: "cut"}
+    notes = {gap.after_rank: f"{gap.size:+.4f} {marks.get(gap.after_rank, '')}" for gap in cut.gaps}
     rows = [
         (rank, f"{value:.4f}", "kept" if rank <= cut.kept else "dropped", notes.get(rank, ""))
         for rank, value in enumerate(values, start=1)

@@ -79,16 +79,14 @@ class Sides(options.Viewing):
                 refused.append(error)
         if not choices:
             raise refused[-1]
-        note = ""
-        if refused:
-            note = f"{counted(len(refused), 'combination')} left out. {refused[-1]}"
+        note = f"{counted(len(refused), 'combination')} left out. {refused[-1]}" if refused else ""
         if not self.prompts:
             return tuple(Variant(name, "settings", each) for name, each in choices.items()), note
         prompts = dict.fromkeys(name.strip() for name in self.prompts.split(",") if name.strip())
         for name in prompts if self.prompts != "all" else ():
             # Validated as the setting that it becomes.
             self._open(bases[0].profile, {"--prompts": {"judge.prompt": name}})
-        chosen = judge_prompts.names() if self.prompts == "all" else tuple(prompts)
+        chosen = tuple(judge_prompts.variants()) if self.prompts == "all" else tuple(prompts)
         return judged(choices, chosen), note
 
     def _axes(self) -> dict[str, list[str]]:
@@ -151,13 +149,13 @@ def _one(labelled: options.LabelledOptions, place: options.Place, sides: Sides) 
             "notes": notes,
         }
         prices = opened.bench.prices
-    mean, records = measured.filtered, measured.records
+    rows = frame.rows(measured.records, filtered_and_plain(settings))
     output.show(
         head | evaluation.document(measured),
         f"{place.collection}, profile {sides.called(loaded)}: {counted(len(measured.rows), 'labelled query')}",
-        results.rows_text(frame.rows(records, filtered_and_plain(settings)), prices),
-        results.questions_text(frame.questions(records)),
-        wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        results.rows_text(rows, prices),
+        results.questions_text(frame.questions(measured.records)),
+        wording.unlabelled(frame.cells(rows)[0]),
         wording.fell_back(sum(row.waiting for row in measured.rows)),
     )
 
@@ -196,39 +194,38 @@ def _several(labelled: options.LabelledOptions, place: options.Place, sides: Sid
         reference = next((v.name for v in variants if sides.against), compared[0].name)
         records: list[QueryRecord] = []
         total, show = len(labels.labelled or labels.queries), output.progress("queries")
-        prices = opened.bench.prices
 
         def report() -> None:
             if not records and total:
                 return
             done = len({record.id for record in records})
-            if output.as_json:
-                head = place.head(opened.backends.incomplete) | {
+            rows = frame.rows(records, compared, against=reference)
+            queries = results.documents(frame.frame(records, by="query"))
+            stopped = f"; stopped after {done} of {total}" if done < total else ""
+            output.show(
+                place.head(opened.backends.incomplete)
+                | {
                     "queries": total,
                     "complete": done == total,
                     "unknown_labels": opened.unknown,
                     "with_llm": labelled.llm,
                     "notes": notes,
-                }
-                rows = frame.rows(records, compared, against=reference)
-                queries = results.documents(frame.frame(records, by="query"))
-                own = ({"ids": each.ids, "error": each.error} for each in records)
-                output.emit(
-                    head
-                    | {
-                        "against": reference,
-                        "rows": results.documents(rows),
-                        "per_query": [{**a, **b} for a, b in zip(queries, own, strict=True)],
-                    }
-                )
-                return
-            stopped = f"; stopped after {done} of {total}" if done < total else ""
-            text = results.several_text(records, compared, reference, prices, each_query=not sides.vary)
-            head_line = f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n"
-            output.emit(output.text_of(head_line + text, *notes))
+                    "against": reference,
+                    "rows": results.documents(rows),
+                    "per_query": [
+                        {**row, "ids": each.ids, "error": each.error}
+                        for row, each in zip(queries, records, strict=True)
+                    ],
+                },
+                f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n",
+                results.several_text(records, rows, reference, opened.bench.prices, each_query=not sides.vary),
+                *notes,
+            )
 
-        with output.at_the_end(report):
+        try:
             measured = measure(labels, compared, opened.backends, user, timed=not sides.vary)
             for done, of_query in enumerate(measured, start=1):
                 records += of_query
                 show(done, total)
+        finally:
+            report()

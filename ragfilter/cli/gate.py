@@ -93,20 +93,13 @@ def gate(
         incomplete = backends.incomplete
         mapped = mapped_share(bench.labels.quotations(place.collection))
     rows = gating.reached(measured.records)
-    gate = gating.decide(
-        rows,
-        limits,
-        baseline=before,
-        now=now,
-        allowed={**gating.DEFAULT_DROPS, **{each.figure: each.limit for each in drops}},
-        partly=bool(labelled.only or labelled.leave_out),
-        mapped=mapped,
-    )
+    allowed = {**gating.DEFAULT_DROPS, **{each.figure: each.limit for each in drops}}
+    partly = bool(labelled.only or labelled.leave_out)
+    gate = gating.decide(rows, limits, baseline=before, now=now, allowed=allowed, partly=partly, mapped=mapped)
     for note in gate.notes:
         log.warning("%s", note)
     if junit is not None:
-        report = gating.junit(gate, place.collection, labels.queries)
-        write_text(junit, report, remedy=OTHER_FILE)
+        write_text(junit, gating.junit(gate, place.collection, labels.queries), remedy=OTHER_FILE)
     n, mean = len(measured.rows), measured.filtered
     waiting = sum(row.waiting for row in measured.rows)
     head = place.head(incomplete) | {
@@ -120,17 +113,16 @@ def gate(
         "with_llm": labelled.llm,
         "notes": [*learned, *gate.notes],
     }
-    failing = gating.failing(gate)
+    failing = gate.failing
     verb = "breaks" if failing == 1 else "break"
-    broken = gating.broken(reversed(gate.every), labels.queries)
     output.show(
-        head | gate.model_dump(exclude={"notes"}),
+        head | gate.document,
         f"{place.collection}, profile {loaded.profile}{filtering.with_config}: {counted(n, 'labelled question')}",
         *(f"{'ok' if one.passed else 'BROKEN':6s}  {one.line}" for one in gate.every),
         f"{counted(failing, 'question')} {verb} the gate:" if failing else "",
-        *(f"        {line}" for line in broken),
+        *(f"        {line}" for line in gating.broken(reversed(gate.every), labels.queries)),
         gate.verdict,
-        wording.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        wording.unlabelled({name: rows[name].mean() for name in wording.LABELLED}),
         wording.fell_back(waiting),
     )
     if update and baseline is not None and not gate.passed:

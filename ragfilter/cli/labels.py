@@ -73,16 +73,13 @@ def import_(
             otherwise="Choose another --set-name, or replace it with --replace.",
             incomplete=incomplete,
         )
-    document = place.head(incomplete) | {
-        "set": set_name,
-        "queries": len(questions),
-        "labels": len(rows),
-        "unknown_labels": unknown,
-    }
+    counts = {"queries": len(questions), "labels": len(rows)}
     if unknown and not output.as_json:
         output.warn(f"{counted(len(unknown), 'labelled id')} not in the collection, such as {unknown[0]!r}.")
-    counts = f"{counted(len(questions), 'query')}, {counted(len(rows), 'label')}"
-    output.show(document, f"{collection}: query set {set_name} with {counts}\n")
+    output.show(
+        place.head(incomplete) | {"set": set_name, **counts, "unknown_labels": unknown},
+        f"{collection}: query set {set_name} with {counted(len(questions), 'query')}, {counted(len(rows), 'label')}",
+    )
 
 
 def _import_spans(place: Place, path: Path, sources: Path | None) -> None:
@@ -162,20 +159,20 @@ def list_(place: Place, viewing: Viewing) -> None:
         every = bench.labels.standing(collection)
     visible = visible_labels(every, catalogue, user)
     agreed, disputes = query_sets.agreed(visible), conflicts(visible)
-    document = place.head(incomplete) | {"sets": sets, "labels": visible, "conflicts": disputes, "llm": agreed}
-    people = sorted({each.who for each in visible if each.made_by == "human"})
+    people = ", ".join(sorted({each.who for each in visible if each.made_by == "human"}))
     by_llm = sum(each.made_by == "llm" for each in visible)
     questions = counted(len({each.query for each in visible}), "question")
-    lines = [
-        f"{collection}: {counted(len(visible), 'label')} on {questions}"
-        + (f", by {', '.join(people)}" if people else ""),
+    grades = [", ".join(f"{each.who} says {each.grade}" for each in pair) for pair in disputes]
+    output.show(
+        place.head(incomplete) | {"sets": sets, "labels": visible, "conflicts": disputes, "llm": agreed},
+        f"{collection}: {counted(len(visible), 'label')} on {questions}{people and f', by {people}'}",
         *(f"  set {name}: {counted(count, 'query')}" for name, count in sets.items()),
-    ]
-    for pair in disputes:
-        grades = ", ".join(f"{each.who} says {each.grade}" for each in pair)
-        lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {grades}")
-    lines += [f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}"] if by_llm else []
-    output.show(document, *lines)
+        *(
+            f"  conflict: {label.chunk_id} for {label.query!r}: {said}"
+            for (label, *_), said in zip(disputes, grades, strict=True)
+        ),
+        f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}" if by_llm else "",
+    )
 
 
 @command(labels, json=True)
@@ -210,18 +207,18 @@ def propose(
             document = place.head(backends.incomplete) | {"set": name, "asked": yes}
             document |= asdict(bill) | {"labels": labelled, "failed": failed, "llm": agreed}
             lost = f", {counted(failed, 'call')} failed" if failed else ""
-            text = f"{collection}: {counted(labelled, 'label')}{lost}. {agreed.told}\n"
-            uncalled = "The LLM was not called. Add --yes to call it.\n"
-            output.show(document, text if yes else uncalled)
+            text = f"{collection}: {counted(labelled, 'label')}{lost}. {agreed.told}"
+            output.show(document, text if yes else "The LLM was not called. Add --yes to call it.")
 
-        with output.at_the_end(report):
-            proposals = labelling.propose(
-                requests if yes else (), settings, backends, timeout_s=deployment.answer_timeout_s
-            )
+        timeout_s = deployment.answer_timeout_s
+        try:
+            proposals = labelling.propose(requests if yes else (), settings, backends, timeout_s=timeout_s)
             for done, proposal in enumerate(proposals, start=1):
                 labelled += labelling.keep(proposal, bench.labels, collection, backends)
                 failed += bool(proposal.error)
                 show(done, bill.calls + bill.remembered)
+        finally:
+            report()
 
 
 TEXT_CHARS = 300
@@ -300,19 +297,13 @@ def preferences(place: Place, viewing: Viewing) -> None:
     with place.open("labels") as bench:
         catalogue = bench.collection(collection).entries()
         every = bench.preferences.votes(collection)
+    visible = {i for i, chunk in catalogue.items() if user.sees(chunk)}
     votes = [
-        each
-        for each in every
-        if user.unrestricted
-        or all(i in catalogue and user.sees(catalogue[i]) for side in (each.first, each.second) for i in side.chunks)
+        each for each in every if user.unrestricted or visible.issuperset([*each.first.chunks, *each.second.chunks])
     ]
     lines = [(vote.query, *map(_side, (vote.first, vote.second)), CHOICES[vote.choice], vote.who) for vote in votes]
-    text = (
-        output.table(("question", "first", "second", "choice", "who"), lines)
-        if votes
-        else f"{collection}: no votes yet. The Answer panel and the Compare page take them.\n"
-    )
-    output.show(votes, text)
+    none = f"{collection}: no votes yet. The Answer panel and the Compare page take them."
+    output.show(votes, output.table(("question", "first", "second", "choice", "who"), lines) if votes else none)
 
 
 def _side(side: Answered) -> str:

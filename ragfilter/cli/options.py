@@ -219,13 +219,8 @@ def load_config(
         if origin.startswith(configuration.FROM_ENVIRONMENT):
             # Our own variables are meant for us; others may have been set for other programs.
             ours = f"{configuration.FROM_ENVIRONMENT} {PREFIX}" in origin
-            log.log(
-                logging.INFO if ours else logging.WARNING,
-                "%s = %s is set by the %s",
-                path,
-                loaded.settings.get(path),
-                origin,
-            )
+            level = logging.INFO if ours else logging.WARNING
+            log.log(level, "%s = %s is set by the %s", path, loaded.settings.get(path), origin)
     return loaded
 
 
@@ -303,8 +298,7 @@ class QueryOptions:
         """The named queries with the labels that `user` can see, None if no queries are named. Reports labels of chunks
         that the collection lacks. `bare`: queries need no labels. Raises InputError and StoreError."""
         if self.queries is None:
-            options = {"only": self.only, "except": self.leave_out, "qrels": self.qrels}
-            refuse("without --queries", **options)
+            refuse("without --queries", **{"only": self.only, "except": self.leave_out, "qrels": self.qrels})
             return None
         labels, stored = self.load(place.collection, bench.labels, bare=bare)
         return report_visible_labels(labels, place.backends(bench), user, stored=stored)[0]
@@ -382,23 +376,15 @@ def report_visible_labels(labels: Labels, backends: Backends, user: User, *, sto
     if stored and not user.unrestricted:
         return visible, []
     if gone:
-        log.warning(
-            "Left out, because the collection %s lacks them: %d of %d labelled ids, such as %r. "
-            "Index those chunks, or label others",
-            where.name,
-            len(gone),
-            len(named),
-            gone[0],
+        warn(
+            f"Left out, because the collection {where.name} lacks them: {len(gone)} of {len(named)} labelled ids, "
+            f"such as {gone[0]!r}. Index those chunks, or label others"
         )
     lost = [i for i in labels.qrels if i not in visible.qrels]
     if lost:
-        log.warning(
-            "%d of %d labelled queries, such as %r: none of their relevant chunks is in the "
-            "collection %s, as this user sees it, so they are left out",
-            len(lost),
-            len(labels.qrels),
-            lost[0],
-            where.name,
+        warn(
+            f"{len(lost)} of {len(labels.qrels)} labelled queries, such as {lost[0]!r}: none of their relevant chunks "
+            f"is in the collection {where.name}, as this user sees it, so they are left out"
         )
     return visible, list(gone)
 

@@ -6,7 +6,6 @@ A result is a table or text for people, or one JSON document with `--json`.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import dataclasses
 import io
 import json
@@ -15,8 +14,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -163,18 +163,15 @@ def percent(share: float | None) -> str:
 
 def progress(what: str) -> Progress:
     """A progress bar on standard error, or a count if the total is unknown. Without a terminal, nothing is shown."""
-    bar: Bar | None = None
+    start = cache(_start_bar)
 
     def advance(done: int, total: int) -> None:
-        nonlocal bar
-        if not sys.stderr.isatty():
-            return
-        if bar is None:
-            bar = _start_bar(what)
-        bar.update(bar.task_ids[0], completed=done, total=total or None)
-        if done >= total > 0:
-            bar.refresh()
-            bar.stop()
+        if sys.stderr.isatty():
+            bar = start(what)
+            bar.update(bar.task_ids[0], completed=done, total=total or None)
+            if done >= total > 0:
+                bar.refresh()
+                bar.stop()
 
     return advance
 
@@ -198,15 +195,6 @@ def _end_bar() -> None:
     """End the current bar, so that the next output has its own line and a visible cursor."""
     while _bars:
         _bars.pop().stop()
-
-
-@contextlib.contextmanager
-def at_the_end(report: Callable[[], None]) -> Iterator[None]:
-    """Call `report` at the end, even after an interruption or failure."""
-    try:
-        yield
-    finally:
-        report()
 
 
 def tell(notice: str) -> None:

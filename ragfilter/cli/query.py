@@ -73,13 +73,14 @@ def query(
     if not output.as_json:
         refuse("without --json", references=references)
     loaded, user = filtering.load(flags)
+    settings = loaded.settings
     if k is not None:
-        loaded = replace(loaded, settings=looking_first_at_k(loaded.settings))
+        settings = looking_first_at_k(settings)
     if rerank is False:
-        loaded = replace(loaded, settings=settings_without_judge(loaded.settings))
+        settings = settings_without_judge(settings)
 
     with place.open("query") as bench:
-        result = options.ask(text, loaded.settings, place.backends(bench), user)
+        result = options.ask(text, settings, place.backends(bench), user)
         answered = answer_of(result, bench) if answer else None
     if output.as_json:
         document = report.document(result, references=references) | {
@@ -142,10 +143,10 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     """The result as text: a line of figures, the layers, the kept hits, then the dropped ones."""
     result = replay_as_user(result)
     view = report.summary(result)
-    listed = report.kept_first(report.rows(result))
-    dropped = [row for row in listed if not row.kept]
-    shown = listed if every else listed[: len(result.kept) + SHOWN]
-    hidden = len(listed) - len(shown)
+    rows = report.kept_first(report.rows(result))
+    dropped = sum(not row.kept for row in rows)
+    listed = rows if every else rows[: len(result.kept) + SHOWN]
+    hidden = len(rows) - len(listed)
     layers = [
         (each.layer, f"{each.n_in} -> {each.n_out}", numbers.ms(each.ms), line)
         for each, line in view.layers
@@ -159,11 +160,11 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
         output.table(("layer", "hits", "time", "what it did"), layers),
         _judge_lines(result),
         f"{result.message}\n" if result.message else "",
-        _hit_table(shown) if shown else "",
+        _hit_table(listed) if listed else "",
     ]
     return output.text_of(
         "\n".join(filter(None, parts)),
-        f"… and {hidden} of {len(dropped)} dropped more; --all lists them" if hidden else "",
+        f"… and {hidden} of {dropped} dropped more; --all lists them" if hidden else "",
         *(f"waits for {need.kind}: {need.why}" for need in result.needs),
     )
 
@@ -171,23 +172,19 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
 def _hit_table(listed: Sequence[report.ChunkRow]) -> str:
     reranked = any(row.rerank_score is not None for row in listed)
     head = ("", "rank", "distance", "confidence", *(["rerank"] if reranked else []), "title", "why")
-    lines = []
     titles = telling_titles([row.title for row in listed], TITLE_WIDTH)
-    for row, title in zip(listed, titles, strict=True):
-        outcome = "" if row.outcome in ("kept", "dropped") else f"{row.outcome}, "
-        score = [] if not reranked else [numbers.distance(row.rerank_score)]
-        place = "dropped" if row.place is None else f"{row.place}."
-        lines.append(
-            (
-                place,
-                row.rank or "brought",
-                numbers.distance(row.distance),
-                row.confidence,
-                *score,
-                title,
-                f"{row.layer}: {outcome}{row.reason}",
-            )
+    lines = [
+        (
+            "dropped" if row.place is None else f"{row.place}.",
+            row.rank or "brought",
+            numbers.distance(row.distance),
+            row.confidence,
+            *([numbers.distance(row.rerank_score)] if reranked else []),
+            title,
+            f"{row.layer}: {'' if row.outcome in ('kept', 'dropped') else f'{row.outcome}, '}{row.reason}",
         )
+        for row, title in zip(listed, titles, strict=True)
+    ]
     return output.table(head, lines)
 
 
@@ -225,9 +222,7 @@ def answer_text(answer: Answer, context: Context) -> str:
     if not answer.extractive and not answer.error:
         usage = answer.usage
         about = "about " if usage.estimated else ""
-        cost = ""
-        if answer.cost is not None:
-            cost = f", cost {numbers.money(answer.cost, answer.currency)}"
+        cost = "" if answer.cost is None else f", cost {numbers.money(answer.cost, answer.currency)}"
         lines.append(
             f"{about}{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} answer tokens, "
             f"{numbers.ms(answer.ms)}{cost}{', cached' if answer.cached else ''}"

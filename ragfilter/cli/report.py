@@ -65,13 +65,10 @@ def query(
         else:
             other = compared_settings(against, bench)
             first = replay_as_user(options.ask(text, other.settings, backends, user))
-            names = (
-                replace(other, settings=first.settings),
-                reports.Called("these settings", loaded.profile, result.settings),
-            )
-            page = reports.of_two(
-                (first, result), names, origin, prices=prices, answers=answers([("A", first), ("B", result)])
-            )
+            own = reports.Called("these settings", loaded.profile, result.settings)
+            names = replace(other, settings=first.settings), own
+            both = answers([("A", first), ("B", result)])
+            page = reports.of_two((first, result), names, origin, prices=prices, answers=both)
     output.write(page, out)
 
 
@@ -99,11 +96,8 @@ def compare(run: RunId, other: RunId, data_dir: DataDir = None, out: Out = None)
         raise InputError(
             f"Runs {run} and {other} have no queries in common.", remedy="Compare runs over the same query set."
         )
-    names = (
-        reports.Called(f"run {a.run.id}", a.run.plan.profile, a.settings),
-        reports.Called(f"run {b.run.id}", b.run.plan.profile, b.settings),
-    )
-    output.write(reports.of_runs(compared, names, bench.prices), out)
+    first, second = (reports.Called(f"run {each.run.id}", each.run.plan.profile, each.settings) for each in (a, b))
+    output.write(reports.of_runs(compared, (first, second), bench.prices), out)
 
 
 def compared_settings(against: str, bench: Workbench) -> reports.Called:

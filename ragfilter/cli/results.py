@@ -13,16 +13,11 @@ from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
 from ragfilter.evaluate.measure import QueryRecord
-from ragfilter.evaluate.variants import Variant
 from ragfilter.text.numbers import money, p_value, signed
 from ragfilter.text.titles import query_name
 
 QUERY_WIDTH, CHANGES = 34, 10
-FORMS = dict.fromkeys(("precision", "recall", "f1", "f2", "ndcg"), ".3f") | {
-    "kept": ".1f",
-    "tokens": ",.0f",
-    "ms": ".1f",
-}
+FIGURES = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "ms")
 
 
 def documents(table: pd.DataFrame) -> list[Row]:
@@ -33,11 +28,11 @@ def documents(table: pd.DataFrame) -> list[Row]:
 def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
     """The rows as text: means, with an interval for F1."""
     columns: dict[str, Callable[[Row], str]] = {"": lambda row: row["variant"]}
-    for figure, form in FORMS.items():
-        columns["chunks" if figure == "kept" else figure] = partial(_mean, figure, form)
+    for figure in FIGURES:
+        columns["chunks" if figure == "kept" else figure] = partial(_mean, figure)
         if figure == "f1":
             columns["95% of f1"] = lambda row: _ends(interval_of(row, "f1"))
-    columns["F1 upper bound"] = partial(_mean, "f1_most", ".3f")
+    columns["F1 upper bound"] = partial(_mean, "f1_most")
     columns["noise cut"] = lambda row: percent(row["noise_reduction"])
     if prices:
         columns["cost of 1,000"] = lambda row: money(prices.of_thousand(row["tokens"]), prices.currency)
@@ -93,16 +88,9 @@ def paired_text(pairs: Paired, sides: pd.DataFrame, a: str, b: str) -> str:
 
 
 def several_text(
-    records: Sequence[QueryRecord],
-    variants: Sequence[Variant],
-    reference: str,
-    prices: Prices | None,
-    *,
-    each_query: bool,
+    records: Sequence[QueryRecord], rows: pd.DataFrame, reference: str, prices: Prices | None, *, each_query: bool
 ) -> str:
-    """Variants side by side as text: a row for each, compared with the `reference`. `each_query`
-    adds the queries that changed most."""
-    rows = frame.rows(records, variants, against=reference)
+    """The `rows` of variants as text, compared with `reference`. `each_query` adds the queries that changed most."""
     if rows.empty:
         return ""
     text = rows_text(rows, prices)
@@ -124,8 +112,8 @@ def _gain(row: Row) -> str:
     return wording.gain(gain) if gain and gain.mean else "–"
 
 
-def _mean(figure: str, form: str, row: Row) -> str:
-    return "–" if pd.isna(row[figure]) else f"{row[figure]:{form}}"
+def _mean(figure: str, row: Row) -> str:
+    return "–" if pd.isna(row[figure]) else frame.written(figure, row[figure])
 
 
 def _ends(interval: Interval | None) -> str:

@@ -13,7 +13,6 @@ import typer
 from ragfilter.cli import options, output, results
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import MAX_NUMBER, DataDir, Place, Text
-from ragfilter.cli.output import table
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate import runs as saved_runs
 from ragfilter.evaluate.query_files import matched, read_traces
@@ -35,26 +34,22 @@ def list_(
     """List the saved runs, newest first."""
     with options.open_for(data_dir, "runs") as bench:
         saved = bench.runs.saved(collection)
-    if output.as_json:
-        output.emit(saved)
-    elif not saved:
-        where = f" of {collection}" if collection else ""
-        output.emit(f"There are no runs{where} yet. `ragfilter eval --save NAME` makes one.\n")
-    else:
-        rows = [
-            (
-                str(run.id),
-                run.name,
-                f"{run.at.astimezone():%Y-%m-%d %H:%M}",
-                run.plan.collection,
-                run.plan.query_set,
-                saved_runs.settings_name(run),
-                f"{run.done} of {run.plan.queries}",
-            )
-            for run in saved
-        ]
-        names = ("run", "name", "date", "collection", "queries", "settings", "done")
-        output.emit(table(names, rows))
+    rows = [
+        (
+            run.id,
+            run.name,
+            f"{run.at.astimezone():%Y-%m-%d %H:%M}",
+            run.plan.collection,
+            run.plan.query_set,
+            saved_runs.settings_name(run),
+            f"{run.done} of {run.plan.queries}",
+        )
+        for run in saved
+    ]
+    names = ("run", "name", "date", "collection", "queries", "settings", "done")
+    where = f" of {collection}" if collection else ""
+    none = f"There are no runs{where} yet. `ragfilter eval --save NAME` makes one."
+    output.show(saved, output.table(names, rows) if saved else none)
 
 
 @command(runs, "import", json=True)
@@ -65,7 +60,7 @@ def import_(
     replace: Annotated[bool, "Replace a set of this name."] = False,
 ) -> None:
     """Import questions and retrieved chunks from traces as a query set. Inspect can filter them with other settings."""
-    recordings = read_traces(traces)
+    recordings, set_name = read_traces(traces), name or traces.stem
     with place.open("runs") as bench:
         store = bench.collection(place.collection)
         chunks = store.chunks([*store.entries()]).values()
@@ -74,7 +69,7 @@ def import_(
         query_sets.import_set(
             bench.labels,
             place.collection,
-            name or traces.stem,
+            set_name,
             {query_id(query): query for query in recordings},
             (),
             (),
@@ -84,12 +79,13 @@ def import_(
         )
         bench.labels.record(place.collection, {query: ids for query, ids in hits.items() if ids})
     total, known = sum(map(len, recordings.values())), sum(map(len, hits.values()))
-    document = {"set": name or traces.stem, "queries": len(recordings), "hits": known, "unknown_hits": total - known}
     if known < total:
         output.warn(f"{counted(total - known, 'hit')} not in the collection, by id or text.")
     counts = f"{counted(len(recordings), 'query')}, {counted(known, 'recorded hit')}"
-    text = f"{place.collection}: query set {document['set']} with {counts}\n"
-    output.show(document, text)
+    output.show(
+        {"set": set_name, "queries": len(recordings), "hits": known, "unknown_hits": total - known},
+        f"{place.collection}: query set {set_name} with {counts}",
+    )
 
 
 @command(runs, json=True)
@@ -103,12 +99,23 @@ def show(
     """Show the table of a run, or its comparison with another run."""
     with options.open_for(data_dir, "runs") as bench:
         measured = saved_runs.load(bench.runs.get(run), bench.runs)
-        if against is not None:
-            other = saved_runs.load(bench.runs.get(against), bench.runs)
-            document, text = _compared(saved_runs.compare(other, measured, bench))
-        else:
-            document, text = shown(measured, bench)
-    output.show(document, text)
+        if against is None:
+            output.show(*shown(measured, bench))
+            return
+        other = saved_runs.load(bench.runs.get(against), bench.runs)
+        compared = saved_runs.compare(other, measured, bench)
+    a, b = compared.runs
+    output.show(
+        {
+            "a": a,
+            "b": b,
+            "paired": compared.paired,
+            "changes": results.documents(compared.sides),
+            "notes": compared.notes,
+        },
+        results.paired_text(compared.paired, compared.sides, f"run {a.id} (A)", f"run {b.id} (B)"),
+        *compared.notes,
+    )
 
 
 @command(runs)
@@ -142,18 +149,3 @@ def shown(measured: saved_runs.MeasuredRun, bench: Workbench) -> tuple[dict[str,
     if rows.empty:
         return document, text
     return document, text + results.rows_text(rows, bench.prices) + "\n"
-
-
-def _compared(compared: saved_runs.ComparedRuns) -> tuple[dict[str, Any], str]:
-    """Two runs, as a document and as text."""
-    a, b = compared.runs
-    document = {
-        "a": a,
-        "b": b,
-        "paired": compared.paired,
-        "changes": results.documents(compared.sides),
-        "notes": compared.notes,
-    }
-    pairs = compared.paired, compared.sides
-    text = results.paired_text(*pairs, f"run {a.id} (A)", f"run {b.id} (B)")
-    return document, text + "".join(f"{note}\n" for note in compared.notes)

@@ -48,7 +48,7 @@ def serve_app(
     os.environ["RAGFILTER_WORKSPACE"] = place
     # Imported by name, because the command line must not depend on Streamlit. Opened now, not at
     # the first visit, so that a second process is refused immediately.
-    resources = import_module("ragfilter.ui.server.resources").open_resources()
+    resources = import_module("ragfilter.ui.resources").open_resources()
     # Streamlit prints the address when it is served.
     shown_place = shown(place) if bench.deployment.address else place
     output.emit(f"workspace: {shown_place}  (Ctrl+C stops the app)\n")

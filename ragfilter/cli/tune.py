@@ -17,12 +17,13 @@ from ragfilter.cli.output import OTHER_OUT
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets, wording
-from ragfilter.evaluate.crossval import Target, read_target
+from ragfilter.evaluate.crossval import CHOSEN_BY, Target, read_target
+from ragfilter.evaluate.frame import flat
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import fit_reranker as fit
 from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import carried, start
-from ragfilter.evaluate.tune import MARGIN, Gain, TunedMeans, Tuning, tune_questions, wide_settings
+from ragfilter.evaluate.tune import MARGIN, Figures, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings, field
@@ -80,7 +81,7 @@ def tune(
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
     with labelled.open("tune", place, user) as (_, backends, labels, _unknown):
         options.warn_of(labels)
-        tuning = tune_questions(
+        tuning, _ = tune_questions(
             labels,
             loaded.settings,
             backends,
@@ -115,21 +116,21 @@ def tuned_document(tuning: Tuning, changed: dict[str, Any], file: Path | None) -
         "measure": str(tuning.target),
         "folds": tuning.folds,
         "candidates": tuning.candidates,
-        "best_fixed_k": {"k": tuning.k, **_figures(tuning.best_fixed_k)},
-        "oracle": _figures(tuning.oracle),
-        "before": _figures(tuning.before),
-        "after": {**_figures(tuning.tuned.means), "settings": changed},
-        "gain_over_fixed_k": _gain(tuning.tuned.gain),
+        "best_fixed_k": {"k": tuning.k, **_figures(tuning, tuning.best_fixed_k)},
+        "oracle": _figures(tuning, tuning.oracle),
+        "before": _figures(tuning, tuning.before),
+        "after": {**_figures(tuning, tuning.tuned.means), "settings": changed},
+        "gain_over_fixed_k": _gain(tuning, tuning.tuned.gain),
         # The previous settings look too good on labels that they have seen.
-        "gain_over_before": None if tuning.seen else _gain(tuning.tuned.gain_over_before),
+        "gain_over_before": None if tuning.seen else _gain(tuning, tuning.tuned.gain_over_before),
         "seen": tuning.seen,
         "stands_in": tuning.stands_in,
-        "calibrated_over": {name: _gain(gain) for name, gain in tuning.over_strategies.items()},
+        "calibrated_over": {name: _gain(tuning, each) for name, each in tuning.over_strategies.items()},
         "recall_dial": tuning.dial,
-        "budget": tuning.budget and _figures(tuning.budget),
+        "budget": tuning.budget and _figures(tuning, tuning.budget),
         "not_learned": tuning.why_not,
         "beats_fixed_k": tuning.beats_fixed_k,
-        "strategies": [{"name": name, **_figures(each.means)} for name, each in tuning.strategies.items()],
+        "strategies": [{"name": name, **_figures(tuning, each.means)} for name, each in tuning.strategies.items()],
         "settings_file": file,
     }
 
@@ -139,19 +140,18 @@ def tuned_text(tuning: Tuning, collection: str, changed: dict[str, Any], file: P
     target, tuned = tuning.target, tuning.tuned
     alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
     rows = {**wording.compared_means(tuning), **alone}
-    means = tuned.means
     table = output.table(
-        ("", *wording.cells(means, target)),
+        ("", *wording.cells(tuned.means, target)),
         [(name, *wording.cells(each, target).values()) for name, each in rows.items()],
     )
     return output.text_of(
         f"{collection}: {tuning.queries} labelled queries, {tuning.candidates} candidates, "
         f"{tuning.folds}-fold cross-validation\n\n{table}\n",
-        f"{wording.verdict(tuning)}: {wording.gain_in(target.figure, tuned.gain.of)}.",
+        f"{wording.verdict(tuning)}: {wording.gain_in(target.figure, tuned.gain)}.",
         ""
         if tuning.seen
-        else f"Against the previous settings: {wording.gain_in(target.figure, tuned.gain_over_before.of)}.",
-        wording.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
+        else f"Against the previous settings: {wording.gain_in(target.figure, tuned.gain_over_before)}.",
+        wording.unlabelled(flat(tuned.means)),
         *wording.notes(tuning),
         "\n" if changed else wording.UNCHANGED,
         *(f"{path} = {wording.shown(path, value)}" for path, value in changed.items()),
@@ -159,23 +159,23 @@ def tuned_text(tuning: Tuning, collection: str, changed: dict[str, Any], file: P
     )
 
 
-def _gain(gain: Gain) -> dict[str, Any]:
-    means = {name: gain.each[name].mean for name in ("f1", "f2")}
-    return means | {"mean": gain.of.mean, "ci": gain.of.ends}
+def _gain(tuning: Tuning, differences: Figures) -> dict[str, Any]:
+    gained = tuning.gain(differences)
+    return {name: differences[name].mean for name in ("f1", "f2")} | {"mean": gained.mean, "ci": gained.ends}
 
 
-def _figures(means: TunedMeans) -> dict[str, Any]:
+def _figures(tuning: Tuning, figures: Figures) -> dict[str, Any]:
+    means = {name: each.mean for name, each in figures.items()}
     return {
-        "f1": means.f1,
-        "f2": means.f2,
-        "ci": means.of.ends,
-        "precision": means.precision,
-        "recall": means.recall,
-        "f1_most": means.f1_most,
-        "unlabelled": means.unlabelled,
-        "mean_kept": means.kept,
-        "mean_tokens": means.tokens,
+        **{name: means[name] for name in ("f1", "f2", "precision", "recall", "f1_most", "unlabelled")},
+        "ci": figures[tuning.target.figure].ends,
+        "mean_kept": means["kept"],
+        "mean_tokens": means["tokens"],
     }
+
+
+def _judged(means: Figures) -> Figures:
+    return {name: means[name] for name in CHOSEN_BY}
 
 
 @command(name="fit-reranker", json=True)
@@ -244,7 +244,7 @@ def recalibrate(
         )
         if labels.qrels:
             options.warn_of(labels)
-            tuning = tune_questions(
+            tuning, _ = tune_questions(
                 labels,
                 start(before, loaded.profile),
                 backends,
@@ -274,12 +274,8 @@ def recalibrate(
         guess = f"Carried over without labels by {questions}: a guess"
         how = f"Recalibrated on {counted(len(labels.qrels), 'labelled query')}, {target}"
         wish.write(settings, loaded.profile, how if tuning else guess, backends)
-    document = head | {
-        "queries": len(labels.queries),
-        "guess": tuning is None,
-        "settings": settings.changed_from(before),
-        "settings_file": written,
-    }
+    document = head | {"queries": len(labels.queries), "guess": tuning is None}
+    document |= {"settings": settings.changed_from(before), "settings_file": written}
     lines = [f"{wording.GUESS}\n\n"]
     if tuning is not None:
         document |= {
@@ -287,9 +283,9 @@ def recalibrate(
             "margin": margin,
             "no_worse": no_worse,
             "stands_in": tuning.stands_in,
-            "before": tuning.before.each,
-            "after": tuning.tuned.means.each,
-            "difference": tuning.tuned.gain_over_before.each,
+            "before": _judged(tuning.before),
+            "after": _judged(tuning.tuned.means),
+            "difference": tuning.tuned.gain_over_before,
         }
         table = output.table(wording.SIDES, wording.sides(tuning))
         lines = [f"\n{table}\n", wording.no_worse(tuning, margin), wording.stands_in(tuning)]

@@ -3,7 +3,6 @@ it to another place."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -151,7 +150,7 @@ def copy(
         done = copy_workspace(here, there, output.progress)
     lines = (
         f"{each.name}: {counted(each.count, 'row')}, {each.new:,} copied now, the same in both "
-        f"(sha256 {each.checksum[:12]})\n"
+        f"(sha256 {each.checksum[:12]})"
         for each in done
     )
-    output.show([asdict(each) for each in done], *lines)
+    output.show(done, *lines)

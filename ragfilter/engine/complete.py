@@ -79,7 +79,6 @@ class Completion:
         return prompt_for_user(hits, pool, self.settings, self.user)
 
     def _add_judgement(self, pool: Pool, judgement: Judgement) -> Pool:
-        """Add a judgement to the pool, and the chunks that its expansions can reach."""
         reachable = (*pool.reachable, *self._reachable(pool, judgement))
         chunks = (hit.chunk for hit in (*pool.hits, *reachable))
         return replace(
@@ -164,7 +163,6 @@ def _with(pool: Pool, field: str, values: Mapping[str, Any]) -> Pool:
 
 
 def _without_failure(pool: Pool, reranker: str) -> Pool:
-    """Remove the failure of this reranker from the pool, but not those of others."""
     return replace(pool, failures=tuple(f for f in pool.failures if f.model != reranker))
 
 
@@ -186,24 +184,18 @@ def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> P
 
 
 def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
-    """Add the contributions of each piece of the needed chunks to the pool."""
-    hits = {hit.id: hit for hit in (*pool.hits, *pool.reachable) if hit.id in need.chunk_ids}
-    texts = {i: hit.chunk.text for i, hit in hits.items()}
-    passages = [
-        PrunePassage(hit.chunk.title, tuple(texts[i][p.start : p.end] for p in pieces(texts[i])))
-        for i, hit in hits.items()
-    ]
+    chunks = {hit.id: hit.chunk for hit in (*pool.hits, *pool.reachable) if hit.id in need.chunk_ids}
+    passages = [PrunePassage(c.title, tuple(c.text[p.start : p.end] for p in pieces(c.text))) for c in chunks.values()]
     try:
         answer = within(PRUNING_S, lambda: pruner.contributions(pool.query, passages))
-        values = [tuple(float(value) for value in each) for each in answer]
+        values = [tuple(map(float, each)) for each in answer]
         right = [len(each) for each in values] == [len(one.pieces) for one in passages]
         if not right or not all(0 <= value <= 1 for each in values for value in each):
-            raise ModelError(
-                f"{pruner.name} did not give every sentence a value from 0 to 1.", remedy="Choose another pruner."
-            )
+            message = f"{pruner.name} did not give every sentence a value from 0 to 1."
+            raise ModelError(message, remedy="Choose another pruner.")
     except Exception as error:
         return _with_failure(pool, "prune", pruner.name, error)
-    return _with(pool, "contributions", dict(zip(hits, values, strict=True)))
+    return _with(pool, "contributions", dict(zip(chunks, values, strict=True)))
 
 
 def _with_failure(pool: Pool, kind: NeedKind, model: str, error: Exception) -> Pool:
@@ -225,10 +217,8 @@ def _scores(query: str, texts: list[str], settings: Settings, backends: Backends
     # A reranker may return NumPy numbers, which JSON cannot encode.
     scores = [float(score) for score in within(seconds, lambda: reranker.score(query, texts))]
     if len(scores) != len(texts) or not all(map(isfinite, scores)):
-        raise ModelError(
-            f"{reranker.name} did not give a finite score for each of {len(texts)} chunks.",
-            remedy="Choose another reranker, or none.",
-        )
+        message = f"{reranker.name} did not give a finite score for each of {len(texts)} chunks."
+        raise ModelError(message, remedy="Choose another reranker, or none.")
     return scores
 
 

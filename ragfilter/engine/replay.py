@@ -75,18 +75,10 @@ def replay(
             new = [hit for hit in output.hits if hit.id not in entered]
             memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
         step, new, ms = before = memo[key]
+        n_in, n_out = len(hits), len(step.hits)
         traces.append(
             LayerTrace(
-                layer.name,
-                True,
-                len(hits),
-                len(step.hits),
-                step.decisions,
-                step.detail,
-                step.note,
-                ms,
-                step.failed,
-                step.reranked,
+                layer.name, True, n_in, n_out, step.decisions, step.detail, step.note, ms, step.failed, step.reranked
             )
         )
         needs.extend(step.needs)
@@ -169,12 +161,8 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
     def changed(chunk: Chunk) -> Chunk:
         return replace(chunk, rule=rules[chunk.id]) if chunk.id in rules else chunk
 
-    def of(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        return tuple(replace(h, chunk=changed(h.chunk)) if h.id in rules else h for h in hits)
-
-    return replace(
-        pool, hits=of(pool.hits), reachable=of(pool.reachable), references=tuple(map(changed, pool.references))
-    )
+    hits, reachable = (clearance.with_chunks(each, changed) for each in (pool.hits, pool.reachable))
+    return replace(pool, hits=hits, reachable=reachable, references=tuple(map(changed, pool.references)))
 
 
 def renew_rules(pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int) -> Pool | None:
@@ -230,8 +218,7 @@ def scan_rules(pool: Pool) -> Scan:
 
 def _nothing_left(traces: Iterable[LayerTrace]) -> str:
     trace = next(trace for trace in traces if trace.n_in and not trace.n_out)
-    last = "chunk" if trace.n_in == 1 else f"{trace.n_in} chunks"
-    return f"Nothing is left: {trace.layer} dropped the last {last}."
+    return f"Nothing is left: {trace.layer} dropped the last {'chunk' if trace.n_in == 1 else f'{trace.n_in} chunks'}."
 
 
 MAX_STEPS = 300

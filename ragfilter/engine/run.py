@@ -59,16 +59,9 @@ def _log(result: PoolResult, ms: float) -> None:
         "fallback": result.fallbacks,
         "nearness": None if near is None else round(near, 4),
     }
-    log.info(
-        "query %r: retrieved=%d, kept=%d, reduction=%.1f%%, ms=%.0f, fallback=%s",
-        result.query,
-        n_retrieved,
-        n_kept,
-        100 * reduction,
-        ms,
-        ", ".join(result.fallbacks) or "none",
-        extra={"fields": fields},
-    )
+    fallback = ", ".join(result.fallbacks) or "none"
+    text = "query %r: retrieved=%d, kept=%d, reduction=%.1f%%, ms=%.0f, fallback=%s"
+    log.info(text, result.query, n_retrieved, n_kept, 100 * reduction, ms, fallback, extra={"fields": fields})
 
 
 def complete_all(

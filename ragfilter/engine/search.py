@@ -69,10 +69,9 @@ class Search:
     def nearest(self, vector: Vectors, n: int) -> Pairs:
         """The `n` nearest chunks that the user can see and, unless `push_down`, the hidden ones
         among them; nearest first."""
-        most = WIDER * n
         first = ceil(SPARE * n / self.share) if 0 < self.share < 1 and not self.push_down else n
         more: Pairs = []
-        for width in (min(first, most), most):
+        for width in (min(first, WIDER * n), WIDER * n):
             more = self._learned(self.collection.nearest(vector, width, where=self._where()))
             if self.push_down or all(self.seen(i) for i, _ in more):
                 return more[:n]
@@ -112,16 +111,8 @@ def by_distance(pair: tuple[str, float]) -> tuple[float, str]:
     return pair[1], pair[0]
 
 
-@dataclass(frozen=True, slots=True)
-class TextIndex:
-    """An index of these chunks' texts."""
-
-    ids: tuple[str, ...]
-    bm25: Any
-
-
-_indexes: Shelf[TextIndex] = Shelf(8)
-"""By collection, its version, and what the user can see."""
+_indexes: Shelf[Any] = Shelf(8)
+"""BM25 of the texts, by collection, its version, and the ids that the user can see."""
 
 
 def find_words(query: str, search: Search) -> Pairs:
@@ -138,8 +129,7 @@ def find_words(query: str, search: Search) -> Pairs:
     if not ids or not words:
         return []
     key = (collection.name, collection.version, ids)
-    index = _indexes.of(key, lambda: _index(ids, search))
-    scores = index.bm25.get_scores(words)
+    scores = _indexes.of(key, lambda: _index(ids, search)).get_scores(words)
     if search.files is not None:
         files = frozenset(search.files)
         scores = scores * [search.known[i].source in files for i in ids]
@@ -147,15 +137,15 @@ def find_words(query: str, search: Search) -> Pairs:
     return [(ids[place], float(scores[place])) for place in best if scores[place] > 0]
 
 
-def _index(ids: tuple[str, ...], search: Search) -> TextIndex:
+def _index(ids: tuple[str, ...], search: Search) -> Any:
     with extra("chroma"):
         import bm25s
 
     chunks = search.collection.chunks(ids)
-    bm25 = bm25s.BM25()
+    index = bm25s.BM25()
     texts = [list(tokens(chunks[i].passage)) if i in chunks else [] for i in ids]
-    bm25.index(texts, show_progress=False)
-    return TextIndex(ids, bm25)
+    index.index(texts, show_progress=False)
+    return index
 
 
 def fuse(dense: Sequence[str], lexical: Pairs) -> Mapping[str, Mapping[str, Score]]:
@@ -190,7 +180,7 @@ def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chun
 @lru_cache(maxsize=64)
 def matcher(pattern: str) -> Callable[[str], bool]:
     """A predicate for sources. The empty pattern matches every source, even an empty one."""
-    wanted = pattern.strip().replace("\\", "/").casefold()
+    wanted = _name(pattern.strip())
     if not wanted:
         return lambda source: True
     if not any(mark in wanted for mark in "*?["):

@@ -144,9 +144,8 @@ def _candidates(result: PoolResult, chunk_id: str, wanted: bool) -> Iterator[Fie
     names = [spec.name for spec in LAYERS]
     first = 0
     if wanted:
-        dropped = [
-            t.layer for t in result.traces for d in t.decisions if d.chunk_id == chunk_id and d.outcome == "dropped"
-        ]
+        own = (d for trace in result.traces for d in trace.decisions if d.chunk_id == chunk_id)
+        dropped = [d.layer for d in own if d.outcome == "dropped"]
         first = names.index(dropped[-1]) if dropped else len(names)
     for spec in LAYERS[first:]:
         if spec.name == "clearance" or not spec.enabled(settings):
@@ -196,8 +195,7 @@ class _Search:
             places = range(first, end + way, way)
             # A whole number of steps, so that a decimal is written without rounding errors.
             values = [now, *(n if info.value_type is int else round(n * GRID, 3) for n in places)]
-            value = self._first(info.path, values)
-            if value is not None:
+            if (value := self._first(info.path, values)) is not None:
                 nearest.append((abs(value - now) / ((high - low) or 1), info.path, value))
         return min(nearest, default=None)
 

@@ -7,7 +7,7 @@ other folds only. Pure; numpy and scipy, seeded, so the same labels give the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -79,12 +79,6 @@ def folds_of(queries: Sequence[str], folds: int) -> Choice:
     if len(groups) == 1:
         return assign_folds(len(texts), folds)
     return assign_folds(len(groups), folds)[[groups[text] for text in texts]]
-
-
-def choose(table: Table) -> int:
-    """The candidate with the highest mean, the first one if tied."""
-    means = table.mean(axis=0)
-    return int(np.argmax(means >= means.max() - EPSILON))
 
 
 def pick(table: Table, chosen: Choice) -> Table:
@@ -170,17 +164,19 @@ class Target:
         """The figure that the best prefix of a ranking maximises."""
         return "f2" if self.figure == "f2" else "f1"
 
-    def better(self, figure: Table, than: Table) -> Table:
-        """How much better `figure` is than `than`, per query; positive is better."""
-        return than - figure if self.figure == "tokens" else figure - than
-
     def choose(self, tables: Tables) -> int:
         """The best candidate, the first one if tied. If none reaches the recall, the one that comes closest."""
         if self.figure != "tokens":
-            return choose(tables[self.figure])
+            means = tables[self.figure].mean(axis=0)
+            return int(np.argmax(means >= means.max() - EPSILON))
         recall = tables["recall"].mean(axis=0)
         least = min(self.recall, recall.max()) - 1e-12
         return int(np.argmin(np.where(recall >= least, tables["tokens"].mean(axis=0), np.inf)))
+
+    def best(self, figures: Iterable[Tables]) -> int:
+        """The place of the best of these, which have a value for each query."""
+        each = [*figures]
+        return self.choose({name: np.stack([one[name] for one in each], axis=1) for name in CHOSEN_BY})
 
     def held_out(self, tables: Tables, folds: Choice) -> Choice:
         """For each query, the candidate that is best on the queries of the other folds."""

@@ -198,6 +198,15 @@ class Effect:
         """Whether a labelled query would lose a relevant chunk; saving then asks for confirmation."""
         return any(row.lost_relevant for row in self.rows)
 
+    @property
+    def losses(self) -> dict[str, tuple[str, ...]]:
+        """The questions that lose a relevant chunk, by the chunk's id."""
+        losses: dict[str, tuple[str, ...]] = {}
+        for row in self.rows:
+            for chunk_id in row.lost_relevant:
+                losses[chunk_id] = (*losses.get(chunk_id, ()), row.query)
+        return losses
+
 
 def _book(pools: Mapping[str, Pool]) -> RuleBook:
     """The rules of the pools, compiled and cached."""
@@ -215,26 +224,21 @@ def _gain(row: QueryEffect) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """The effect of proposed rules and, by chunk id, the questions for which a proposal would drop
-    this relevant chunk. Empty without labels."""
-
-    losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    effect: Effect | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Suggested:
-    """Families, and a proposal for each of their members."""
+    """Families, a proposal for each of their members, and the joint effect of all proposals; None without labels."""
 
     families: tuple[Family, ...]
     proposals: tuple[Proposal, ...]
-    evidence: Evidence
+    effect: Effect | None = None
+
+    @property
+    def losses(self) -> Mapping[str, tuple[str, ...]]:
+        """The questions that would lose a relevant chunk, by the chunk's id."""
+        return self.effect.losses if self.effect else {}
 
     def finding(self, proposal: Proposal, chunk: Chunk) -> Finding:
         """The proposal as a finding about the current `chunk`, with its doubts."""
-        losses = self.evidence.losses.get(chunk.id, ())
-        lost = (f"would drop what “{query}” needs" for query in losses)
+        lost = (f"would drop what “{query}” needs" for query in self.losses.get(chunk.id, ()))
         doubts = (*filter(None, (proposal.doubt,)), *lost)
         words = f"Ask for {proposal.value}, to tell it apart ({proposal.family})"
         return as_finding("family", chunk, proposal.rule, words, doubts)
@@ -254,22 +258,14 @@ def suggest(
     proposed = {each.family for each in proposals}
     families = tuple(family for family in families if family.pattern in proposed)
     if labelled is None or not proposals:
-        return Suggested(families, proposals, Evidence())
+        return Suggested(families, proposals)
     proposals = _learned(proposals, labelled, chunks)
-    evidence = weigh((replace(each.chunk, rule=each.rule) for each in proposals), labelled)
-    return Suggested(families, proposals, evidence)
-
-
-def weigh(proposed: Iterable[Chunk], labelled: GatheredQuestions) -> Evidence:
-    """The joint effect of the rules that `proposed` chunks carry."""
-    changes = {chunk.id: chunk.rule for chunk in proposed}
-    effect = labelled.effect(changes)
-    return Evidence(_losses(effect, changes), effect)
+    return Suggested(families, proposals, labelled.effect({each.chunk.id: each.rule for each in proposals}))
 
 
 def matrix_rows(proposed: Iterable[Chunk], labelled: GatheredQuestions | None) -> dict[str, RuleRow]:
     """The matrix row of each rule that `proposed` chunks carry, by rule text; empty without
-    labels. Takes several times as long as `weigh`."""
+    labels. Takes several times as long as an effect."""
     if labelled is None:
         return {}
     proposed = tuple(proposed)
@@ -277,16 +273,6 @@ def matrix_rows(proposed: Iterable[Chunk], labelled: GatheredQuestions | None) -
     pools = {i: with_rules(pool, changes) for i, pool in labelled.pools.items()}
     matrix = build_matrix(pools, labelled.qrels, proposed, labelled.settings, labelled.user)
     return {row.rule: row for row in matrix.rules}
-
-
-def _losses(effect: Effect, changes: Changes) -> dict[str, tuple[str, ...]]:
-    """The labelled questions that would lose each changed chunk."""
-    losses: dict[str, tuple[str, ...]] = {}
-    for row in effect.rows:
-        for chunk_id in row.lost_relevant:
-            if chunk_id in changes:
-                losses[chunk_id] = (*losses.get(chunk_id, ()), row.query)
-    return losses
 
 
 def _learned(
@@ -301,7 +287,7 @@ def _learned(
     sure = {each.chunk.id: each.rule for each in proposals if not each.doubt}
     lost: dict[str, dict[str, None]] = defaultdict(dict)
     for changes in (every, sure):
-        for chunk_id, queries in _losses(labelled.effect(changes), changes).items():
+        for chunk_id, queries in labelled.effect(changes).losses.items():
             lost[chunk_id] |= dict.fromkeys(queries)
 
     def learned(each: Proposal) -> Proposal:

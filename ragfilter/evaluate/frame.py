@@ -8,14 +8,13 @@ within the ranking, or reorder it, can exceed it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ragfilter.errors import extra
 from ragfilter.evaluate import metrics
@@ -30,31 +29,27 @@ with extra("eval"):
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
 
-MEANS = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "ms", "unlabelled", "f1_most")
+LABELS = {
+    "f1": "F1",
+    "precision": "precision",
+    "recall": "recall",
+    "f2": "F2",
+    "ndcg": "nDCG",
+    "kept": "chunks",
+    "tokens": "tokens",
+    "cost": "cost",
+    "ms": "ms",
+    "unlabelled": "unlabelled",
+    "f1_most": "F1 upper bound",
+}
+DIGITS = {"kept": 1, "tokens": 0, "ms": 1, "unlabelled": 1}
+"""How many decimals a figure has, if not three."""
 _SHARES = ("precision", "recall", "f1", "f2", "ndcg", "f1_most")
-_SCORED = (*_SHARES, "unlabelled")
+SCORED = (*_SHARES, "unlabelled")
 """Figures that need labels."""
-_COUNTED = ("kept", "tokens", "ms")
-_COLUMNS = (
-    "id",
-    "query",
-    "variant",
-    "labelled",
-    "relevant",
-    "kept",
-    "found",
-    "unlabelled",
-    "tokens",
-    "noise",
-    "lost",
-    "ndcg",
-    "ms",
-    "query_ms",
-    "llm_tokens",
-    "llm_ms",
-    "fallback",
-    "waiting",
-    "nearness",
+COUNTED = ("kept", "tokens", "ms")
+_COLUMNS = tuple(
+    each.name for each in fields(QueryRecord) if each.name not in ("error", "status", "curve", "ids", "lost_ids")
 )
 ABOUT_LAYERS = (
     "Layers that are off are not listed. The judge, which calls an LLM, is listed if it is on: "
@@ -96,10 +91,10 @@ def frame(
     """The figures of records.
 
     `by` query: a row for each record, with its counts and figures (NaN without labels). `by` variant: a row for each
-    variant that all queries have, in order. It has the number of queries, the mean of each of `MEANS` and the ends of
-    its interval (``f1``, ``f1_low``, ``f1_high``; NaN if there are too few queries), the mean costs, the noise
-    reduction and the number of fallbacks. If `against` names a variant, each row is also compared with it in pairs:
-    ``wins``, ``losses``, ``ties``, ``gain``, ``gain_low``, ``gain_high``, ``p_value``.
+    variant that all queries have, in order. It has the number of queries, the means of `SCORED` and `COUNTED` with the
+    ends of their intervals (``f1``, ``f1_low``, ``f1_high``; NaN if there are too few queries), the mean costs, the
+    noise reduction and the number of fallbacks. If `against` names a variant, each row is also compared with it in
+    pairs: ``wins``, ``losses``, ``ties``, ``gain``, ``gain_low``, ``gain_high``, ``p_value``.
     """
     each = _table([{name: getattr(record, name) for name in _COLUMNS} for record in records])
     if each.empty:
@@ -108,17 +103,17 @@ def frame(
     figures = metrics.figures(counts, each["relevant"])
     each = each.assign(**{name: figures[name] for name in _SHARES if name != "ndcg"})
     each = each.astype({"unlabelled": float, "labelled": bool})
-    each.loc[~each["labelled"], [*_SCORED]] = np.nan
+    each.loc[~each["labelled"], [*SCORED]] = np.nan
     if by == "query":
         return each
     whole = each.groupby("variant")["id"].transform("size") == each["id"].nunique()
     groups = by_variant(each[whole])
-    rows = [_means(name, group) for name, group in groups.items()]
+    rows = [_of_variant(name, group) for name, group in groups.items()]
     if against in groups:
         for row in rows:
             pairs = paired(side_by_side(groups[against], groups[row["variant"]]))
             row |= {name: getattr(pairs, name) for name in ("wins", "losses", "ties", "p_value")}
-            row |= _flat("gain", pairs.gain)
+            row |= flat({"gain": pairs.gain})
     return _table(rows)
 
 
@@ -166,8 +161,8 @@ def curves_of(records: Iterable[QueryRecord]) -> list[Curve]:
 
 def kept_counts(records: Iterable[QueryRecord]) -> tuple[int, ...]:
     """How many queries keep 0, 1, 2 … chunks with the current settings."""
-    counts = Counter(record.kept for record in records if record.variant == CURRENT)
-    return tuple(counts[n] for n in range(max(counts) + 1))
+    kept = [record.kept for record in records if record.variant == CURRENT]
+    return tuple(np.bincount(kept).tolist())
 
 
 def best_k(records: Iterable[QueryRecord]) -> int | None:
@@ -181,25 +176,23 @@ def best_k(records: Iterable[QueryRecord]) -> int | None:
 def rows(records: Sequence[QueryRecord], variants: Sequence[Variant], *, against: str = "") -> pd.DataFrame:
     """The table of a measurement: `frame` by variant with the bounds, in order. ``group`` is the row's group, and
     ``about`` describes it. The variants of `layer_gains` have no row. Empty without records."""
-    shown = {each.name: each for each in variants if each.group not in ("added", "left out")}
-    wanted = {*shown, FIXED, ORACLE}
-    table = frame((r for r in with_bounds(records) if r.variant in wanted), against=against)
+    fixed = "plain", f"{best_k(records)} over all queries; each is measured with the k that is best on the others"
+    shown: dict[str, tuple[str, str]] = {}
+    untimed = {FIXED, ORACLE}
+    for each in variants:
+        if each.group not in ("added", "left out"):
+            shown[each.name] = each.group, each.about
+        if each.plain:
+            untimed.add(each.name)
+            shown.setdefault(FIXED, fixed)
+    shown |= {FIXED: fixed, ORACLE: ("oracle", ABOUT_ORACLE)}
+    table = frame((r for r in with_bounds(records) if r.variant in shown), against=against)
     if table.empty:
         return table
-    plain = [name for name, each in shown.items() if each.plain]
-    names = [*shown, ORACLE]
-    names.insert(names.index(plain[0]) + 1 if plain else len(shown), FIXED)
-    group = {name: each.group for name, each in shown.items()}
-    about = {name: each.about for name, each in shown.items()}
-    fixed = f"{best_k(records)} over all queries; each is measured with the k that is best on the "
-    table = table.assign(
-        group=table["variant"].map({**group, FIXED: "plain", ORACLE: "oracle"}),
-        about=table["variant"].map({**about, FIXED: f"{fixed}others", ORACLE: ABOUT_ORACLE}),
-    )
-    untimed = table["variant"].isin([*plain, FIXED, ORACLE])
-    table.loc[untimed, ["ms", "ms_low", "ms_high"]] = np.nan
-    table.index = pd.Index(map(names.index, table["variant"]))
-    return table.sort_index().reset_index(drop=True)
+    names = table["variant"]
+    table = table.assign(group=names.map(lambda name: shown[name][0]), about=names.map(lambda name: shown[name][1]))
+    table.loc[names.isin(untimed), ["ms", "ms_low", "ms_high"]] = np.nan
+    return table.sort_values("variant", key=lambda names: names.map([*shown].index), ignore_index=True)
 
 
 def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> list[Row]:
@@ -215,7 +208,7 @@ def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> 
         name = row["variant"]
         alike.setdefault(tuple(kept.get(name, [name])), []).append(row)
     merged = [{**each[0], "names": [row["variant"] for row in each]} for each in alike.values()]
-    sign = 1 if figure in _COUNTED or figure == "unlabelled" else -1
+    sign = 1 if figure in COUNTED or figure == "unlabelled" else -1
     # Rows without the figure come last, before the oracle.
     return sorted(merged, key=lambda row: (row["group"] == "oracle", pd.isna(row[figure]), sign * row[figure]))
 
@@ -231,6 +224,31 @@ def interval_of(row: Row, figure: str) -> Interval | None:
     if pd.isna(mean):
         return None
     return Interval(float(mean), None if pd.isna(low) else (float(low), float(high)))
+
+
+def means(values: Mapping[str, ArrayLike], *, limited: bool = True) -> dict[str, Interval]:
+    """The mean of each figure with its interval, from one value per query. The ends are `limited` to the figure's
+    range, unless the values are differences."""
+    table = np.stack([np.asarray(each, dtype=np.float64) for each in values.values()], axis=1)
+    if not len(table):
+        return dict.fromkeys(values, Interval(np.nan, None))
+    least = 0.0 if limited else -np.inf
+    most = [1.0 if limited and name in _SHARES else np.inf for name in values]
+    return dict(zip(values, intervals(table, least, most), strict=True))
+
+
+def flat(figures: Mapping[str, Interval]) -> dict[str, float]:
+    """Figures as cells of a row: ``f1``, ``f1_low`` and ``f1_high``."""
+    row: dict[str, float] = {}
+    for name, each in figures.items():
+        low, high = each.ends or (np.nan, np.nan)
+        row |= {name: each.mean, f"{name}_low": low, f"{name}_high": high}
+    return row
+
+
+def written(figure: str, value: float) -> str:
+    """A value of a figure with its decimals."""
+    return f"{value:,.{DIGITS.get(figure, 3)}f}"
 
 
 def cost(row: Row, prices: Prices) -> Interval | None:
@@ -309,12 +327,8 @@ def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> 
     pairs += [(v.name, v.group, added[-1], v.name) for v in there if v.group == "left out"]
     gained = []
     for name, group, with_, without in pairs:
-        measures = ["f1", "recall", "tokens"]
-        gains = (sides[with_][measures] - sides[without][measures]).to_numpy(dtype=np.float64)
-        row: dict[str, Any] = {"layer": name.lstrip("+− "), "group": group}
-        for measure, gain in zip(measures, intervals(gains), strict=True):
-            row |= _flat(measure, gain)
-        gained.append(row)
+        gains = {each: sides[with_][each] - sides[without][each] for each in ("f1", "recall", "tokens")}
+        gained.append({"layer": name.lstrip("+− "), "group": group, **flat(means(gains, limited=False))})
     return _table(gained)
 
 
@@ -357,19 +371,18 @@ def _plain(records: Iterable[QueryRecord]) -> list[QueryRecord]:
     return [*first.values()]
 
 
-def _means(name: str, group: pd.DataFrame) -> dict[str, Any]:
+def _of_variant(name: str, group: pd.DataFrame) -> dict[str, Any]:
     """The row of a variant."""
-    row: dict[str, Any] = {"variant": name, "queries": len(group)}
     labelled = group[group["labelled"]]
-    for figures, over in ((_SCORED, labelled), (_COUNTED, group)):
-        most = [1.0 if figure in _SHARES else np.inf for figure in figures]
-        table = over[[*figures]].to_numpy(dtype=np.float64)
-        means = intervals(table, 0.0, most) if len(table) else [None] * len(figures)
-        for figure, each in zip(figures, means, strict=True):
-            row |= _flat(figure, each)
-    row |= {cost: group[cost].mean() for cost in ("query_ms", "llm_tokens", "llm_ms")}
-    row["noise_reduction"] = noise_reduction(labelled)
-    return row | {"fallbacks": int(group["fallback"].sum())}
+    return {
+        "variant": name,
+        "queries": len(group),
+        **flat(means({name: labelled[name] for name in SCORED})),
+        **flat(means({name: group[name] for name in COUNTED})),
+        **{cost: group[cost].mean() for cost in ("query_ms", "llm_tokens", "llm_ms")},
+        "noise_reduction": noise_reduction(labelled),
+        "fallbacks": int(group["fallback"].sum()),
+    }
 
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
@@ -381,8 +394,3 @@ def _table(rows: Sequence[Row]) -> pd.DataFrame:
             for name, cells in columns.items()
         }
     )
-
-
-def _flat(name: str, interval: Interval | None) -> dict[str, float]:
-    low, high = (interval and interval.ends) or (np.nan, np.nan)
-    return {name: interval.mean if interval else np.nan, f"{name}_low": low, f"{name}_high": high}

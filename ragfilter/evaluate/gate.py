@@ -17,8 +17,8 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -75,11 +75,8 @@ SEARCHED = "best distance ÷ background"
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Limit(_Value):
+@dataclass(frozen=True, slots=True)
+class Limit:
     """A figure and the value that its mean must reach (`at` least) or not exceed (`at` most)."""
 
     figure: str
@@ -88,100 +85,23 @@ class Limit(_Value):
 
     def breaks(self, value: float) -> bool:
         """Whether a value is beyond the limit."""
-        if self.at == "least":
-            return value < self.limit - EPSILON
-        return value > self.limit + EPSILON
+        return value < self.limit - EPSILON if self.at == "least" else value > self.limit + EPSILON
 
 
-class Check(Limit):
-    """A limit with the actual mean. `beyond` has the figures of single queries that break the
-    limit, by id, worst first."""
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check with its outcome: its `line` says both. `reasons` says why each query breaks it, by id, worst first.
+    `figures` are those of `gate --json`."""
 
-    value: float
+    name: str
     passed: bool
-    beyond: Mapping[str, float]
-
-    def __str__(self) -> str:
-        return f"{NAMES[self.figure]} at {self.at} {self.limit:g}"
-
-    @property
-    def line(self) -> str:
-        """The check and its result in one line, without whether it passed."""
-        return f"mean {NAMES[self.figure]} {self.value:.3f}, at {self.at} {self.limit:g}"
-
-    @property
-    def reasons(self) -> dict[str, str]:
-        """The reason of each query that breaks the check, worst first."""
-        sign = "<" if self.at == "least" else ">"
-        write = numbers.apart if self.figure in SHARES else "{:g} {} {:g}".format
-        return {i: f"{NAMES[self.figure]} {write(value, sign, self.limit)}" for i, value in self.beyond.items()}
+    line: str
+    reasons: Mapping[str, str]
+    figures: Mapping[str, Any]
 
 
-class Drop(_Value):
-    """A figure compared with the baseline, over the queries that both have. The mean went from
-    `before` to `value` and may drop by `allowed`. `lost` has the changes of all queries that lost
-    something, by id, worst first; `severe` of those that lost `SEVERE` (of 1) or more."""
-
-    figure: str
-    allowed: float
-    before: float
-    value: float
-    p_value: float
-    passed: bool
-    severe: Mapping[str, float]
-    lost: Mapping[str, float]
-
-    def __str__(self) -> str:
-        return f"{NAMES[self.figure]} against the baseline"
-
-    @property
-    def line(self) -> str:
-        """As `Check` has it."""
-        severe = f"; {counted(len(self.severe), 'question')} lost 0.5 or more"
-        return (
-            f"mean {NAMES[self.figure]} {self.value:.3f}, baseline {self.before:.3f}: "
-            f"{signed(self.value - self.before)}, may drop {self.allowed:g} "
-            f"({p_value(self.p_value)}){severe if self.severe else ''}"
-        )
-
-    @property
-    def reasons(self) -> dict[str, str]:
-        """As `Check` has it."""
-        return {i: f"{NAMES[self.figure]} {signed(change)}" for i, change in self.lost.items()}
-
-
-class Gone(_Value):
-    """The baseline's queries that were not measured and, for its other queries, how many relevant
-    chunks they have lost."""
-
-    queries: tuple[str, ...]
-    relevant: Mapping[str, int]
-
-    def __str__(self) -> str:
-        return "questions and relevant chunks of the baseline"
-
-    @property
-    def passed(self) -> bool:
-        return not self.queries and not self.relevant
-
-    @property
-    def line(self) -> str:
-        """As `Check` has it."""
-        if self.passed:
-            return "all questions and relevant chunks of the baseline are there"
-        fewer = sum(self.relevant.values())
-        missing = [counted(len(self.queries), "question")] if self.queries else []
-        missing += [counted(fewer, "relevant chunk")] if fewer else []
-        return f"missing since the baseline: {', '.join(missing)}; if that is intended, renew it"
-
-    @property
-    def reasons(self) -> dict[str, str]:
-        """As `Check` has it."""
-        fewer = {i: f"{n} fewer relevant" for i, n in self.relevant.items()}
-        return {**dict.fromkeys(self.queries, "not measured"), **fewer}
-
-
-class Shift(_Value):
+@dataclass(frozen=True, slots=True)
+class Shift:
     """A figure before and now: means or, for a share, from 0 to 1. `moved`: significantly."""
 
     figure: str
@@ -194,22 +114,46 @@ class Shift(_Value):
         return f"{self.figure} {self.before:.3f} → {self.now:.3f} ({p_value(self.p_value)})"
 
 
-class Gate(_Value):
-    """Every check with its outcome. `gone` is None without a baseline, or if only some of the
-    queries were measured. `notes` say how the baseline differs from what was measured, `drift` how
-    answers to the questions have changed, and `verdict` what moved."""
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Every check. `gone` is None without a baseline, or if only some of the queries were measured. `notes` say how the
+    baseline differs from what was measured, `drift` how answers have changed, and `verdict` what moved."""
 
-    passed: bool
-    gone: Gone | None
-    drops: tuple[Drop, ...]
-    checks: tuple[Check, ...]
+    limits: tuple[Check, ...]
+    drops: tuple[Check, ...] = ()
+    gone: Check | None = None
     notes: tuple[str, ...] = ()
     drift: tuple[Shift, ...] = ()
     verdict: str = ""
 
     @property
-    def every(self) -> tuple[Check | Drop | Gone, ...]:
-        return (*self.checks, *self.drops, *([] if self.gone is None else [self.gone]))
+    def every(self) -> tuple[Check, ...]:
+        return (*self.limits, *self.drops, *([self.gone] if self.gone else []))
+
+    @property
+    def passed(self) -> bool:
+        return all(one.passed for one in self.every)
+
+    @property
+    def failing(self) -> int:
+        """How many questions break the gate."""
+        return len({i for one in self.every if not one.passed for i in one.reasons})
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The gate in `gate --json`."""
+        return {
+            "passed": self.passed,
+            "gone": self.gone and self.gone.figures,
+            "drops": [one.figures for one in self.drops],
+            "checks": [one.figures for one in self.limits],
+            "drift": self.drift,
+            "verdict": self.verdict,
+        }
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ReachedFigures(_Value):
@@ -244,9 +188,6 @@ class Baseline(BaselineOrigin):
         """The file's content; the same figures always give the same bytes."""
         tree = self.model_dump()
         return json.dumps(tree, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-Checked = Check | Drop | Gone
 
 
 def reached(records: Iterable[QueryRecord]) -> pd.DataFrame:
@@ -310,58 +251,54 @@ def decide(
     of the rows. `allowed` is how much the mean of a figure may drop. `partly`: only some of the
     queries were measured. `mapped` is the share of labels that were mapped to other chunks, if any.
     Raises InputError if the baseline has none of the queries."""
-    checks = tuple(_check(rows, limit) for limit in limits)
-    passed = all(check.passed for check in checks)
+    within = tuple(_within(rows, limit) for limit in limits)
     if baseline is None or now is None:
-        return Gate(passed=passed, gone=None, drops=(), checks=checks)
-    notes = [
-        f"The baseline is of {words}. Renew it if that is intended."
-        for name, words in ORIGINS.items()
-        if getattr(baseline, name) != getattr(now, name)
-    ]
-    both = rows[rows["id"].isin(baseline.queries)]
-    new = rows[~rows["id"].isin(baseline.queries)]
-    if both.empty:
+        return Gate(within)
+    known = rows["id"].isin(baseline.queries)
+    if not known.any():
         raise InputError(
             "None of the baseline's queries is among the labelled queries.",
             remedy="Create a new one.",
             action="baseline",
         )
-    relevant = {i: int(n) for i, n in zip(rows["id"], rows["relevant"], strict=True)}
+    notes = [
+        f"The baseline is of {words}. Renew it if that is intended."
+        for name, words in ORIGINS.items()
+        if getattr(baseline, name) != getattr(now, name)
+    ]
+    relevant = dict(zip(rows["id"], rows["relevant"].tolist(), strict=True))
     lost = {
         i: each.relevant - relevant[i]
         for i, each in sorted(baseline.queries.items())
         if i in relevant and each.relevant != relevant[i]
     }
     # Chunks of another size change how many are relevant to each question.
-    other_version = baseline.collection_version != now.collection_version
-    rechunked = mapped is not None and other_version and bool(lost)
+    rechunked = mapped is not None and baseline.collection_version != now.collection_version and bool(lost)
     if rechunked:
         notes.insert(0, f"Chunking changed, labels mapped: {mapped:.0%}.")
-    fewer = {} if rechunked else {i: n for i, n in lost.items() if n > 0}
-    missing = tuple(sorted(baseline.queries.keys() - relevant.keys()))
+    missing = sorted(baseline.queries.keys() - relevant.keys())
     if partly and missing:
         notes.append(
             f"{len(missing)} of {len(baseline.queries)} questions in the baseline were not "
             f"measured, such as {missing[0]!r}."
         )
+    new = rows["id"][~known]
     if len(new):
         notes.append(
             f"Not compared, because the baseline lacks them: {len(new)} of {len(rows)} "
-            f"questions, such as {new['id'].iloc[0]!r}."
+            f"questions, such as {new.iloc[0]!r}."
         )
+    both = rows[known]
     drops = tuple(_drop(name, most, baseline, both) for name, most in allowed.items())
     worse = not all(drop.passed for drop in drops)
-    gone = None if partly else Gone(queries=missing, relevant=fewer)
     drift = shifts(answers(baseline), both.rename(columns={"waiting": "fell_back"}))
     return Gate(
-        passed=passed and not worse and (gone is None or gone.passed),
-        gone=gone,
-        drops=drops,
-        checks=checks,
-        notes=tuple(notes),
-        drift=drift,
-        verdict=RECHUNKED if worse and rechunked else what_moved(drift, worse=worse),
+        within,
+        drops,
+        None if partly else _gone(missing, {} if rechunked else {i: n for i, n in lost.items() if n > 0}),
+        tuple(notes),
+        drift,
+        RECHUNKED if worse and rechunked else what_moved(drift, worse=worse),
     )
 
 
@@ -430,7 +367,7 @@ def read_log(path: Path) -> pd.DataFrame:
     return pd.DataFrame(questions, columns=["nearness", "kept", "fell_back"])
 
 
-def broken(checks: Iterable[Checked], texts: Mapping[str, str]) -> list[str]:
+def broken(checks: Iterable[Check], texts: Mapping[str, str]) -> list[str]:
     """The questions that break these checks, each in one line with all its reasons; at most
     `SHOWN`, and how many more there are. `texts` has the questions by id. Questions come in the
     order of the checks. Limits on a mean should come last: they also name unchanged questions."""
@@ -443,11 +380,6 @@ def broken(checks: Iterable[Checked], texts: Mapping[str, str]) -> list[str]:
     return [*lines, f"… and {more} more"] if more > 0 else lines
 
 
-def failing(gate: Gate) -> int:
-    """How many questions break the gate."""
-    return len({i for one in gate.every if not one.passed for i in one.reasons})
-
-
 def junit(gate: Gate, collection: str, texts: Mapping[str, str]) -> str:
     """The checks as JUnit XML, with the questions that break each of them."""
     root = Element(
@@ -457,7 +389,7 @@ def junit(gate: Gate, collection: str, texts: Mapping[str, str]) -> str:
         failures=str(sum(not one.passed for one in gate.every)),
     )
     for one in gate.every:
-        case = SubElement(root, "testcase", classname="ragfilter.gate", name=_xml(str(one)))
+        case = SubElement(root, "testcase", classname="ragfilter.gate", name=_xml(one.name))
         if not one.passed:
             failure = SubElement(case, "failure", message=_xml(one.line))
             failure.text = _xml("\n".join([one.line, *broken([one], texts)]))
@@ -465,34 +397,71 @@ def junit(gate: Gate, collection: str, texts: Mapping[str, str]) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'
 
 
-def _check(rows: pd.DataFrame, limit: Limit) -> Check:
-    values = dict(zip(rows["id"], rows[limit.figure].astype(float), strict=True))
-    mean = sum(values.values()) / len(values)
-    beyond = {i: value for i, value in values.items() if limit.breaks(value)}
-    worst = dict(sorted(beyond.items(), key=itemgetter(1), reverse=limit.at == "most"))
-    return Check(**limit.model_dump(), value=mean, passed=not limit.breaks(mean), beyond=worst)
-
-
-def _drop(name: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -> Drop:
-    before = np.array([getattr(baseline.queries[i], name) for i in rows["id"]])
-    now = np.array([round(value, DIGITS) for value in rows[name]])
-    changes = now - before
-    by_id = zip(rows["id"], map(float, changes), strict=True)
-    lost = dict(sorted((each for each in by_id if each[1] < -EPSILON), key=itemgetter(1)))
-    severe = {i: change for i, change in lost.items() if change <= -SEVERE + EPSILON}
-    chance = permutation_p(changes)
-    drop = float(before.mean()) - float(now.mean())
-    broad = drop > allowed + EPSILON and chance < SIGNIFICANT
-    return Drop(
-        figure=name,
-        allowed=allowed,
-        before=float(before.mean()),
-        value=float(now.mean()),
-        p_value=chance,
-        passed=not broad and not severe,
-        severe=severe,
-        lost=lost,
+def _within(rows: pd.DataFrame, limit: Limit) -> Check:
+    """Whether a mean is within a limit. The queries beyond it break the check."""
+    values = rows.set_index("id")[limit.figure].astype(float)
+    mean, name = float(values.mean()), NAMES[limit.figure]
+    beyond = values[[limit.breaks(value) for value in values]]
+    worst = _by_id(beyond.sort_values(ascending=limit.at == "least", kind="stable"))
+    write = numbers.apart if limit.figure in SHARES else "{:g} {} {:g}".format
+    passed, sign = not limit.breaks(mean), "<" if limit.at == "least" else ">"
+    return Check(
+        name=f"{name} at {limit.at} {limit.limit:g}",
+        passed=passed,
+        line=f"mean {name} {mean:.3f}, at {limit.at} {limit.limit:g}",
+        reasons={i: f"{name} {write(value, sign, limit.limit)}" for i, value in worst.items()},
+        figures=asdict(limit) | {"value": mean, "passed": passed, "beyond": worst},
     )
+
+
+def _drop(figure: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -> Check:
+    """Whether a mean dropped by no more than is `allowed` since the baseline, and no query lost `SEVERE` (of 1) or
+    more. All queries that lost something are named."""
+    now = rows.set_index("id")[figure].astype(float).round(DIGITS)
+    before = np.array([getattr(baseline.queries[i], figure) for i in rows["id"]])
+    changes = now - before
+    lost = _by_id(changes[changes < -EPSILON].sort_values(kind="stable"))
+    severe = {i: change for i, change in lost.items() if change <= -SEVERE + EPSILON}
+    was, mean, chance = float(before.mean()), float(now.mean()), permutation_p(changes.to_numpy())
+    passed = not severe and (was - mean <= allowed + EPSILON or chance >= SIGNIFICANT)
+    several = f"; {counted(len(severe), 'question')} lost 0.5 or more" if severe else ""
+    return Check(
+        name=f"{NAMES[figure]} against the baseline",
+        passed=passed,
+        line=f"mean {NAMES[figure]} {mean:.3f}, baseline {was:.3f}: {signed(mean - was)}, "
+        f"may drop {allowed:g} ({p_value(chance)}){several}",
+        reasons={i: f"{NAMES[figure]} {signed(each)}" for i, each in lost.items()},
+        figures={
+            "figure": figure,
+            "allowed": allowed,
+            "before": was,
+            "value": mean,
+            "p_value": chance,
+            "passed": passed,
+            "severe": severe,
+            "lost": lost,
+        },
+    )
+
+
+def _gone(missing: Sequence[str], fewer: Mapping[str, int]) -> Check:
+    """Whether all queries of the baseline were measured, and none has fewer relevant chunks."""
+    line = "all questions and relevant chunks of the baseline are there"
+    if missing or fewer:
+        counts = ((len(missing), "question"), (sum(fewer.values()), "relevant chunk"))
+        gone = ", ".join(counted(n, what) for n, what in counts if n)
+        line = f"missing since the baseline: {gone}; if that is intended, renew it"
+    return Check(
+        name="questions and relevant chunks of the baseline",
+        passed=not missing and not fewer,
+        line=line,
+        reasons={**dict.fromkeys(missing, "not measured"), **{i: f"{n} fewer relevant" for i, n in fewer.items()}},
+        figures={"queries": missing, "relevant": fewer},
+    )
+
+
+def _by_id(values: pd.Series) -> dict[str, float]:
+    return {str(i): value for i, value in values.items()}
 
 
 def _xml(words: str) -> str:

@@ -109,8 +109,7 @@ def learn(
                 columns.append(_outcomes(each, chances, settings))
     if not tried:
         raise ValueError(why)
-    tables = {name: np.stack([c[name] for c in columns], axis=1) for name in columns[0]}
-    best = target.choose(tables)
+    best = target.best(columns)
     settings, base, boosted = tried[best]
     chosen = settings.cutoff.calibration
     assert chosen is not None

@@ -259,7 +259,7 @@ def _plain(query_id: str, pool: Pool, grades: Mapping[str, int], variant: Varian
         relevant=len(relevant_of(grades)),
         nearness=nearness(pool),
         curve=curve_of(pool, grades, settings, user, ranked=True) if variant.plain else None,
-        **_counts(hits, grades, settings),
+        **count(hits, grades, settings),
     )
     return replace(record, noise=record.kept - record.found)
 
@@ -277,7 +277,7 @@ def _filtered(plain: QueryRecord, result: PoolResult, grades: Mapping[str, int])
         ms=sum(trace.ms for trace in result.traces),
         status=result.status,
         waiting=bool(result.fallbacks),
-        **_counts(result.kept, grades, result.settings),
+        **count(result.kept, grades, result.settings),
     )
     stats = judge_stats(result)
     if stats is None:
@@ -292,7 +292,8 @@ def _filtered(plain: QueryRecord, result: PoolResult, grades: Mapping[str, int])
     )
 
 
-def _counts(hits: Sequence[Hit], grades: Mapping[str, int], settings: Settings) -> dict[str, Any]:
+def count(hits: Sequence[Hit], grades: Mapping[str, int], settings: Settings) -> dict[str, Any]:
+    """The ids of the hits that fit the context budget, and the fields of `Counts`."""
     fitting, tokens = fits(hits, settings.context.max_context_tokens)
     ids = tuple(hit.id for hit in compress(hits, fitting))
     labels = [grades.get(i, UNLABELLED) for i in ids]

@@ -188,7 +188,7 @@ class ComparedRuns:
                 done = f"{run.done} of {counted(run.plan.queries, 'question')}"
                 notes.append(f"{letter} is measured for {done} only.")
             means = {each: self.mean(each, side) for each in wording.LABELLED}
-            sentences = *self.since[place], self.in_sample[place], wording.unlabelled_of(means)
+            sentences = *self.since[place], self.in_sample[place], wording.unlabelled(means)
             notes += [f"{letter}: {each[0].lower()}{each[1:]}" for each in sentences if each]
         if self.paired.gain.ends and self.paired.queries < FEW_QUERIES:
             labelled = counted(self.paired.queries, "labelled question")
@@ -281,13 +281,14 @@ def moved_since(now: MeasuredRun, before: MeasuredRun) -> str:
 
 def origin_of(plan: Plan) -> gate.BaselineOrigin:
     """The origin of a baseline made from this plan's run."""
-    return gate.BaselineOrigin(
-        collection=plan.collection,
-        collection_version=plan.collection_version,
-        labels_version=plan.labels_version,
-        model=plan.model,
-        space=plan.space,
-    )
+    return gate.BaselineOrigin(**{name: getattr(plan, name) for name in gate.ORIGINS})
+
+
+def measured_queries(plan: Plan) -> list[str]:
+    """The options of a command that measures this plan's queries."""
+    queries, qrels, llm = query_sets.untitled(plan.query_set)
+    words = ["--collection", plan.collection, "--queries", queries]
+    return words + (["--qrels", qrels] if qrels else []) + (["--with-llm"] if llm else [])
 
 
 def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[RunRow]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragfilter.answer.context import fits
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate.crossval import Tables
 from ragfilter.evaluate.labelled_queries import Qrels
+from ragfilter.evaluate.measure import count
 from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1, relevant_of
 from ragfilter.layers.cutoff import cut_hits
 from ragfilter.layers.strategies.base import strategy
@@ -51,8 +51,8 @@ def sweep(
                 lacking.add(place)
             ids = tuple(hit.id for hit in hits)
             if ids not in known:
-                budget = settings[place].context.max_context_tokens
-                known[ids] = _counts(hits, labels, budget)
+                counts = count(hits, labels, settings[place])
+                known[ids] = Counts(*(counts[name] for name in Counts._fields))
             row.append(known[ids])
         table.append(row)
         if progress is not None:
@@ -105,12 +105,6 @@ def check_reranked(pools: Iterable[Pool]) -> None:
         raise InputError(
             f"Reranking failed: {failed}", remedy="Make the results again, or set quality.reranker to none."
         )
-
-
-def _counts(hits: Sequence[Hit], labels: Mapping[str, int], budget: int) -> Counts:
-    grades = [labels.get(hit.id) for hit in hits]
-    relevant = sum(grade is not None and grade > 0 for grade in grades)
-    return Counts(len(hits), relevant, grades.count(None), fits(hits, budget)[1])
 
 
 @dataclass(frozen=True, slots=True)

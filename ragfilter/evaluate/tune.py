@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
+from operator import neg
 from statistics import median
 from typing import Any
 
@@ -28,10 +29,9 @@ from ragfilter.evaluate.crossval import (
     Tables,
     Target,
     folds_of,
-    interval,
-    intervals,
     picked,
 )
+from ragfilter.evaluate.frame import means
 from ragfilter.evaluate.labelled_queries import Labels, Qrels
 from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
 from ragfilter.evaluate.measure import completed_pools
@@ -150,54 +150,29 @@ def _short(value: float) -> float:
 
 MARGIN = 0.02
 """When tuning again, a loss of at most this counts as none."""
+Figures = Mapping[str, Interval]
+"""The mean over queries of each figure, or of its difference, with its interval."""
 BEFORE = "before"
 """The previous settings, as another strategy to choose from."""
 
 
 @dataclass(frozen=True, slots=True)
-class TunedMeans:
-    """Means over queries. `of` is the tuned measure, with its interval. `unlabelled` is the number of kept chunks
-    without a label, which count as irrelevant; `f1_most` is F1 if all of them were relevant."""
-
-    precision: float
-    recall: float
-    f1: float
-    f2: float
-    kept: float
-    tokens: float
-    unlabelled: float
-    f1_most: float
-    of: Interval
-    each: Mapping[str, Interval] = field(default_factory=dict)
-    """The figures that `Target` may use, with their intervals."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """How much better one result is than another, per query. `of` is the gain in the tuned measure;
-    positive is better. `each` has the differences in the figures that `Target` may use."""
-
-    of: Interval
-    each: Mapping[str, Interval] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Tuned:
-    """One way to tune: its means on held-out queries, its gains over the best fixed k and over the
-    previous settings, and the settings that it chooses on all queries."""
+    """One way to tune: its means on held-out queries, the differences to the best fixed k and to the previous
+    settings, and the settings that it chooses on all queries."""
 
-    means: TunedMeans
-    gain: Gain
-    gain_over_before: Gain
+    means: Figures
+    gain: Figures
+    gain_over_before: Figures
     settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The result of tuning. All means are held out; `k` is the best over all queries.
+    """The result of tuning. All figures are held out; `k` is the best over all queries.
 
     `tuned` chooses among all candidates, and keeps the previous settings if it does no better on held-out queries;
-    `strategies` has each strategy tuned alone. `over_strategies` is the gain of `calibrated` over every other strategy.
+    `strategies` has each strategy tuned alone. `over_strategies` compares `calibrated` with every other strategy.
     `dial` maps the share of relevant hits that the recall dial aims to keep to the share it kept on held-out queries.
     `budget` is `calibrated` with the target budget, None if nothing was learned; `why_not` says why. `seen`: the
     previous settings were chosen on labels, so their figures may be better here than elsewhere. If the previous
@@ -209,14 +184,14 @@ class Tuning:
     folds: int
     candidates: int
     k: int
-    best_fixed_k: TunedMeans
-    oracle: TunedMeans
-    before: TunedMeans
+    best_fixed_k: Figures
+    oracle: Figures
+    before: Figures
     tuned: Tuned
     strategies: Mapping[str, Tuned]
-    over_strategies: Mapping[str, Gain]
+    over_strategies: Mapping[str, Figures]
     dial: Mapping[str, float]
-    budget: TunedMeans | None = None
+    budget: Figures | None = None
     why_not: str = ""
     seen: bool = False
     stands_in: str = ""
@@ -224,15 +199,19 @@ class Tuning:
     def __repr__(self) -> str:
         return (
             f"<Tuning: {counted(self.queries, 'query')}, "
-            f"{self.tuned.settings.cutoff.strategy} with F1 {self.tuned.means.f1:.3f}, "
-            f"best fixed k {self.best_fixed_k.f1:.3f}>"
+            f"{self.tuned.settings.cutoff.strategy} with F1 {self.tuned.means['f1'].mean:.3f}, "
+            f"best fixed k {self.best_fixed_k['f1'].mean:.3f}>"
         )
 
     @property
     def beats_fixed_k(self) -> bool:
         """Whether the gain is significant, and the required recall, if any, is reached."""
-        tuned = self.tuned
-        return tuned.gain.of.shows_gain and tuned.means.recall >= self.target.recall
+        return self.gain(self.tuned.gain).shows_gain and self.tuned.means["recall"].mean >= self.target.recall
+
+    def gain(self, differences: Figures) -> Interval:
+        """The gain in the tuned figure; for tokens, the tokens saved."""
+        gained = differences[self.target.figure]
+        return gained.mapped(neg) if self.target.figure == "tokens" else gained
 
     @property
     def judged(self) -> str:
@@ -242,7 +221,7 @@ class Tuning:
     def loses_at_most(self, margin: float) -> bool:
         """Whether the tuned settings lose at most `margin` (0 to 1) of the judged figure compared with the previous
         settings: the whole interval of the difference, on the same questions, must be above −`margin`."""
-        difference = self.tuned.gain_over_before.each[self.judged]
+        difference = self.tuned.gain_over_before[self.judged]
         alike = difference.mean if self.queries >= MIN_QUERIES else -np.inf
         return (difference.ends[0] if difference.ends else alike) >= -margin
 
@@ -264,13 +243,13 @@ def tune_questions(
     replaces: Settings | None = None,
     gathered: Progress | None = None,
     replayed: Progress | None = None,
-) -> Tuning:
-    """Gather pools for the labelled questions of a collection, and tune on them. Raises what `tune`
-    and `completed_pools` raise."""
+) -> tuple[Tuning, dict[str, Pool]]:
+    """Gather pools for the labelled questions of a collection, and tune on them. Returns the pools as well. Raises what
+    `tune` and `completed_pools` raise."""
     check_tunable(settings, len(labels.qrels))
     wide = wide_settings(settings, rerank=rerank)
     pools = completed_pools(labels.labelled, wide, backends, user, progress=gathered)
-    return tune(
+    tuning = tune(
         pools,
         labels.qrels,
         settings,
@@ -282,6 +261,7 @@ def tune_questions(
         provenance=Provenance.of(labels),
         progress=replayed,
     )
+    return tuning, pools
 
 
 def check_tunable(settings: Settings, questions: int) -> None:
@@ -321,82 +301,74 @@ def tune(
     """
     check_tunable(settings, len(pools))
     check_reranked(pools.values())
-    n = len(pools)
     texts = [pool.query for pool in pools.values()]
     assigned = folds_of(texts, folds)
+    folds = len(np.unique(assigned))
+    some = next(iter(pools.values()))
     seen = settings.cutoff.calibration is not None or seen_labels(settings) is not None
-    settings, stands_in = _applicable(settings, next(iter(pools.values())), user)
-    tried_by_strategy = candidates(settings, pools.values(), rerank=rerank)
-    tried = [settings, *(each for group in tried_by_strategy.values() for each in group)]
-    swept = sweep(pools, qrels, tried, user, progress=progress)
-    orders = prefixes_of_pools(pools, qrels, settings, user)
-    k, fixed = best_fixed_k(orders, assigned, target)
-
-    def tuned(tables: Tables) -> Tables:
-        return picked(tables, target.held_out(tables, assigned))
-
-    def gain(one: Tables, other: Tables) -> Gain:
-        of = interval(target.better(one[target.figure], other[target.figure]))
-        return Gain(of, {name: interval(one[name] - other[name]) for name in CHOSEN_BY})
-
-    groups, alone, first = dict[str, Tables](), dict[str, Tables](), 1
-    chosen: dict[str, Settings] = {}
-    for name, group in tried_by_strategy.items():
-        last = first + len(group)
-        groups[name] = {figure: table[:, first:last] for figure, table in swept.items()}
-        alone[name] = tuned(groups[name])
-        best = group[target.choose(groups[name])]
-        chosen[name] = recorded(best, pools.values(), provenance)
-        first = last
+    settings, stands_in = _applicable(settings, some, user)
+    tried = candidates(settings, pools.values(), rerank=rerank)
+    swept = sweep(pools, qrels, [settings, *chain.from_iterable(tried.values())], user, progress=progress)
+    before = {name: table[:, 0] for name, table in swept.items()}
+    # First, so that candidates that are only as good do not replace the settings.
+    ways = {} if seen else {BEFORE: _Way(before, settings, {name: table[:, :1] for name, table in swept.items()})}
+    ways |= _each_alone(tried, swept, pools.values(), assigned, target, provenance)
     lessons: Lessons | None = None
-    over: dict[str, Gain] = {}
     why_not = ""
     try:
         ready = bases(settings, rerank=rerank, depth=DEPTH)
         lessons = learn_by_fold(pools, qrels, ready, user, assigned, provenance, target)
+        ways["calibrated"] = _Way(lessons.figures, _with_dial(lessons, folds))
     except ValueError as error:
         why_not = str(error)
-    else:
-        over = {name: gain(lessons.figures, other) for name, other in alone.items()}
-        alone["calibrated"] = lessons.figures
-        chosen["calibrated"] = _with_dial(lessons, len(np.unique(assigned)))
-    before = {name: table[:, 0] for name, table in swept.items()}
-    if not seen:
-        # First, so that candidates that are only as good do not replace the settings.
-        groups = {BEFORE: {name: table[:, :1] for name, table in swept.items()}, **groups}
-        alone, chosen = {BEFORE: before, **alone}, {BEFORE: settings, **chosen}
-    after = _held_out(groups, lessons, alone, texts, assigned, target)
-    name = _best(groups, lessons.whole if lessons else None, texts, target)
-    if BEFORE in alone and not target.choose({f: np.stack([before[f], after[f]], axis=1) for f in CHOSEN_BY}):
+    after = _held_out(ways, lessons, texts, assigned, target)
+    chosen = ways[_best(ways, lessons.whole if lessons else None, texts, target, np.arange(len(texts)))].settings
+    if not seen and not target.best([before, after]):
         # Tuning does no better on held-out queries than leaving the settings as they are.
-        name, after = BEFORE, before
+        after, chosen = before, settings
 
     if replaces is not None:
-        some = next(iter(pools.values()))
         replaces, stands_in = _applicable(as_they_are(replaces, some), some, user)
         before = {name: table[:, 0] for name, table in sweep(pools, qrels, [replaces], user).items()}
+    orders = prefixes_of_pools(pools, qrels, settings, user)
+    k, fixed = best_fixed_k(orders, assigned, target)
 
-    def of(rows: Tables, settings: Settings) -> Tuned:
-        return Tuned(_means(rows, target), gain(rows, fixed), gain(rows, before), settings)
+    def tuned(figures: Tables, settings: Settings) -> Tuned:
+        return Tuned(means(figures), _differences(figures, fixed), _differences(figures, before), settings)
 
+    strategies = {name: way for name, way in ways.items() if name != BEFORE}
     return Tuning(
         target=target,
-        queries=n,
-        folds=len(np.unique(assigned)),
-        candidates=len(tried) - 1 + (lessons is not None),
+        queries=len(pools),
+        folds=folds,
+        candidates=sum(map(len, tried.values())) + (lessons is not None),
         k=k,
-        best_fixed_k=_means(fixed, target),
-        oracle=_means(oracle(orders, target), target),
-        before=_means(before, target),
-        tuned=of(after, chosen[name]),
-        strategies={name: of(rows, chosen[name]) for name, rows in alone.items() if name != BEFORE},
-        over_strategies=over,
+        best_fixed_k=means(fixed),
+        oracle=means(oracle(orders, target)),
+        before=means(before),
+        tuned=tuned(after, chosen),
+        strategies={name: tuned(way.figures, way.settings) for name, way in strategies.items()},
+        over_strategies={
+            name: _differences(lessons.figures, way.figures)
+            for name, way in strategies.items()
+            if lessons and name != "calibrated"
+        },
         dial=lessons.dial if lessons else {},
-        budget=_means(lessons.budget, target) if lessons else None,
+        budget=means(lessons.budget) if lessons else None,
         why_not=why_not,
         seen=seen,
         stands_in=stands_in,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The figures of each query, held out, with one strategy or the previous settings, what is chosen on all queries,
+    and the figures of all candidates; a learned strategy has none."""
+
+    figures: Tables
+    settings: Settings
+    tables: Tables = field(default_factory=dict)
 
 
 def _applicable(settings: Settings, pool: Pool, user: User | None) -> tuple[Settings, str]:
@@ -451,45 +423,57 @@ def _with_dial(lessons: Lessons, folds: int) -> Settings:
     return settings.with_values({"cutoff.calibration": measured})
 
 
-def _held_out(
-    groups: Mapping[str, Tables],
-    lessons: Lessons | None,
-    alone: Mapping[str, Tables],
-    texts: Sequence[str],
+def _each_alone(
+    tried: Mapping[str, Sequence[Settings]],
+    swept: Tables,
+    pools: Collection[Pool],
     folds: Choice,
     target: Target,
+    provenance: Provenance,
+) -> dict[str, _Way]:
+    """Tune each strategy alone. `swept` has the previous settings first, then the candidates of each strategy."""
+    ways, first = {}, 1
+    for name, group in tried.items():
+        tables = {figure: table[:, first : first + len(group)] for figure, table in swept.items()}
+        best = recorded(group[target.choose(tables)], pools, provenance)
+        ways[name] = _Way(picked(tables, target.held_out(tables, folds)), best, tables)
+        first += len(group)
+    return ways
+
+
+def _held_out(
+    ways: Mapping[str, _Way], lessons: Lessons | None, texts: Sequence[str], folds: Choice, target: Target
 ) -> Tables:
-    """All figures of each query if the strategy, too, is chosen without the query's fold. `alone`
-    has the figures of each strategy tuned alone."""
+    """All figures of each query if the strategy, too, is chosen without the query's fold."""
     held_out = {figure: np.zeros(len(folds)) for figure in SET_FIGURES}
     for fold in np.unique(folds):
         out = folds == fold
-        rest = {name: {f: t[~out] for f, t in tables.items()} for name, tables in groups.items()}
-        seen = [texts[place] for place in map(int, np.flatnonzero(~out))]
-        best = _best(rest, lessons.by_fold[int(fold)] if lessons else None, seen, target)
+        learned = lessons.by_fold[int(fold)] if lessons else None
+        best = ways[_best(ways, learned, texts, target, np.flatnonzero(~out))]
         for figure, values in held_out.items():
-            values[out] = alone[best][figure][out]
+            values[out] = best.figures[figure][out]
     return held_out
 
 
-def _best(groups: Mapping[str, Tables], learned: Learned | None, texts: Sequence[str], target: Target) -> str:
-    """The best strategy for the target on held-out queries.
+def _best(
+    ways: Mapping[str, _Way], learned: Learned | None, texts: Sequence[str], target: Target, places: Choice
+) -> str:
+    """The best strategy for the target on the queries at these `places`, which are those of `learned`.
 
     Strategies are judged by held-out figures, because the best of a hundred candidates looks better
     than it is, and a learned strategy is not chosen from a hundred.
     """
-    n = len(texts)
-    honest: dict[str, Tables] = {
-        name: picked(tables, target.held_out(tables, folds_of(texts, INNER)) if n > 1 else np.zeros(1, np.intp))
-        for name, tables in groups.items()
-    }
-    if learned is not None:
-        honest["calibrated"] = dict(learned.figures)
-    columns = {f: np.stack([rows[f] for rows in honest.values()], axis=1) for f in CHOSEN_BY}
-    return list(honest)[target.choose(columns)]
+    alone = len(places) == 1
+    folds = np.zeros(1, np.intp) if alone else folds_of([texts[place] for place in places.tolist()], INNER)
+    honest: dict[str, Tables] = {}
+    for name, way in ways.items():
+        tables = {figure: table[places] for figure, table in way.tables.items()}
+        if learned is not None and not tables:
+            honest[name] = learned.figures
+        elif tables:
+            honest[name] = picked(tables, folds if alone else target.held_out(tables, folds))
+    return list(honest)[target.best(honest.values())]
 
 
-def _means(rows: Tables, target: Target) -> TunedMeans:
-    means = {name: float(rows[name].mean()) for name in SET_FIGURES}
-    each = {name: intervals(rows[name][:, None], 0.0, np.inf if name == "tokens" else 1.0)[0] for name in CHOSEN_BY}
-    return TunedMeans(**means, of=each[target.figure], each=each)
+def _differences(one: Tables, other: Tables) -> Figures:
+    return means({name: one[name] - other[name] for name in CHOSEN_BY}, limited=False)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from functools import partial
-from math import nan
 from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval, Target
+from ragfilter.evaluate.frame import DIGITS, LABELS, written
 from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
@@ -21,12 +20,12 @@ from ragfilter.text.numbers import counted, distance, signed
 if TYPE_CHECKING:
     from ragfilter.evaluate.labelled_queries import Labels
     from ragfilter.evaluate.measure import QueryRecord
-    from ragfilter.evaluate.tune import TunedMeans, Tuning
+    from ragfilter.evaluate.tune import Figures, Tuning
 
 ONE = "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a second question."
 TOO_FEW = "too few questions that differ"
 LABELLED = ("kept", "unlabelled", "f1", "f1_most")
-"""The columns that `unlabelled_of` reads."""
+"""The columns that `unlabelled` reads."""
 
 
 def gain(of: Interval, digits: int = 3) -> str:
@@ -65,19 +64,15 @@ def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current 
     return f"{who} {verb} the {FIXED} by {size.mean:.3f} in F1 ({between_ends(size)})."
 
 
-def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
-    """How much F1 may be off because of missing labels; empty if every kept chunk has one."""
-    if not bare:
+def unlabelled(row: Mapping[str, float]) -> str:
+    """How much F1 may be off because of missing labels, given a row of `frame` by variant; empty if every kept chunk
+    has one."""
+    if not row["unlabelled"]:
         return ""
     return (
-        f"Of {kept:.1f} chunks kept, {bare:.1f} have no label: F1 is {f1:.3f} if all of them are "
-        f"irrelevant, {most:.3f} if all are relevant."
+        f"Of {row['kept']:.1f} chunks kept, {row['unlabelled']:.1f} have no label: F1 is {row['f1']:.3f} if all of "
+        f"them are irrelevant, {row['f1_most']:.3f} if all are relevant."
     )
-
-
-def unlabelled_of(row: Mapping[str, float]) -> str:
-    """`unlabelled` of a row of `frame` by variant."""
-    return unlabelled(*(row[name] for name in LABELLED))
 
 
 def left_out(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> str:
@@ -108,8 +103,13 @@ def about_records(records: Sequence[QueryRecord], variants: Sequence[Variant]) -
 def about_labels(labels: Labels) -> list[str]:
     """Caveats about figures measured on these labels."""
     answered = len(labels.answered)
-    caveats = few(answered), unanswered(len(labels.labelled) - answered)
-    return [*filter(None, caveats)]
+    few, has = "", "has" if answered == 1 else "have"
+    if answered < FEW_QUERIES:
+        few = (
+            f"Only {counted(answered, 'question')} {has} a chunk labelled relevant: too few for "
+            f"reliable figures. Label at least {FEW_QUERIES}."
+        )
+    return [*filter(None, (few, unanswered(len(labels.labelled) - answered)))]
 
 
 def unanswered(questions: int) -> str:
@@ -128,17 +128,6 @@ def fell_back(questions: int) -> str:
     if not questions:
         return ""
     return f"In {counted(questions, 'question')}, a layer fell back: a model failed or was not asked."
-
-
-def few(questions: int) -> str:
-    """A warning if too few questions have relevant chunks for reliable figures, otherwise empty."""
-    if questions >= FEW_QUERIES:
-        return ""
-    has = "has" if questions == 1 else "have"
-    return (
-        f"Only {counted(questions, 'question')} {has} a chunk labelled relevant: too few for "
-        f"reliable figures. Label at least {FEW_QUERIES}."
-    )
 
 
 def in_sample(settings: Settings, labels_version: str, collection: str) -> str:
@@ -165,19 +154,16 @@ UNCHANGED = (
     "Nothing would change: chosen among all strategies, tuned settings do no better than the "
     "current ones on held-out questions."
 )
-NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
 
 
-def gain_in(figure: str, of: Interval) -> str:
-    """``F1 +0.012 (…)``. A gain in tokens means tokens saved, so it reads ``tokens −12``."""
-    if figure == "tokens":
-        return f"tokens {gain(of.mapped(neg), 0)}"
-    return f"{NAMES[figure]} {gain(of)}"
+def gain_in(figure: str, differences: Figures) -> str:
+    """``F1 +0.012 (…)`` or ``tokens −12 (…)``."""
+    return f"{LABELS[figure]} {gain(differences[figure], DIGITS.get(figure, 3))}"
 
 
 def verdict(tuning: Tuning) -> str:
     """Whether the tuned settings beat the best fixed k, in words."""
-    least, reached = tuning.target.recall, tuning.tuned.means.recall
+    least, reached = tuning.target.recall, tuning.tuned.means["recall"].mean
     if reached < least:
         return f"The recall of {least:g} is not reached: {reached:.3f}"
     if tuning.beats_fixed_k:
@@ -188,11 +174,12 @@ def verdict(tuning: Tuning) -> str:
 def headline(tuning: Tuning) -> str:
     """The gain from tuning over the previous settings, in a sentence; over the best fixed k if
     labels chose the previous settings."""
-    tuned, figure = tuning.tuned, tuning.target.figure
-    gained, other = tuned.gain_over_before.of, "your settings"
+    tuned = tuning.tuned
+    differences, other = tuned.gain_over_before, "your settings"
     if tuning.seen:
-        gained, other = tuned.gain.of, "the best fixed k"
-    if tuned.means.recall < tuning.target.recall:
+        differences, other = tuned.gain, "the best fixed k"
+    gained = tuning.gain(differences)
+    if tuned.means["recall"].mean < tuning.target.recall:
         return f"{verdict(tuning)}."
     if not gained.mean and not tuning.seen:
         return (
@@ -200,7 +187,7 @@ def headline(tuning: Tuning) -> str:
             "not tuned on. Evaluate compares other profiles."
         )
     verb = "beat" if gained.shows_gain else "are not shown to beat"
-    how = gain_in(figure, gained)
+    how = gain_in(tuning.target.figure, differences)
     return f"Tuned settings {verb} {other} on questions they were not tuned on: {how}."
 
 
@@ -219,16 +206,6 @@ def _called(path: str) -> str:
     return of_switch.get(path) or field(path).label
 
 
-def row(name: str, means: TunedMeans, figure: str) -> dict[str, Any]:
-    """The means as a row of `evaluate.frame`, with an interval for the tuned figure."""
-    figures = {f.name: getattr(means, f.name) for f in fields(means) if f.name != "of"}
-    row: dict[str, Any] = {"variant": name}
-    for each, value in figures.items():
-        low, high = (means.of.ends if each == figure else None) or (nan, nan)
-        row |= {each: value, f"{each}_low": low, f"{each}_high": high}
-    return row
-
-
 def notes(tuning: Tuning) -> list[str]:
     """Caveats about the figures."""
     caveats = [
@@ -237,7 +214,7 @@ def notes(tuning: Tuning) -> list[str]:
         if tuning.seen
         else "If the previous settings were chosen on these labels, their figures look better "
         "than they would elsewhere.",
-        f"Oracle, by {NAMES[tuning.target.oracle]}: {ABOUT_ORACLE}.",
+        f"Oracle, by {LABELS[tuning.target.oracle]}: {ABOUT_ORACLE}.",
     ]
     caveats.append(stands_in(tuning))
     caveats.append(f"Nothing was learned: {tuning.why_not}." if tuning.why_not else _missing(tuning))
@@ -249,8 +226,8 @@ def notes(tuning: Tuning) -> list[str]:
         )
     if tuning.budget is not None:
         caveats.append(
-            f"With the target budget, calibrated has a recall of {tuning.budget.recall:.3f} with "
-            f"{tuning.budget.tokens:,.0f} tokens on held-out questions."
+            f"With the target budget, calibrated has a recall of {tuning.budget['recall'].mean:.3f} "
+            f"with {tuning.budget['tokens'].mean:,.0f} tokens on held-out questions."
         )
     return [note for note in caveats if note]
 
@@ -275,16 +252,11 @@ SIDES = ("", "before", "after", "difference")
 def sides(tuning: Tuning) -> list[tuple[str, ...]]:
     """F1, recall and tokens before and after, and the difference on the same questions, each with its 95% interval."""
     rows = []
-    for figure, digits in (("f1", 3), ("recall", 3), ("tokens", 0)):
-        write = f"{{:,.{digits}f}}".format
-        both = (tuning.before.each[figure], tuning.tuned.means.each[figure])
-        rows.append(
-            (
-                NAMES.get(figure, figure),
-                *(f"{write(each.mean)} ({between_ends(each, write)})" for each in both),
-                gain(tuning.tuned.gain_over_before.each[figure], digits),
-            )
-        )
+    for figure in ("f1", "recall", "tokens"):
+        write = partial(written, figure)
+        both = (tuning.before[figure], tuning.tuned.means[figure])
+        means = (f"{write(each.mean)} ({between_ends(each, write)})" for each in both)
+        rows.append((LABELS[figure], *means, gain(tuning.tuned.gain_over_before[figure], DIGITS.get(figure, 3))))
     return rows
 
 
@@ -298,8 +270,7 @@ def untouched_limits(settings: Settings) -> str:
 
 def no_worse(tuning: Tuning, margin: float) -> str:
     """Whether the new settings are shown to be no worse, and what to do if they are not."""
-    gained = tuning.tuned.gain_over_before.each[tuning.judged]
-    difference = f"{NAMES.get(tuning.judged, tuning.judged)} {gain(gained)}"
+    difference = gain_in(tuning.judged, tuning.tuned.gain_over_before)
     if tuning.loses_at_most(margin):
         return f"The new settings are no worse than the old ones as they are: {difference}."
     return (
@@ -326,7 +297,7 @@ def shown(path: str, value: Any) -> str:
     """A setting's value in one line; learned models are shortened."""
     holder = field(path).table
     if value and holder is not None:
-        return holder.read(value).summary
+        return holder.model_validate(value).summary
     if value in ("", None):
         return "none"
     if path.endswith(".enabled"):
@@ -337,7 +308,7 @@ def shown(path: str, value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def compared_means(tuning: Tuning) -> dict[str, TunedMeans]:
+def compared_means(tuning: Tuning) -> dict[str, Figures]:
     """The means that tuning compares, by name."""
     return {
         f"Best fixed k ({tuning.k})": tuning.best_fixed_k,
@@ -347,18 +318,15 @@ def compared_means(tuning: Tuning) -> dict[str, TunedMeans]:
     }
 
 
-def cells(means: TunedMeans, target: Target) -> dict[str, str]:
+def cells(means: Figures, target: Target) -> dict[str, str]:
     """A row of figures by column name, the tuned figure first."""
-    write = "{:,.0f}".format if target.figure == "tokens" else "{:.3f}".format
-    short = f" (under {target.recall:g})" if means.recall < target.recall else ""
-    name = NAMES[target.figure]
+    tuned = means[target.figure]
+    words = {LABELS[name]: written(name, each.mean) for name, each in means.items()}
+    if means["recall"].mean < target.recall:
+        words["recall"] += f" (under {target.recall:g})"
+    columns = ("precision", "recall", "F1", "F1 upper bound", "chunks", "tokens")
     return {
-        name: write(means.of.mean),
-        "95% interval": between_ends(means.of, write),
-        "precision": f"{means.precision:.3f}",
-        "recall": f"{means.recall:.3f}{short}",
-        "F1": f"{means.f1:.3f}",
-        "F1 upper bound": f"{means.f1_most:.3f}",
-        "chunks": f"{means.kept:.1f}",
-        "tokens": f"{means.tokens:,.0f}",
+        LABELS[target.figure]: written(target.figure, tuned.mean),
+        "95% interval": between_ends(tuned, partial(written, target.figure)),
+        **{name: words[name] for name in columns},
     }

@@ -50,14 +50,11 @@ def look_up(prompt: JudgePrompt, chat: ChatModel, cache: JudgementCache) -> Judg
 
 def _call(prompt: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     started = perf_counter()
-    timeout_s = settings.timeout_ms / 1000
-    reply = answer_reply.ask(chat, prompt.messages, timeout_s=timeout_s, schema=SCHEMA)
-    error = reply.error
-    if error:
-        log.warning("judging failed: %s", error)
-    verdicts, remarks, unreadable = parse("" if error else reply.text, prompt.asked)
-    if not error and not verdicts:
-        error = NO_DECISION
+    reply = answer_reply.ask(chat, prompt.messages, timeout_s=settings.timeout_ms / 1000, schema=SCHEMA)
+    if reply.error:
+        log.warning("judging failed: %s", reply.error)
+    verdicts, remarks, unreadable = parse("" if reply.error else reply.text, prompt.asked)
+    error = reply.error or ("" if verdicts else NO_DECISION)
     return Judgement(
         prompt.asked,
         verdicts,
@@ -86,13 +83,9 @@ class JudgementCache:
     answers of `endpoint` beyond the process."""
 
     def __init__(self, size: int = SIZE, *, texts: Texts | None = None, endpoint: str = "") -> None:
-        kind = Judgement
-        self._stored = answer_reply.StoredReplies[Judgement]("judgement-1", kind, texts, endpoint)
+        self._stored = answer_reply.StoredReplies[Judgement]("judgement-1", Judgement, texts, endpoint)
         self._judgements: Shelf[Judgement] = Shelf(size)
         self._ms: dict[str, deque[float]] = {}
-
-    def __len__(self) -> int:
-        return len(self._judgements)
 
     def __contains__(self, key: tuple[str, str]) -> bool:
         return self.get(*key) is not None
@@ -101,9 +94,7 @@ class JudgementCache:
         """The model's cached answer, marked as cached; None if there is none."""
         key = (model, prompt_key)
         judgement = self._judgements.get(key) or self._read(key)
-        if judgement is None:
-            return None
-        return replace(self._judgements.put(key, judgement), cached=True)
+        return judgement and replace(self._judgements.put(key, judgement), cached=True)
 
     def put(self, judgement: Judgement) -> None:
         """Cache an answer, unless it has an error."""
@@ -114,8 +105,7 @@ class JudgementCache:
             times = self._ms.setdefault(judgement.model, deque(maxlen=REMEMBERED_CALLS))
             times.append(judgement.ms)
         if judgement.verdicts:
-            stored = replace(judgement, reply="", cached=False)
-            self._stored.put(stored, judgement.model, judgement.prompt_key)
+            self._stored.put(replace(judgement, reply="", cached=False), judgement.model, judgement.prompt_key)
 
     def usual_ms(self, model: str) -> float | None:
         """The median duration of the model's recent calls, in milliseconds; None without calls."""

@@ -156,7 +156,7 @@ class _ChunkIds:
     def counting(self, decisions: Iterable[_NamedAction]) -> set[str]:
         """The numbers that may be positions of chunks, from 0 or 1, rather than ids."""
         names = {one.name for one in decisions if one.action is not None and one.name}
-        numbers = {name for name in names if name.isdecimal()}
+        numbers = set(filter(str.isdecimal, names))
         others = {i for i in map(self.id_of, names - numbers) if i}
         if not numbers or numbers | others == self.ids:
             return set()
@@ -213,8 +213,7 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
     if len(remarks) > MAX_REMARKS:
         remarks = [*remarks[:MAX_REMARKS], f"and {len(remarks) - MAX_REMARKS} more"]
     if unknown:
-        what = "1 decision for an id" if unknown == 1 else f"{unknown} decisions for ids"
-        remarks.append(f"{what} not asked about")
+        remarks.append(f"{unknown} decision{' for an id' if unknown == 1 else 's for ids'} not asked about")
     return ParsedVerdicts(tuple(verdicts), tuple(remarks), tuple(unreadable))
 
 
@@ -248,7 +247,8 @@ def _read(text: str, asked: _ChunkIds, *, with_json: bool) -> Iterator[tuple[_Na
             data, at = json.JSONDecoder().raw_decode(text, value.start())
             for item in JudgeAnswer.model_validate(data).decisions:
                 name = asked.id_in(item.chunk_id) or item.chunk_id
-                yield _NamedAction(name, _action_in(str(item.action))), True
+                match = _VERDICT_ALONE.match(str(item.action).replace("\n", " "))
+                yield _NamedAction(name, _action(match) if match else ""), True
             fresh = False
             continue
         elif _UNASKED.match(line):
@@ -261,22 +261,15 @@ def _is_ordinal(match: re.Match[str]) -> bool:
     return bool(match["ordinal"]) and match["id"].isdecimal()
 
 
-def _action_in(cell: str) -> str:
-    match = _VERDICT_ALONE.match(cell.replace("\n", " "))
-    return _action(match) if match else ""
-
-
 def _action(match: re.Match[str]) -> str:
     """The action; empty if it is unknown or another one follows."""
     return match["action"] if match["action"] and not match["another"] else ""
 
 
 def _verdict(chunk_id: str, action: str) -> Verdict | None:
-    if not action:
-        return None
-    if action[-1].isdigit():
+    if action[-1:].isdigit():
         return Verdict(chunk_id, "EXPAND", int(action[-1]))
-    return Verdict(chunk_id, "KEEP" if action.upper().endswith("KEEP") else "DISCARD")
+    return Verdict(chunk_id, "KEEP" if action.upper().endswith("KEEP") else "DISCARD") if action else None
 
 
 def _loose(chunk_id: str) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from itertools import pairwise
 from math import isnan
 
 from ragfilter.answer.context import GAP, SHORTENED, defuse, estimate, head, one_line
@@ -121,9 +122,8 @@ def build_prompt(
     opening = f"Query: {query}\n"
     room = settings.max_prompt_tokens - estimate(system(variant)) - estimate(opening)
     quota = min(room, max(room // 4, MIN_QUOTA), variant.most_tokens or room)
-    similarities = [similarity(hit.distance, space) for hit in hits]
-    scores = ["unknown" if isnan(value) else f"{value:.3f}" for value in similarities]
-    scored = list(zip((hit.chunk for hit in hits), scores, strict=True))
+    similarities = ((hit.chunk, similarity(hit.distance, space)) for hit in hits)
+    scored = [(chunk, "unknown" if isnan(value) else f"{value:.3f}") for chunk, value in similarities]
     shown = blocks(query, scored, room=room, most=quota, fields=variant.fields)
     content = opening + "".join(block.text for block in shown)
     ids = tuple(hit.id for hit in hits)
@@ -185,21 +185,15 @@ class _BlockForms:
     @cached_property
     def least(self) -> int:
         """The minimum number of tokens for its block."""
-        return min(self.size, _cost(self._short) + min(self._text, MIN_TEXT + _SHORTENED_TOKENS))
-
-    @cached_property
-    def _text(self) -> int:
-        return estimate(self.chunk.text)
+        return min(self.size, _cost(self._short) + min(estimate(self.chunk.text), MIN_TEXT + _SHORTENED_TOKENS))
 
     def within(self, tokens: int, query: str) -> Block:
         """The block in at most `tokens` tokens."""
         if self.size <= tokens:
             return self.whole
-        lines = self._full
-        if tokens - _cost(lines) < tokens // 2:
-            lines = self._short
+        lines = self._full if tokens - _cost(self._full) >= tokens // 2 else self._short
         room = tokens - _cost(lines)
-        if room >= self._text:
+        if room >= estimate(self.chunk.text):
             return _block(lines, self.chunk.text, shortened=False)
         text = excerpt(query, self.chunk.text, room - _SHORTENED_TOKENS)
         return _block(lines, f"{text} {SHORTENED}", shortened=True)
@@ -244,12 +238,8 @@ def excerpt(query: str, text: str, tokens: int) -> str:
         if costs[place] <= tokens:
             chosen_places.append(place)
             tokens -= costs[place]
-    pieces: list[str] = []
-    expected = 0
-    for place in sorted(chosen_places):
-        pieces += [parts[place]] if place == expected else [GAP, parts[place]]
-        expected = place + 1
-    return " ".join(pieces)
+    pairs = pairwise([-1, *sorted(chosen_places)])
+    return " ".join(parts[place] if place == before + 1 else f"{GAP} {parts[place]}" for before, place in pairs)
 
 
 def no_room(settings: Judge) -> str:

@@ -9,26 +9,12 @@ from itertools import islice
 from statistics import fmean
 from typing import Any, Literal
 
-from ragfilter.model import (
-    Decision,
-    Detail,
-    Hit,
-    LayerName,
-    LayerTrace,
-    Need,
-    Pool,
-    PoolResult,
-    Status,
-    User,
-    similarity,
-)
+from ragfilter.model import Decision, Detail, Hit, LayerTrace, Need, Pool, PoolResult, Status, User, similarity
 from ragfilter.rules.match import Scan
 from ragfilter.settings.schema import Settings
 
 BACKGROUND_FROM = 50
 """Smallest pool from which the background distance is estimated."""
-WEIGHED = 2
-"""The value of `LayerSpec.explains` for a layer that compares hits with the question."""
 
 
 def far_end(values: Sequence[float]) -> float:
@@ -79,8 +65,7 @@ class LayerInput:
         """The mean distance of the farther half of the query's own hits; None if there are too few to estimate it."""
         if "far_end" not in self.shared:
             distances = [hit.distance for hit in self.own_hits]
-            deep = len(distances) >= BACKGROUND_FROM
-            self.shared["far_end"] = far_end(distances) if deep else None
+            self.shared["far_end"] = far_end(distances) if len(distances) >= BACKGROUND_FROM else None
         end: float | None = self.shared["far_end"]
         return end
 
@@ -159,11 +144,6 @@ class Mark:
         return self.dark if dark else self.light
 
 
-def summary_line(trace: LayerTrace, result: PoolResult) -> str:
-    """The layer's note, or else how many hits it kept."""
-    return trace.note or f"keeps {trace.n_out} of {trace.n_in}"
-
-
 def no_more(settings: Settings) -> int:
     """For `candidates`: the layer needs no more chunks than the others do."""
     return 0
@@ -178,7 +158,7 @@ class LayerSpec:
     and that field's description says what the layer does.
     """
 
-    name: LayerName
+    name: str
     title: str
     mark: Mark
     apply: Layer
@@ -189,7 +169,9 @@ class LayerSpec:
     """The names of other layers whose settings it reads, even if those layers are off."""
     acts: Callable[[Settings], bool] = lambda settings: True
     """Whether a layer without a switch acts."""
-    line: Callable[[LayerTrace, PoolResult], str] = summary_line
+    line: Callable[[LayerTrace, PoolResult], str] = lambda trace, _: (
+        trace.note or f"keeps {trace.n_out} of {trace.n_in}"
+    )
     """Says what it did for this query, in the funnel, sidebar and trace."""
     off: Callable[[Settings], str] = lambda settings: "off"
     """Says what happens without it."""
@@ -218,7 +200,7 @@ class LayerSpec:
     number of chunks that came in or a text such as ``the largest gap is 0.050``."""
     holds: str = ""
     """The path of a setting that keeps hits that other settings would drop."""
-    explains: int = WEIGHED
+    explains: int = 2
     """How well its decision explains a kept hit: 2 if it compares, 1 if it counts, 0 not at all."""
 
     @property

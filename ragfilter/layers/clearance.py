@@ -19,7 +19,6 @@ from ragfilter.model import (
     Hit,
     JudgeDetail,
     LayerTrace,
-    Outcome,
     Pool,
     PoolResult,
     User,
@@ -29,7 +28,6 @@ from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import chunks as count
 
 BARRED = "You do not have the clearance for any of the chunks that match this query."
-MESSAGE = f"{BARRED} Ask someone {{ways}}."
 UNREADABLE_MESSAGE = (
     "The clearance of the chunks that match this query cannot be read, so all are hidden. Ask the "
     "maintainer of this collection."
@@ -47,9 +45,7 @@ def effective_user(user: User | None, settings: Settings) -> User:
 def with_clearance(settings: Settings, user: User) -> Settings:
     """The settings with the layer on, or off if `user` is unrestricted."""
     on = not user.unrestricted
-    if settings.clearance.enabled == on:
-        return settings
-    return settings.with_values({"clearance.enabled": on})
+    return settings if settings.clearance.enabled == on else settings.with_values({"clearance.enabled": on})
 
 
 def is_clean(chunk: Chunk, settings: Settings, scan: Scan, user: User | None) -> bool:
@@ -71,12 +67,10 @@ def visible_pool(pool: Pool, user: User) -> Pool:
     if user.unrestricted:
         return pool
     hits: list[Hit] = []
-    for hit in pool.hits:
-        if user.sees(hit.chunk):
-            rank = len(hits) + 1
-            place = float(rank) if pool.space == "rank" else hit.distance
-            same = (hit.rank, hit.distance) == (rank, place)
-            hits.append(hit if same else replace(hit, rank=rank, distance=place))
+    for rank, hit in enumerate((hit for hit in pool.hits if user.sees(hit.chunk)), start=1):
+        place = float(rank) if pool.space == "rank" else hit.distance
+        same = (hit.rank, hit.distance) == (rank, place)
+        hits.append(hit if same else replace(hit, rank=rank, distance=place))
     return replace(
         pool,
         hits=tuple(hits),
@@ -94,37 +88,27 @@ def visible_entities(pool: Pool, user: User) -> tuple[Entity, ...]:
     return tuple(replace(entity, ids=tuple(i for i in entity.ids if i in ids)) for entity in pool.entities)
 
 
-def visible_refs(pool: Pool, user: User) -> Callable[[Chunk], tuple[str, ...]]:
-    """A function that returns the references of a chunk that `user` can see, since even an id can
-    reveal a secret. It leaves out references that the pool does not know."""
+def without_hidden_refs(pool: Pool, user: User) -> Callable[[Chunk], Chunk]:
+    """A function that removes references to chunks that `user` cannot see or the pool does not know
+    from a chunk, since even an id can reveal a secret."""
     if user.unrestricted:
-        return lambda chunk: chunk.refs
+        return lambda chunk: chunk
     hits = (*pool.hits, *pool.reachable)
     known = (*pool.references, *(hit.chunk for hit in hits))
     nameable = {chunk.id for chunk in known if user.sees(chunk)}
 
-    def named(chunk: Chunk) -> tuple[str, ...]:
-        refs = chunk.refs
-        return refs if nameable.issuperset(refs) else tuple(r for r in refs if r in nameable)
+    def nameable_only(chunk: Chunk) -> Chunk:
+        if nameable.issuperset(chunk.refs):
+            return chunk
+        return replace(chunk, refs=tuple(ref for ref in chunk.refs if ref in nameable))
 
-    return named
-
-
-def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit, ...]:
-    """The hits with only those references that `user` can see, for a prompt on their behalf."""
-    if user.unrestricted:
-        return tuple(hits)
-    return _name_all(hits, visible_refs(pool, user))
+    return nameable_only
 
 
-def _name_all(hits: Iterable[Hit], named: Callable[[Chunk], tuple[str, ...]]) -> tuple[Hit, ...]:
-    shown = ((hit, _naming(hit.chunk, named)) for hit in hits)
-    return tuple(hit if hit.chunk is chunk else replace(hit, chunk=chunk) for hit, chunk in shown)
-
-
-def _naming(chunk: Chunk, named: Callable[[Chunk], tuple[str, ...]]) -> Chunk:
-    refs = named(chunk)
-    return chunk if refs is chunk.refs else replace(chunk, refs=refs)
+def with_chunks(hits: Iterable[Hit], change: Callable[[Chunk], Chunk]) -> tuple[Hit, ...]:
+    """The hits with changed chunks."""
+    pairs = ((hit, change(hit.chunk)) for hit in hits)
+    return tuple(hit if hit.chunk is chunk else replace(hit, chunk=chunk) for hit, chunk in pairs)
 
 
 def redacted(result: PoolResult) -> PoolResult:
@@ -134,33 +118,28 @@ def redacted(result: PoolResult) -> PoolResult:
     if user.unrestricted:
         return result
     pool = visible_pool(result.pool, user)
-    named = visible_refs(pool, user)
+    change = without_hidden_refs(pool, user)
     known = {hit.id for hit in (*pool.hits, *pool.reachable)}
-    judgements = tuple(
-        replace(judgement, reply="")
-        for judgement in pool.judgements
-        if known.issuperset((*judgement.asked, *judgement.left_out))
-    )
+    judgements = (j for j in pool.judgements if known.issuperset((*j.asked, *j.left_out)))
     return replace(
         result,
-        hits=_name_all(result.hits, named),
-        kept=_name_all(result.kept, named),
+        hits=with_chunks(result.hits, change),
+        kept=with_chunks(result.kept, change),
         traces=tuple(map(_without_reply, result.traces)),
         pool=replace(
             pool,
-            hits=_name_all(pool.hits, named),
-            reachable=_name_all(pool.reachable, named),
-            references=tuple(_naming(chunk, named) for chunk in pool.references),
-            judgements=judgements,
+            hits=with_chunks(pool.hits, change),
+            reachable=with_chunks(pool.reachable, change),
+            references=tuple(map(change, pool.references)),
+            judgements=tuple(replace(judgement, reply="") for judgement in judgements),
         ),
     )
 
 
 def _without_reply(trace: LayerTrace) -> LayerTrace:
-    detail = trace.detail
-    if not isinstance(detail, JudgeDetail):
+    if not isinstance(trace.detail, JudgeDetail):
         return trace
-    return replace(trace, detail=replace(detail, judgement=replace(detail.judgement, reply="")))
+    return replace(trace, detail=replace(trace.detail, judgement=replace(trace.detail.judgement, reply="")))
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -173,7 +152,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         decisions = tuple(_decide(h, r, user) for h, r in zip(hits, refusals, strict=True))
     if hits and not kept:
         ways = ", or ".join(_ways([hit.chunk for hit in hits], user))
-        message = MESSAGE.format(ways=ways) if ways else UNREADABLE_MESSAGE
+        message = f"{BARRED} Ask someone {ways}." if ways else UNREADABLE_MESSAGE
         return LayerOutput((), decisions, status="insufficient_clearance", message=message)
     return LayerOutput(kept, decisions)
 
@@ -181,9 +160,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 def _decide(hit: Hit, refusal: str, user: User) -> Decision:
     level = hit.chunk.clearance
     reason = refusal or ("public" if level == 0 else f"clearance {level} ≤ {user.level}")
-    outcome: Outcome = "dropped" if refusal else "kept"
     value = None if level is None else float(level)
-    return Decision(hit.id, "clearance", outcome, reason, value, float(user.level))
+    return Decision(hit.id, "clearance", "dropped" if refusal else "kept", reason, value, float(user.level))
 
 
 def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:

@@ -11,16 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.errors import SettingsError
-from ragfilter.layers.base import (
-    BACKGROUND_FROM,
-    LayerInput,
-    LayerOutput,
-    LayerSpec,
-    Mark,
-    far_end,
-    in_order,
-    summary_line,
-)
+from ragfilter.layers.base import BACKGROUND_FROM, LayerInput, LayerOutput, LayerSpec, Mark, far_end, in_order
 from ragfilter.layers.quality import ORDERED, UNSCORED
 from ragfilter.layers.strategies.base import EPSILON, strategies, strategy
 from ragfilter.layers.strategies.calibrated import BETA, order_key
@@ -35,9 +26,6 @@ UNWEIGHED = "cut by gap, since the calibration needs rerank scores: rerank alway
 
 MAX_RESULTS, MIN_RESULTS, STRATEGY = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
 LIMITS = "cutoff.limits"
-
-
-# -- the cut of a list of values -------------------------------------------------------------------
 
 
 def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0, background: float | None = None) -> Cut:
@@ -83,12 +71,8 @@ def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tupl
     a background or use values of their own."""
     own = detail.cut.strategy
     names = [name for name, s in strategies().items() if s.values_of is None or name == own]
-    cuts = (
-        cut_hits(
-            detail.values, settings.model_copy(update={"strategy": name}), pinned=pinned, background=detail.background
-        )
-        for name in names
-    )
+    chosen = [settings.model_copy(update={"strategy": name}) for name in names]
+    cuts = [cut_hits(detail.values, each, pinned=pinned, background=detail.background) for each in chosen]
     return tuple(each for name, each in zip(names, cuts, strict=True) if each.strategy == name)
 
 
@@ -103,7 +87,7 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, examined: int, pins: int)
         raised = f"max_results = {k} {over}" if k_wins else f"at least {least}"
         raised = f"{pins} pinned" if pins > fewest else raised
         reason = f"{wish.reason}; raised from {wish.kept} to {kept} ({raised})"
-        return replace(wish, kept=kept, reason=reason, raise_reason=raised, strategy_kept=wish.kept)
+        return replace(wish, kept=kept, reason=reason, strategy_kept=wish.kept)
     if kept == examined < n and wish.strategy != "fixed":
         precedence = f" and {over}" if k_wins else ""
         reason = f"{wish.reason}; max_results = {k} leaves out the other {n - examined}{precedence}"
@@ -159,15 +143,14 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     fallback_reason = SHALLOW if shallow else scale.fallback_reason
     if scale.stand_in == "fixed":
         result = replace(result, gaps=(), reason=f"{result.reason}; {fallback_reason}")
-    ids, background = tuple(hit.id for hit in hits), scale.background
-    detail = CutoffDetail(result, ids, scale.values, scale.kind, background, fallback_reason, applied.score)
+    ids = tuple(hit.id for hit in hits)
+    detail = CutoffDetail(result, ids, scale.values, scale.kind, scale.background, fallback_reason, applied.score)
     note = result.reason + scale.note
     if scale.stand_in == "gap" or (shallow and scale.kind != "rerank"):
         note += f"; {fallback_reason}"
-    elif scale.kind == "rerank":
-        note += f"; the values are {detail.value_name}, since the reranker reordered the hits"
-    elif scale.kind == "lowered":
-        note += f"; the values are {detail.value_name}"
+    elif scale.kind in ("rerank", "lowered"):
+        why = ", since the reranker reordered the hits" if scale.kind == "rerank" else ""
+        note += f"; the values are {detail.value_name}{why}"
     decide = _decide_by_probability if scale.kind == "probability" else _decide
     decisions: list[Decision] = []
     for place, hit in enumerate(hits, start=1):
@@ -178,8 +161,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         else:
             decisions.append(decide(hit, place, detail, applied))
     detail = replace(detail, cut=replace(result, reason=result.reason + scale.note))
-    all_decisions = (*decisions, *beyond.values())
-    return LayerOutput(hits[: result.kept], all_decisions, detail=detail, note=note)
+    return LayerOutput(hits[: result.kept], (*decisions, *beyond.values()), detail=detail, note=note)
 
 
 def _beyond_limits(hits: tuple[Hit, ...], inputs: LayerInput) -> dict[str, Decision]:
@@ -188,11 +170,12 @@ def _beyond_limits(hits: tuple[Hit, ...], inputs: LayerInput) -> dict[str, Decis
     columns = {name: distances_by_score(hits, name, inputs.pool, places=True) for name in limits}
     for hit in hits:
         values = {name: column[hit.id] for name, column in columns.items() if hit.id in column}
-        if values and all(value > limits[name] + EPSILON for name, value in values.items()):
+        apart = all(value > limits[name] + EPSILON for name, value in values.items())
+        if values and apart and hit.id not in inputs.pinned:
             name, value = next(iter(values.items()))
             reason = f"{name} {numbers.apart(value, '>', limits[name])}"
             beyond[hit.id] = Decision(hit.id, "cutoff", "dropped", reason, value, limits[name], LIMITS)
-    return {i: decision for i, decision in beyond.items() if i not in inputs.pinned}
+    return beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,33 +197,29 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
     the rerank score, the distance. If there is only an order, use the places in it."""
     settings, pool = inputs.settings.cutoff, inputs.pool
     values_of = strategy(settings.strategy).values_of
-    if settings.score and values_of is None:
-        score_by_id = distances_by_score(pins + free, settings.score, pool)
-        if score_by_id:
-            return _by_score(pins, free, score_by_id, inputs)
+    hits = pins + free
+    if settings.score and values_of is None and (score_by_id := distances_by_score(hits, settings.score, pool)):
+        return _by_score(pins, free, score_by_id, inputs)
     if inputs.reranked and pool.scores_are_ranks:
         return _by_place(pins, free, ORDERED, inputs.far_end)
     reranked = inputs.reranked and bool(free)
-    background = _background(inputs, reranked=reranked)
-    hits = pins + free
+    background = _background(inputs) if reranked else inputs.far_end
+    missing = f"; no hit has a score named {settings.score}" if settings.score and values_of is None else ""
     if reranked:
         rest = tuple(1.0 - (hit.rerank_score or 0.0) for hit in free)
         # A pin without a score gets the first free hit's value, so that there is no step.
         first = (rest[0] if p.rerank_score is None else 1.0 - p.rerank_score for p in pins)
-        scale = _Scale(free, "rerank", (*first, *rest), background)
+        scale = _Scale(free, "rerank", (*first, *rest), background, note=missing)
     else:
-        kind: ValueKind = "lowered" if inputs.lowered else "distance"
         values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
-        scale = _Scale(free, "place" if pool.space == "rank" else kind, values, background)
-    if scale.kind == "place":
-        reason = f"{UNSCORED} to find a cliff in"
-        scale = replace(scale, stand_in="fixed", fallback_reason=reason)
-    elif values_of is not None:
-        return _by_probability(pins, free, values_of(hits, inputs), settings) or replace(
-            scale, stand_in="gap", fallback_reason=UNWEIGHED
-        )
-    missing = f"; no hit has a score named {settings.score}" if settings.score else ""
-    return replace(scale, note=missing)
+        if pool.space == "rank":
+            reason = f"{UNSCORED} to find a cliff in"
+            return _Scale(free, "place", values, background, "fixed", reason, missing)
+        scale = _Scale(free, "lowered" if inputs.lowered else "distance", values, background, note=missing)
+    if values_of is None:
+        return scale
+    fallback = replace(scale, stand_in="gap", fallback_reason=UNWEIGHED)
+    return _by_probability(pins, free, values_of(hits, inputs), settings) or fallback
 
 
 def _by_score(pins: tuple[Hit, ...], free: tuple[Hit, ...], named: Mapping[str, float], inputs: LayerInput) -> _Scale:
@@ -290,13 +269,10 @@ def distances_by_score(hits: Sequence[Hit], score: str, pool: Pool, *, places: b
     return distances
 
 
-def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
-    """The mean of the farther half of the query's own hits, on the scale that is cut; None if there are too few."""
-    own = inputs.own_hits
-    if not reranked or len(own) < BACKGROUND_FROM:
-        return inputs.far_end
-    scores = [1.0 - h.rerank_score for h in own if h.rerank_score is not None]
-    return far_end(scores) if scores else None
+def _background(inputs: LayerInput) -> float | None:
+    """The mean of the farther half of the query's own hits by rerank score; None if there are too few."""
+    scores = [1.0 - h.rerank_score for h in inputs.own_hits if h.rerank_score is not None]
+    return far_end(scores) if scores and len(inputs.own_hits) >= BACKGROUND_FROM else None
 
 
 def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Decision:
@@ -311,7 +287,8 @@ def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Dec
         limit = values[rank - 1]
         beyond = place > rank
         before = f"before the cliff of {result.gap:.3f} after hit {rank}"
-        after = _after_cliff(result, settings)
+        over = f" ≥ {settings.gap_threshold:.3f}" if "gap_threshold" in strategy(result.strategy).reads else ""
+        after = f"after the cliff: gap {result.gap:.3f}{over} after hit {rank}"
     elif limit is not None:
         beyond = value > limit + EPSILON
         before = f"{name} {value:.3f} ≤ {limit:.3f}"
@@ -319,15 +296,14 @@ def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Dec
     else:
         beyond = False
         before, after = result.reason, f"after the cut: {result.reason}"
+    spec = strategy(result.strategy)
     if place > result.kept:
         limit = values[result.kept - 1] if limit is None and result.kept else limit
-        by = f"cutoff.{strategy(result.strategy).decides(result)}"
-        return Decision(hit.id, "cutoff", "dropped", after, value, limit, by)
+        return Decision(hit.id, "cutoff", "dropped", after, value, limit, f"cutoff.{spec.decides(result)}")
     if beyond:
-        extra = "b_extra" in strategy(result.strategy).reads and place <= (rank or 0) + settings.b_extra
+        extra = "b_extra" in spec.reads and place <= (rank or 0) + settings.b_extra
         least = min(settings.min_results, settings.max_results)
-        few = f"{settings.b_extra} more" if extra else f"at least {least}"
-        before = f"{after}; kept, as {few} stay"
+        before = f"{after}; kept, as {f'{settings.b_extra} more' if extra else f'at least {least}'} stay"
     return Decision(hit.id, "cutoff", "kept", before, value, limit, _holder(place, result))
 
 
@@ -353,28 +329,22 @@ def _holder(place: int, result: Cut) -> str:
     return "" if result.strategy_kept is None or place <= result.strategy_kept else MIN_RESULTS
 
 
-def _after_cliff(result: Cut, settings: Cutoff) -> str:
-    compared = "gap_threshold" in strategy(result.strategy).reads
-    over = f" ≥ {settings.gap_threshold:.3f}" if compared else ""
-    return f"after the cliff: gap {result.gap:.3f}{over} after hit {result.cliff_after_rank}"
-
-
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     detail = trace.detail
-    return detail.cut.reason if isinstance(detail, CutoffDetail) else summary_line(trace, result)
+    return detail.cut.reason if isinstance(detail, CutoffDetail) else f"keeps {trace.n_out} of {trace.n_in}"
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
     if decision.setting == MAX_RESULTS:
         return f"came after the first {result.settings.cutoff.max_results}"
-    detail = result.trace("cutoff").detail
-    if isinstance(detail, CutoffDetail):
-        if detail.cut.cliff_after_rank is not None:
-            return "came after the cliff"
-        by_limit = detail.cut.limit is not None and decision.limit is not None
-        if by_limit and strategy(detail.cut.strategy).values_of is None:
-            return "were too far from the best match"
-    return "came after the cut"
+    detail = cutoff_detail(result)
+    if detail is None:
+        return "came after the cut"
+    if detail.cut.cliff_after_rank is not None:
+        return "came after the cliff"
+    by_limit = detail.cut.limit is not None and decision.limit is not None
+    is_distance = strategy(detail.cut.strategy).values_of is None
+    return "were too far from the best match" if by_limit and is_distance else "came after the cut"
 
 
 def _unused(settings: Settings) -> frozenset[str]:

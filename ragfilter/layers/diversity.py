@@ -58,13 +58,11 @@ def _decide(hit: Hit, alike: _Alike, held: frozenset[str], covered: Counter[str]
     if other is not None and value >= limit - EPSILON:
         reason = f"text similarity {value:.3f} ≥ {limit:.3f} to {other.chunk.name}"
         return Decision(hit.id, "diversity", "dropped", reason, value, limit, SIMILARITY)
-    least = min((covered[word] for word in held), default=0)
-    if least >= settings.per_part:
-        words = sorted(held)
-        word_list = ", ".join(f"“{word}”" for word in words[:SHOWN_WORDS])
-        more = f" and {len(words) - SHOWN_WORDS} more" if len(words) > SHOWN_WORDS else ""
-        reason = f"{word_list}{more}: in {least} better chunks; {settings.per_part} are enough"
-        per_part = settings.per_part
+    least, per_part = min((covered[word] for word in held), default=0), settings.per_part
+    if least >= per_part:
+        word_list = ", ".join(f"“{word}”" for word in sorted(held)[:SHOWN_WORDS])
+        more = f" and {len(held) - SHOWN_WORDS} more" if len(held) > SHOWN_WORDS else ""
+        reason = f"{word_list}{more}: in {least} better chunks; {per_part} are enough"
         return Decision(hit.id, "diversity", "dropped", reason, least, per_part, PER_PART)
     reason = "unlike every better chunk"
     if other is not None:
@@ -130,9 +128,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
-    if decision.setting == SIMILARITY:
-        return "said the same as a better one"
-    return "were already covered by better ones"
+    return "said the same as a better one" if decision.setting == SIMILARITY else "were already covered by better ones"
 
 
 SPEC: LayerSpec = LayerSpec(

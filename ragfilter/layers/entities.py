@@ -35,21 +35,16 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         ids = entity.ids[: inputs.settings.entities.per_entity if entity.retrieved else None]
         best = _best(entity.name, [by_id[i] for i in ids if i in by_id], inputs.pool)
         if best is None:
-            missing.append(entity.name)
+            missing.append(f"no chunk left that names “{entity.name}”")
         else:
             pinned.setdefault(best.id, []).append(f"“{entity.name}”")
     front = sorted((by_id[i] for i in pinned), key=lambda hit: hit.distance)
-    pins = tuple(
-        Decision(hit.id, "entities", "pinned", f"best chunk for {' and '.join(pinned[hit.id])}") for hit in front
-    )
-    rest = tuple(hit for hit in hits if hit.id not in pinned)
-    others = tuple(Decision(hit.id, "entities", "kept", "not pinned") for hit in rest)
-    return LayerOutput(
-        (*front, *rest),
-        pins + others,
-        note="; ".join(f"no chunk left that names “{name}”" for name in missing),
-        pinned=dict.fromkeys(pinned, "named in the comparison"),
-    )
+    rest = [hit for hit in hits if hit.id not in pinned]
+    pins = {hit.id: f"best chunk for {' and '.join(pinned[hit.id])}" for hit in front}
+    decisions = [Decision(i, "entities", "pinned", reason) for i, reason in pins.items()]
+    decisions += [Decision(hit.id, "entities", "kept", "not pinned") for hit in rest]
+    reasons = dict.fromkeys(pinned, "named in the comparison")
+    return LayerOutput((*front, *rest), tuple(decisions), note="; ".join(missing), pinned=reasons)
 
 
 def _best(name: str, hits: Sequence[Hit], pool: Pool) -> Hit | None:

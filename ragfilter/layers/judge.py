@@ -19,7 +19,7 @@ from typing import Protocol
 from ragfilter.judge.call import NO_DECISION
 from ragfilter.judge.prompt import JudgePrompt, build_prompt, candidates, no_room, width
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
-from ragfilter.layers.clearance import effective_user, is_clean, with_visible_refs
+from ragfilter.layers.clearance import effective_user, is_clean, with_chunks, without_hidden_refs
 from ragfilter.model import (
     Chunk,
     Decision,
@@ -92,12 +92,6 @@ def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[Reache
         frontier = reached
 
 
-NOTHING_RELEVANT = "The judge found none of the {n} chunks relevant. Rephrase the question."
-NOTHING_SIMILAR = (
-    "No chunk reaches the judge's minimum similarity of {limit:g}. Rephrase the question, or lower the minimum."
-)
-
-
 OVERSAMPLE, RELEVANCE = "judge.oversample", "judge.min_relevance"
 MAX_CHUNKS = "judge.max_chunks"
 
@@ -110,7 +104,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     candidate_hits = candidates(hits, settings, inputs.pool.space, inputs.pinned)
     unasked = _unasked(hits, candidate_hits, inputs)
     if not candidate_hits:
-        message = NOTHING_SIMILAR.format(limit=settings.min_relevance)
+        message = f"No chunk reaches the judge's minimum similarity of {settings.min_relevance:g}. "
+        message += "Rephrase the question, or lower the minimum."
         return LayerOutput((), unasked, status="low_quality_results", message=message)
     prompt = prompt_for_user(candidate_hits, inputs.pool, inputs.settings, inputs.user)
     if not prompt.asked:
@@ -118,8 +113,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     judgement = _judgement_of(prompt, inputs.pool.judgements)
     if judgement is None:
         step = _nearest(candidate_hits, unasked, inputs)
-        why = "1 chunk waits" if len(prompt.asked) == 1 else f"{len(prompt.asked)} chunks wait"
-        why += " for the LLM's verdict"
+        wait = "chunk waits" if len(prompt.asked) == 1 else "chunks wait"
+        why = f"{len(prompt.asked)} {wait} for the LLM's verdict"
         return replace(step, needs=(Need("judge", "judge", tuple(hit.id for hit in candidate_hits), why),))
     if judgement.error or not judgement.verdicts:
         step = _nearest(candidate_hits, unasked, inputs, error=judgement.error or NO_DECISION)
@@ -136,7 +131,7 @@ def settings_without_judge(settings: Settings) -> Settings:
 
 def prompt_for_user(asked: Sequence[Hit], pool: Pool, settings: Settings, user: User | None = None) -> JudgePrompt:
     """The prompt about `asked` for this user, without references to chunks hidden from them."""
-    shown = with_visible_refs(asked, pool, effective_user(user, settings))
+    shown = with_chunks(asked, without_hidden_refs(pool, effective_user(user, settings)))
     return build_prompt(pool.query, shown, settings.judge, pool.space)
 
 
@@ -146,14 +141,12 @@ def _judgement_of(prompt: JudgePrompt, judgements: Sequence[Judgement]) -> Judge
     The same chunks are not enough: another budget may have shortened their texts differently, or
     another user may see fewer references. A judgement without a prompt matches by its chunks.
     """
-    if not judgements:
-        return None
-    key, meant = prompt.key, prompt.asked + prompt.left_out
+    key = prompt.key if judgements else ""
     for judgement in judgements:
         if judgement.prompt_key == key:
             return prompt.adopt(judgement)
-    wordless = (j for j in judgements if not j.prompt_key and j.asked + j.left_out == meant)
-    return next(wordless, None)
+    meant = prompt.asked + prompt.left_out
+    return next((j for j in judgements if not j.prompt_key and j.asked + j.left_out == meant), None)
 
 
 def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> tuple[Decision, ...]:
@@ -164,12 +157,11 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> t
     for place, hit in enumerate(hits, start=1):
         if hit.id in ids:
             continue
-        value = inputs.similarity(hit)
         if place > most:
             reason = f"{in_order(place, hit)}beyond the first {most} that are judged"
             decisions.append(Decision(hit.id, "judge", "dropped", reason, float(place), float(most), OVERSAMPLE))
         else:
-            limit = settings.min_relevance
+            value, limit = inputs.similarity(hit), settings.min_relevance
             reason = f"similarity {numbers.apart(value, '<', limit)}, not shown to the judge"
             decisions.append(Decision(hit.id, "judge", "dropped", reason, value, limit, RELEVANCE))
     return tuple(decisions)
@@ -230,25 +222,27 @@ def _obey(
             steps.append(ExpandedChunk(hit.id, root.id, reached.via, reached.step))
             reason = f"referenced by {root.chunk.name}, step {reached.step} of {verdict.depth}"
             decisions[hit.id] = Decision(hit.id, "judge", "expanded", reason, float(reached.step), float(verdict.depth))
-    others = tuple(decision for decision in unasked if decision.chunk_id not in brought)
-    all_decisions = (*decisions.values(), *others)
-    note = _note(judgement, len(kept), len(brought))
-    detail = JudgeDetail(judgement, tuple(steps))
-    output = LayerOutput((*kept, *brought.values()), all_decisions, detail=detail, note=note)
-    message = NOTHING_RELEVANT.format(n=len(judgement.asked))
+    others = (decision for decision in unasked if decision.chunk_id not in brought)
+    output = LayerOutput(
+        (*kept, *brought.values()),
+        (*decisions.values(), *others),
+        detail=JudgeDetail(judgement, tuple(steps)),
+        note=_note(judgement, len(kept), len(brought)),
+    )
+    message = f"The judge found none of the {len(judgement.asked)} chunks relevant. Rephrase the question."
     return output if kept else replace(output, status="low_quality_results", message=message)
 
 
 def _decision(hit: Hit, verdict: Verdict | None, judgement: Judgement, inputs: LayerInput) -> Decision:
-    if verdict is None:
-        reason = "not named by the judge"
-        if hit.id in judgement.left_out:
-            budget = inputs.settings.judge.max_prompt_tokens
-            reason = f"left out of the judge's prompt: its budget of {budget} tokens was full"
-        elif hit.id in judgement.unreadable:
-            reason = "the judge's decision could not be read"
-    else:
+    if verdict is not None:
         reason = f"the judge said {verdict.written}"
+    elif hit.id in judgement.left_out:
+        budget = inputs.settings.judge.max_prompt_tokens
+        reason = f"left out of the judge's prompt: its budget of {budget} tokens was full"
+    elif hit.id in judgement.unreadable:
+        reason = "the judge's decision could not be read"
+    else:
+        reason = "not named by the judge"
     if hit.id in judgement.shortened:
         reason = f"{reason} (its text shortened)"
     if hit.id in inputs.pinned:
@@ -269,9 +263,6 @@ def _note(judgement: Judgement, kept: int, brought: int) -> str:
     if judgement.remarks:
         parts.append(f"{numbers.counted(len(judgement.remarks), 'remark')} on its answer")
     return "; ".join(parts)
-
-
-# -- expansion -------------------------------------------------------------------------------------
 
 
 def _finder(inputs: LayerInput) -> Callable[[str], Hit | None]:

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import attrgetter, itemgetter
 from typing import Literal, NamedTuple
 
 from ragfilter.answer.context import cost, cost_in_prompt
@@ -90,15 +91,13 @@ def _sentences(text: str, start: int, end: int) -> Iterator[TextPiece]:
     if not begins:
         yield TextPiece(start, end, "sentence")
         return
-    begins[0] = start
-    number = 0
-    while number < len(begins):
-        last = number + 1
-        while rows[number] and last < len(begins) and rows[last]:
-            last += 1
-        to = begins[last] if last < len(begins) else end
-        yield TextPiece(begins[number], to, "block" if rows[number] else "sentence")
-        number = last
+    spans = zip([start, *begins[1:]], [*begins[1:], end], rows, strict=True)
+    for is_row, group in groupby(spans, key=itemgetter(2)):
+        if is_row:
+            block = list(group)
+            yield TextPiece(block[0][0], block[-1][1], "block")
+        else:
+            yield from (TextPiece(a, b, "sentence") for a, b, _ in group)
 
 
 EPSILON = 1e-9
@@ -117,8 +116,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         need = Need("prune", "prune", missing, why)
         whole = tuple(Decision(hit.id, "prune", "kept", "whole") for hit in hits)
         return LayerOutput(hits, whole, (need,), note=f"{why}; for now, they are whole")
-    best = max((v for hit in hits for v in hit.contributions or ()), default=0.0)
-    limit = inputs.settings.prune.share * best
+    limit = inputs.settings.prune.share * max((v for hit in hits for v in hit.contributions or ()), default=0.0)
     pruned = {hit.id: _mark_pieces(hit, limit) for hit in hits}
     kept = tuple(replace(hit, struck=_spans(pruned[hit.id])) for hit in hits)
     before = sum(cost(hit.chunk) for hit in hits)
@@ -130,7 +128,6 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 
 def _mark_pieces(hit: Hit, limit: float) -> tuple[PrunedPiece, ...]:
-    """The pieces of one chunk, each marked as kept or left out."""
     parts, values = pieces(hit.chunk.text), hit.contributions or ()
     if not parts:
         return ()
@@ -138,24 +135,16 @@ def _mark_pieces(hit: Hit, limit: float) -> tuple[PrunedPiece, ...]:
     stays = [v >= min(limit, best) - EPSILON for v in values]
     headings = [place for place, part in enumerate(parts) if part.kind == "heading"]
     for place, end in pairwise([*headings, len(parts)]):
-        # The pieces between this heading and the next.
-        below = any(stays[place + 1 : end])
-        stays[place] = stays[place] or place == headings[0] or below
-    return tuple(
-        PrunedPiece(part.start, part.end, value, not stay)
-        for part, value, stay in zip(parts, values, stays, strict=True)
-    )
+        # The first heading stays, and others if any piece up to the next heading does.
+        stays[place] = place == headings[0] or any(stays[place:end])
+    every = zip(parts, values, stays, strict=True)
+    return tuple(PrunedPiece(part.start, part.end, value, not stay) for part, value, stay in every)
 
 
 def _spans(parts: tuple[PrunedPiece, ...]) -> tuple[tuple[int, int], ...]:
     """The spans to strike, with adjacent ones merged."""
-    spans: list[tuple[int, int]] = []
-    for part in parts:
-        if part.struck and spans and spans[-1][1] == part.start:
-            spans[-1] = spans[-1][0], part.end
-        elif part.struck:
-            spans.append((part.start, part.end))
-    return tuple(spans)
+    runs = ([*group] for struck, group in groupby(parts, key=attrgetter("struck")) if struck)
+    return tuple((run[0].start, run[-1].end) for run in runs)
 
 
 def _decision(hit: Hit, parts: tuple[PrunedPiece, ...], limit: float) -> Decision:

@@ -6,7 +6,7 @@ Source: Adaptive Retrieval System, "Retrieval Flow", "Edge Cases" and "Fallback 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from ragfilter.settings.schema import TUNED_SHARE, Quality, Settings
 from ragfilter.text import numbers
 
 SHARE = "quality.background_share"
+THRESHOLD = "quality.reranker_threshold"
 FIRST, MOST, KEPT = "quality.min_top_k", "quality.max_top_k", "quality.reranker_top_k"
 MARK = Mark("▽", "triangle-down-open", "#2b43f2", "#cfe3fa")
 FARTHER = replace(MARK, sign="▷", symbol="triangle-right-open", about="too far down")
@@ -31,30 +32,26 @@ MESSAGE = "Nothing matches the query well enough. Rephrase the question."
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep good hits. If there are none, the result is empty, with status `low_quality_results`."""
     quality = inputs.settings.quality
-    pins: tuple[Hit, ...] = ()
-    if inputs.pinned:
-        pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
-        hits = tuple(hit for hit in hits if hit.id not in inputs.pinned)
-    step = _check(hits, inputs, quality)
-    if pins:
-        pinned = tuple(Decision(hit.id, "quality", "pinned", inputs.pinned[hit.id]) for hit in pins)
-        # Pins count as results, so the status stays ok.
-        return LayerOutput(
-            pins + step.hits,
-            pinned + step.decisions,
-            step.needs,
-            step.detail,
-            step.note,
-            reranked=step.reranked,
-            failed=step.failed,
-        )
-    return step
+    pins = tuple(hit for hit in hits if hit.id in inputs.pinned) if inputs.pinned else ()
+    if not pins:
+        return _check(hits, inputs, quality)
+    own = _check(tuple(hit for hit in hits if hit.id not in inputs.pinned), inputs, quality)
+    pinned = tuple(Decision(hit.id, "quality", "pinned", inputs.pinned[hit.id]) for hit in pins)
+    # Pins count as results, so the status stays ok.
+    return LayerOutput(
+        pins + own.hits,
+        pinned + own.decisions,
+        own.needs,
+        own.detail,
+        own.note,
+        reranked=own.reranked,
+        failed=own.failed,
+    )
 
 
 def widths(quality: Quality) -> tuple[int, ...]:
     """The numbers of hits to check in turn: 3, 5, 7, 9, 10 with the defaults."""
-    steps = list(range(quality.min_top_k, quality.max_top_k, STEP))
-    return (*steps, quality.max_top_k)
+    return (*range(quality.min_top_k, quality.max_top_k, STEP), quality.max_top_k)
 
 
 def _check(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> LayerOutput:
@@ -76,15 +73,14 @@ def _check(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
     if error:
         note = f"{quality.reranker} failed ({error}); candidates are checked by distance instead"
         fallback = tuple(
-            d._replace(outcome="fallback", reason=f"{d.reason}; fallback, the reranker failed")
-            if d.outcome in ("kept", "fallback")
-            else d
+            d
+            if d.outcome == "dropped"
+            else d._replace(outcome="fallback", reason=f"{d.reason}; fallback, the reranker failed")
             for d in step.decisions
         )
         return replace(step, decisions=fallback, note=note, failed=True)
-    n = len(candidates)
-    why = "1 chunk has" if n == 1 else f"{n} chunks have"
-    why += f" not been scored by {quality.reranker} yet"
+    have = "chunk has" if len(candidates) == 1 else "chunks have"
+    why = f"{len(candidates)} {have} not been scored by {quality.reranker} yet"
     need = Need("rerank", "quality", tuple(hit.id for hit in candidates), why)
     note = "not reranked yet; for now, candidates are checked by distance"
     return replace(step, needs=(need,), note=note)
@@ -123,19 +119,16 @@ class _Threshold:
         return [hit for hit in hits if self.passes(self.value(hit))]
 
     def passes(self, value: float) -> bool:
-        if self.share is None:
-            return value >= self.limit - EPSILON
-        return value <= self.limit + EPSILON
+        return value >= self.limit - EPSILON if self.share is None else value <= self.limit + EPSILON
 
     def reason(self, value: float) -> str:
-        good = self.passes(value)
+        signs = ("≥", "<") if self.share is None else ("≤", ">")
+        good = f"{value:.3f} {signs[0]} {self.limit:.3f}" if self.passes(value) else ""
+        pair = good or numbers.apart(value, signs[1], self.limit)
         if self.share is None:
-            pair = f"{value:.3f} ≥ {self.limit:.3f}" if good else ""
-            return f"similarity {pair or numbers.apart(value, '<', self.limit)}"
-        pair = f"{value:.3f} ≤ {self.limit:.3f}" if good else ""
+            return f"similarity {pair}"
         way = "the way to " if self.inputs.pool.space == "ip" else ""
-        of = f"{self.share:.2f} of {way}the background"
-        return f"distance {pair or numbers.apart(value, '>', self.limit)}, {of}"
+        return f"distance {pair}, {self.share:.2f} of {way}the background"
 
 
 def _bar(inputs: LayerInput, quality: Quality) -> _Threshold:
@@ -162,13 +155,12 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Thresho
             continue
         value = bar.value(hit)
         outcome: Outcome = "kept" if hit.id in good_ids else "dropped"
-        reason = bar.reason(value)
-        decisions.append(Decision(hit.id, "quality", outcome, reason, value, bar.limit, bar.setting))
+        decisions.append(Decision(hit.id, "quality", outcome, bar.reason(value), value, bar.limit, bar.setting))
     return LayerOutput(tuple(good), tuple(decisions))
 
 
 def _unscored(hits: tuple[Hit, ...], quality: Quality) -> LayerOutput:
-    """Keep the first `min_top_k`, as a plain search would, since no hit can be checked."""
+    # As a plain search would, since no hit can be checked.
     width = quality.min_top_k
     decisions = []
     for place, hit in enumerate(hits, start=1):
@@ -217,8 +209,7 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
             decisions.append(Decision(hit.id, "quality", "kept", reason, value, limit))
         elif value < limit - EPSILON:
             reason = f"rerank score {numbers.apart(value, '<', limit)}"
-            by = "quality.reranker_threshold"
-            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit, by))
+            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit, THRESHOLD))
         else:
             reason = f"place {place} after reranking, only {quality.reranker_top_k} are kept"
             value, line = (place, quality.reranker_top_k) if ordered else (value, limit)
@@ -233,10 +224,9 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
     if cut and not ordered:
         note += f"; reranker_top_k = {quality.reranker_top_k} leaves out {cut} as good"
     output = LayerOutput(tuple(kept), tuple(decisions), note=note, reranked=True)
-    if kept or not hits:
+    if kept:
         return output
-    note += ", none is good enough"
-    return replace(output, status="low_quality_results", message=MESSAGE, note=note)
+    return replace(output, status="low_quality_results", message=MESSAGE, note=f"{note}, none is good enough")
 
 
 def _score(hit: Hit) -> float:
@@ -245,10 +235,8 @@ def _score(hit: Hit) -> float:
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     path = _path(trace.detail) if isinstance(trace.detail, Widening) else ""
-    if trace.note:
-        return f"{trace.note}{path}"
-    if not trace.n_out:
-        return f"no chunk is good enough{path}"
+    if trace.note or not trace.n_out:
+        return f"{trace.note or 'no chunk is good enough'}{path}"
     keeps = [d for d in trace.decisions if d.outcome == "kept" and d.limit is not None]
     by = "distance ≤" if keeps and keeps[0].setting == SHARE else "similarity ≥"
     limit = f" with {by} {keeps[0].limit:.3f}" if keeps else ""
@@ -268,22 +256,18 @@ def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) ->
     if not good:
         return ""
     path = next(iter(beyond.values()))
-    value = result.settings.get(path)
-    return f"; {path.removeprefix('quality.')} = {value} leaves out {good:,} as good"
+    return f"; {path.removeprefix('quality.')} = {result.settings.get(path)} leaves out {good:,} as good"
 
 
 def _path(detail: Widening) -> str:
     """Say how far it looked and how many were good: ``; first 3, 5: none, first 7: 2``."""
-    *poor, last = detail.widths
-    last_width = f"first {last.width}: {last.good}" if last.good else ""
-    poor = poor if last.good else [*poor, last]
-    nothing = f"first {', '.join(str(tried.width) for tried in poor)}: none" if poor else ""
-    return f"; {', '.join(filter(None, (nothing, last_width)))}"
+    poor = ", ".join(str(tried.width) for tried in detail.widths if not tried.good)
+    parts = [f"first {poor}: none"] if poor else []
+    parts += [f"first {tried.width}: {tried.good}" for tried in detail.widths if tried.good]
+    return f"; {', '.join(parts)}"
 
 
-def _cost(settings: Settings) -> Cost:
-    reranker = settings.quality.reranker
-    return "free" if reranker == "none" else "API call" if reranker == "http" else "local model"
+COSTS: Mapping[str, Cost] = {"none": "free", "http": "API call"}
 
 
 def _unused(settings: Settings) -> frozenset[str]:
@@ -303,18 +287,18 @@ def _relax(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]] 
     compared = [d for d in trace.decisions if d.value is not None and d.limit is not None]
     if any(d.setting == SHARE for d in compared):
         now = result.settings.quality.background_share
-        shares = [d.value / d.limit for d in compared if d.value is not None and d.limit]
         # A background share of 0 gives nothing to suggest.
-        nearest = min(shares, default=math.inf)
-        if math.isinf(nearest) or result.pool.space == "ip":
+        shares = [d.value / d.limit for d in compared if d.value is not None and d.limit]
+        if not shares or result.pool.space == "ip":
             return None
-        share = math.ceil(100 * now * nearest) / 100
+        share = math.ceil(100 * now * min(shares)) / 100
         if share > TUNED_SHARE:
-            far = f"The best chunk is at {share:.3f} of the background distance, above the "
-            far += f"background share of {now:.3f}"
+            far = (
+                f"The best chunk is at {share:.3f} of the background distance, above the background share of {now:.3f}"
+            )
             return f"{far}. A higher share would let in noise.", {}
         return f"Raise the background share to {numbers.distance(share)}", {SHARE: share}
-    path = "quality.reranker_threshold" if trace.reranked else "quality.score_threshold"
+    path = THRESHOLD if trace.reranked else "quality.score_threshold"
     limit = result.settings.get(path)
     best = max((d.value or 0.0 for d in compared), default=0.0)
     # Round down, so that the chunk reaches it and it is easy to read.
@@ -355,7 +339,7 @@ SPEC: LayerSpec = LayerSpec(
     line=_line,
     limits=True,
     off=lambda settings: f"off; similarity ≥ {settings.quality.score_threshold:.3f}",
-    cost=_cost,
+    cost=lambda settings: COSTS.get(settings.quality.reranker, "local model"),
     reads_pool=lambda settings: settings.quality.good_by == "background",
     first=("score_threshold", "background_share", "reranker", "reranker_model", "reranker_threshold"),
     unused=_unused,

@@ -44,10 +44,10 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         reason = referenced.get(hit.id) or inputs.scan.check(hit.chunk.rule).reason
         by = REFERENCES if hit.id in referenced else ""
         decisions.append(Decision(hit.id, "query_must", outcome, reason, setting=by))
-    own = [place for place, hit in enumerate(hits) if hit.found_by == "query"]
+    own = [hit.found_by == "query" for hit in hits]
+    ids = [hit.id for hit in compress(hits, own)]
     k, max_rounds = settings.retrieval.k, settings.query_must.max_rounds
-    ids, own_passes = [hits[place].id for place in own], [passes[place] for place in own]
-    rounds = replay_rounds(ids, own_passes, k=k, max_rounds=max_rounds)
+    rounds = replay_rounds(ids, list(compress(passes, own)), k=k, max_rounds=max_rounds)
     return LayerOutput(kept, tuple(decisions), detail=rounds, pinned=pinned)
 
 
@@ -72,27 +72,21 @@ def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rou
     """
     rounds: list[Round] = []
     kept: list[str] = []
-    start = 0
-    while len(rounds) < max_rounds and start < len(ids):
-        stop = min(start + k, len(ids))
-        retrieved = tuple(ids[start:stop])
-        ok = tuple(i for i, p in zip(retrieved, passes[start:stop], strict=True) if p)
-        excluded = tuple(i for i, p in zip(retrieved, passes[start:stop], strict=True) if not p)
-        rounds.append(Round(len(rounds) + 1, retrieved, excluded, ok))
+    for start in range(0, len(ids), k)[:max_rounds]:
+        asked = list(zip(ids[start : start + k], passes[start : start + k], strict=True))
+        ok, excluded = (tuple(i for i, p in asked if p == met) for met in (True, False))
+        rounds.append(Round(len(rounds) + 1, tuple(i for i, _ in asked), excluded, ok))
         kept.extend(ok)
-        start = stop
         if len(kept) >= k or not excluded:
             break
     first = tuple(kept[:k])
-    clean = sum(passes)
-    return Rounds(k, tuple(rounds), first, short=min(k, clean) - len(first))
+    return Rounds(k, tuple(rounds), first, short=min(k, sum(passes)) - len(first))
 
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     n = trace.count("dropped")
     references = sum(decision.setting == REFERENCES for decision in trace.decisions)
-    line = "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule"
-    line = line if n else "every chunk passes its rule"
+    line = "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule" if n else "every chunk passes its rule"
     return f"{line}; pins {chunks(references)} that the best one refers to" if references else line
 
 

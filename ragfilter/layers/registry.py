@@ -9,7 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 
 from ragfilter.layers.base import LayerSpec
-from ragfilter.model import LayerName
 
 ORDER = (
     "clearance",
@@ -27,10 +26,10 @@ ORDER = (
 """Files of this folder, each with a `SPEC`."""
 
 LAYERS: tuple[LayerSpec, ...] = tuple(import_module(f"ragfilter.layers.{name}").SPEC for name in ORDER)
-SWITCHES: tuple[LayerName, ...] = tuple(spec.name for spec in LAYERS if spec.switched)
+SWITCHES: tuple[str, ...] = tuple(spec.name for spec in LAYERS if spec.switched)
 _BY_NAME = {spec.name: spec for spec in LAYERS}
 
 
-def layer(name: LayerName) -> LayerSpec:
+def layer(name: str) -> LayerSpec:
     """The layer called `name`. Raises KeyError."""
     return _BY_NAME[name]

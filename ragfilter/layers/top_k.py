@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
-from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult
+from ragfilter.model import Decision, Hit, Outcome
 from ragfilter.settings.schema import Settings
 
 
@@ -22,14 +22,9 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     decisions = []
     for place, hit in enumerate(hits, start=1):
         outcome: Outcome = "kept" if place <= k else "dropped"
-        far = f"{in_order(place, hit)}beyond the first {k}"
-        reason = f"among the first {k}" if place <= k else far
+        reason = f"among the first {k}" if place <= k else f"{in_order(place, hit)}beyond the first {k}"
         decisions.append(Decision(hit.id, "top_k", outcome, reason, float(place), float(k), "retrieval.k"))
     return LayerOutput(hits[:k], tuple(decisions))
-
-
-def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
-    return {"retrieval.k": trace.n_in} if trace.n_out == trace.n_in else {}
 
 
 SPEC: LayerSpec = LayerSpec(
@@ -41,7 +36,7 @@ SPEC: LayerSpec = LayerSpec(
     acts=lambda settings: not (settings.cutoff.enabled or settings.judge.enabled),
     line=lambda trace, result: f"first {limit(result.settings)}",
     limits=True,
-    unreached=_unreached,
+    unreached=lambda trace, result: {"retrieval.k": trace.n_in} if trace.n_out == trace.n_in else {},
     plain=lambda decision, hit, result: f"came after the first {limit(result.settings)}",
     explains=1,
 )

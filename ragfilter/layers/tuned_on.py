@@ -86,10 +86,9 @@ def check_tuned(settings: Settings, pool: Pool) -> None:
     if names and tuned.score != cutoff.score:
         other = f"the score {tuned.score or 'distance'}, not {cutoff.score or 'distance'}"
     if other:
+        were = "was" if len(names) == 1 else "were"
         raise SettingsError(
-            f"{' and '.join(f'cutoff.{name}' for name in names)} "
-            f"{'was' if len(names) == 1 else 'were'} tuned on {tuned.collection_name} "
-            f"with {other}.",
+            f"{' and '.join(f'cutoff.{name}' for name in names)} {were} tuned on {tuned.collection_name} with {other}.",
             remedy="Recalibrate on labels of this collection, go back to what they were tuned "
             "with, or set your own values.",
             action="recalibrate",

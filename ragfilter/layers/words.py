@@ -101,9 +101,9 @@ def _shares(overlap: words.Overlap) -> str:
 
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
-    stated = [d for d in trace.decisions if d.setting == PIN_VALUES]
+    stated = sum(d.setting == PIN_VALUES for d in trace.decisions)
     line = trace.note or "ordered by distance minus shared words"
-    return f"{line}; pins {numbers.chunks(len(stated))} for a stated value" if stated else line
+    return f"{line}; pins {numbers.chunks(stated)} for a stated value" if stated else line
 
 
 SPEC: LayerSpec = LayerSpec(

@@ -123,18 +123,16 @@ def to_hits(
     metric_by_name: Mapping[str, Metric] = metrics if isinstance(metrics, Mapping) else {}
     metric = None if isinstance(metrics, Mapping) else metrics
     documents = [_read(doc, place, metric) for place, doc in enumerate(_each(docs, "documents"), 1)]
+    columns: dict[str, list[Any]] = {}
     if metric_by_name or isinstance(scores, Mapping):
         columns = _columns(documents, scores, metric_by_name)
-        values: list[Any] = columns.get(DENSE, [None] * len(documents))
+        values = columns.get(DENSE, [None] * len(documents))
     else:
-        columns = {}
         values = [each.score for each in documents] if scores is None else _each(scores, "scores")
     for column in (values, *columns.values()):
         if len(column) != len(documents):
-            raise InputError(
-                f"{counted(len(column), 'score')} for {counted(len(documents), 'document')}.",
-                remedy="Pass one score per document.",
-            )
+            differ = f"{counted(len(column), 'score')} for {counted(len(documents), 'document')}."
+            raise InputError(differ, remedy="Pass one score per document.")
     visible = [place for place, each in enumerate(documents) if user.sees(each.chunk)]
     warned = {*visible, *(i for i, each in enumerate(documents) if each.chunk.clearance is None)}
     places = visible or range(len(documents))
@@ -162,7 +160,7 @@ def to_hits(
         warnings += _of_store(frozenset(each.store for each in own), metric)
         warnings += (NO_METRIC,) if any(each.unsaid for each in own) else ()
     own_warnings = bounded([w for i in sorted(warned) for w in documents[i].warnings])
-    return hits, space, (*own_warnings, *warnings) if visible else own_warnings
+    return hits, space, own_warnings + warnings if visible else own_warnings
 
 
 def _columns(documents: Sequence[_Document], scores: Scores, named: Mapping[str, Metric]) -> dict[str, list[Any]]:
@@ -173,14 +171,9 @@ def _columns(documents: Sequence[_Document], scores: Scores, named: Mapping[str,
     unknown = next((name for name in columns if name not in named), None)
     if unknown is not None:
         raise InputError(f"The score {unknown!r} has no metric.", remedy=f"Pass metric={{{unknown!r}: …}}.")
-    for name in named.keys() - columns.keys():
-        columns[name] = [_own(each.chunk.metadata, name) for each in documents]
-    return columns
-
-
-def _own(fields: Mapping[str, Any], name: str) -> Any:
-    inner = fields.get("scores")
-    return _as_score((inner if isinstance(inner, Mapping) else fields).get(name))
+    fields = [each.chunk.metadata for each in documents]
+    own = [each["scores"] if isinstance(each.get("scores"), Mapping) else each for each in fields]
+    return columns | {name: [_as_score(each.get(name)) for each in own] for name in named.keys() - columns.keys()}
 
 
 def _named_scores(
@@ -189,13 +182,9 @@ def _named_scores(
     """The named scores of `n` documents. Missing values and non-finite numbers are left out."""
     named_scores: list[dict[str, Score]] = [{} for _ in range(n)]
     for name, column in columns.items():
-        ranked = [
-            (Score(value, metrics[name], 0), i)
-            for i, each in enumerate(column)
-            if (value := _number(each, i + 1)) is not None and isfinite(value)
-        ]
-        ranked.sort(key=lambda pair: pair[0].distance)
-        for rank, (score, i) in enumerate(ranked, start=1):
+        values = ((i, _number(each, i + 1)) for i, each in enumerate(column))
+        scored = [(Score(value, metrics[name], 0), i) for i, value in values if value is not None and isfinite(value)]
+        for rank, (score, i) in enumerate(sorted(scored, key=lambda pair: pair[0].distance), start=1):
             named_scores[i][name] = score._replace(rank=rank)
     return named_scores
 
@@ -206,9 +195,8 @@ def _of_store(stores: frozenset[str], metric: Metric | None) -> tuple[str, ...]:
         name, squared = SQUARED[store]
         if metric in ("cosine", "ip") and store in SIMILAR:
             return (f"{name} reports similarities for COSINE and IP: pass metric='similarity'.",)
-        right = "l2" if squared else "euclidean"
+        right, are = ("l2", "are") if squared else ("euclidean", "are not")
         if metric in ("l2", "euclidean") and metric != right:
-            are = "are" if squared else "are not"
             return (f"Euclidean distances of {name} {are} squared: pass metric={right!r}.",)
     return ()
 
@@ -239,11 +227,11 @@ def _to_hits(
     double = len(hits) - len(nearest)
     if double and not any(scores_of.values()):
         warnings += (f"Left out: {counted(double, 'document')} with the id of a nearer one.",)
-    ranked: list[Hit] = []
-    for rank, (hit, distance) in enumerate(nearest.values(), start=1):
-        far = float(rank) if space == "rank" else distance
-        ranked.append(Hit(hit.chunk, far, rank, scores=scores_of[hit.id], doc=hit.doc))
-    return tuple(ranked), space, warnings
+    ranked = tuple(
+        Hit(hit.chunk, float(rank) if space == "rank" else distance, rank, scores=scores_of[hit.id], doc=hit.doc)
+        for rank, (hit, distance) in enumerate(nearest.values(), start=1)
+    )
+    return ranked, space, warnings
 
 
 def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:
@@ -252,11 +240,10 @@ def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:
     used_ids = {chunk.id for _, chunk in placed}
     last = max((place for place, _ in placed), default=0)
     free = (str(number) for number in count(last + 1) if str(number) not in used_ids)
-
-    def unused(place: int) -> str:
-        return next(free) if str(place) in used_ids else str(place)
-
-    return [chunk if chunk.id else replace(chunk, id=unused(place)) for place, chunk in placed]
+    return [
+        chunk if chunk.id else replace(chunk, id=next(free) if str(place) in used_ids else str(place))
+        for place, chunk in placed
+    ]
 
 
 def bounded(warnings: Sequence[str]) -> tuple[str, ...]:
@@ -268,15 +255,12 @@ def bounded(warnings: Sequence[str]) -> tuple[str, ...]:
 
 def _each(values: Iterable[Any], what: str) -> list[Any]:
     """The values of a list. Raises InputError for a single value or a table."""
+    kind = type(values).__name__
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InputError(
-            f"The {what} are of the type {type(values).__name__}.", remedy=f"Pass a list of {what}. {ONE_QUERY}"
-        )
+        raise InputError(f"The {what} are of the type {kind}.", remedy=f"Pass a list of {what}. {ONE_QUERY}")
     if hasattr(values, "columns"):
-        raise InputError(
-            f"The {what} are a {type(values).__name__}.",
-            remedy="Pass its rows, such as frame.to_dict('records'), or one of its columns.",
-        )
+        remedy = "Pass its rows, such as frame.to_dict('records'), or one of its columns."
+        raise InputError(f"The {what} are a {kind}.", remedy=remedy)
     return list(values)
 
 
@@ -289,9 +273,8 @@ def _read(doc: Any, place: int, metric: Metric | None) -> _Document:
         return _Document(doc, *_plain(doc, place))
     if isinstance(doc, str):
         return _Document(doc, Chunk("", whole(doc)))
-    node = getattr(doc, "node", None)
-    if node is not None and hasattr(doc, "score"):
-        return _read(node, place, None)._replace(doc=doc, score=doc.score)
+    if getattr(doc, "node", None) is not None and hasattr(doc, "score"):  # LlamaIndex
+        return _read(doc.node, place, None)._replace(doc=doc, score=doc.score)
     if isinstance(doc, list):
         raise InputError(f"Document {place} is a list.", remedy=ONE_QUERY)
     fields = _fields(doc)
@@ -325,13 +308,15 @@ def _fields(doc: Any) -> dict[str, Any] | None:
     elif hasattr(doc, "keys"):  # sqlite3, asyncpg
         fields = {key: doc[key] for key in doc.keys()}  # noqa: SIM118
     else:
-        names = ATTRIBUTES
-        if hasattr(doc, "page_content"):  # LangChain
-            names = frozenset(("id", "metadata", "page_content"))
-        fields = {name: getattr(doc, name) for name in names if hasattr(doc, name)}
-        fields = {name: value for name, value in fields.items() if not callable(value)}
-        # An attribute with this name can be anything, such as a table's description.
-        fields = {k: v for k, v in fields.items() if k not in NESTED or isinstance(v, Mapping)}
+        langchain = ("id", "metadata", "page_content")
+        names = langchain if hasattr(doc, "page_content") else ATTRIBUTES
+        attributes = ((name, getattr(doc, name)) for name in names if hasattr(doc, name))
+        fields = {
+            name: value
+            for name, value in attributes
+            # An attribute named like nested fields can be anything, such as a table's description.
+            if not callable(value) and (name not in NESTED or isinstance(value, Mapping))
+        }
     return fields if _has_text(fields) or any(name in fields for name in NESTED) else None
 
 
@@ -342,12 +327,11 @@ def _has_text(fields: Mapping[str, Any]) -> bool:
 def _flat(hit: dict[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any], str]:
     """The fields of a hit's document, the mapping with its score, and the `store` by its form."""
     scores: Mapping[str, Any] = hit
+    names: tuple[str, ...] = () if _has_text(hit) else NESTED
     if "page_content" in hit:
-        names: tuple[str, ...] = ("metadata",)
+        names = ("metadata",)
     elif "content" in hit and "text" not in hit and "meta" in hit:
         names = ("meta",)
-    else:
-        names = () if _has_text(hit) else NESTED
     for name in names:
         if not isinstance(hit.get(name), Mapping):
             continue
@@ -467,8 +451,7 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
     """Describe what in `scores`, best hit first, contradicts `metric`; () if nothing does."""
     doubts: list[str] = []
     n = len(scores)
-    broken = sum(not isfinite(score) for score in scores)
-    if broken:
+    if broken := sum(not isfinite(score) for score in scores):
         what = "is not a number" if broken == 1 else "are not numbers"
         return (f"{broken} of {n} scores {what}, so only the order given is used.",)
     if n > 1 and len(set(scores)) == 1 and metric != "rank":
@@ -493,9 +476,8 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
         doubts.append(f"The scores look like negative inner products of unit vectors: {NEGATED}")
     elif outside:
         doubts.append(
-            f"{len(outside)} of {n} scores, such as {outside[0]:g}, lie outside {low:g} to "
-            f"{high:g}, the range of {metric} for unit vectors: thresholds may mean little."
-            f"{INSTEAD.get(metric, '')}"
+            f"{len(outside)} of {n} scores, such as {outside[0]:g}, lie outside {low:g} to {high:g}, the range of "
+            f"{metric} for unit vectors: thresholds may mean little.{INSTEAD.get(metric, '')}"
         )
     elif metric == "similarity" and _fused(scores):
         doubts.append(

@@ -37,7 +37,7 @@ from ragfilter.library.documents import (
     to_hits,
 )
 from ragfilter.library.result import Result, to_result
-from ragfilter.model import Chunk, Cut, Entity, NeedKind, Pool, Space, User
+from ragfilter.model import Chunk, Cut, Entity, NeedKind, Pool, PoolResult, Space, User
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.field import MAX_CHUNKS
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from ragfilter.library.llamaindex import FilterPostprocessor
 
 log = logging.getLogger(__name__)
+
+HTTP = "http:"
 
 
 class Filter:
@@ -91,12 +93,8 @@ class Filter:
                     remedy=f"Pass an object that has them, or the name of a {what}.",
                 )
             if model is not None and not self.settings.get(f"{layer}.enabled"):
-                log.warning(
-                    "A %s was passed, but it is never used: the layer %s is off. Choose settings with %s.enabled",
-                    what,
-                    layer,
-                    layer,
-                )
+                unused = "A %s was passed, but it is never used: the layer %s is off. Choose settings with %s.enabled"
+                log.warning(unused, what, layer, layer)
         self.settings = _with_reranker(self.settings, self.reranker)
 
     def _open_models(self) -> None:
@@ -203,8 +201,7 @@ class Filter:
         """
         from ragfilter.library.langchain import FilterCompressor
 
-        known = check_metrics(metric)
-        return FilterCompressor(filter=self, metric=known, score_key=score_key, user=user)
+        return FilterCompressor(filter=self, metric=check_metrics(metric), score_key=score_key, user=user)
 
     def as_langchain_retriever(
         self,
@@ -223,9 +220,8 @@ class Filter:
         """
         from ragfilter.library.langchain import FilterRetriever
 
-        known = check_metric(metric)
         wide = self.settings.retrieval.pool_size if fetch_k is None else fetch_k
-        return FilterRetriever(filter=self, store=store, metric=known, k=k, fetch_k=wide, user=user)
+        return FilterRetriever(filter=self, store=store, metric=check_metric(metric), k=k, fetch_k=wide, user=user)
 
     def as_llamaindex(
         self,
@@ -244,8 +240,7 @@ class Filter:
         """
         from ragfilter.library.llamaindex import FilterPostprocessor
 
-        known = check_metrics(metric)
-        return FilterPostprocessor(filter=self, metric=known, exponential=exponential, user=user)
+        return FilterPostprocessor(filter=self, metric=check_metrics(metric), exponential=exponential, user=user)
 
     def as_haystack(
         self, *, metric: str | Mapping[str, str] | None = None, user: User | None = None
@@ -266,10 +261,9 @@ class Filter:
         make = None if reranker is None else lambda _: reranker
         return Backends(collection, embedder, make, self.judge, self._judgements, self.pruner)
 
-    def _complete(self, pool: Pool, user: User) -> Any:
+    def _complete(self, pool: Pool, user: User) -> PoolResult:
         backends = self.backends(_PassedChunks({hit.id: hit.chunk for hit in pool.hits}), None)
-        models: dict[NeedKind, object]
-        models = {"rerank": self.reranker, "judge": self.judge, "prune": self.pruner}
+        models: dict[NeedKind, object] = {"rerank": self.reranker, "judge": self.judge, "prune": self.pruner}
         kinds = [kind for kind, model in models.items() if model is not None]
         return complete_all(pool, self.settings, backends, user, kinds=kinds, push_down=True)
 
@@ -327,13 +321,11 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
     """Raise SettingsError for a threshold that no value can reach: a distance in `space` or, if
     every query is reranked (`reranks`), 1 − the rerank score."""
     cutoff = settings.cutoff
-    if reranks:
-        span, values = 1.0, "values made of rerank scores"
-    elif space in ("l2", "cosine"):
-        span, values = SPAN[space], f"{space} distances of unit vectors"
-    else:
+    if not cutoff.enabled or (space not in ("l2", "cosine") and not reranks):
         return
-    for name in strategy(cutoff.strategy).reads if cutoff.enabled else ():
+    span = 1.0 if reranks else SPAN[space]
+    values = "values made of rerank scores" if reranks else f"{space} distances of unit vectors"
+    for name in strategy(cutoff.strategy).reads:
         if name in SCALED and getattr(cutoff, name) > span:
             raise SettingsError(
                 f"cutoff.{name} = {getattr(cutoff, name):g} can never be reached: {values} are at most {span:g} apart.",
@@ -371,23 +363,15 @@ def check_asked(query: object, user: object) -> str:
 
 
 def read_settings(given: str | Path | Settings) -> Settings:
-    """Read settings from a profile's name or a TOML file, but not from the environment.
-
-    Raises SettingsError.
-    """
+    """Read settings from a profile's name or a TOML file, but not from the environment. Raises SettingsError."""
     if isinstance(given, Settings):
         return given
     if not isinstance(given, str | Path):
-        raise SettingsError(
-            f"The settings are of the type {type(given).__name__}.",
-            remedy="Pass a profile's name, a TOML file or Settings.",
-        )
+        what = f"The settings are of the type {type(given).__name__}."
+        raise SettingsError(what, remedy="Pass a profile's name, a TOML file or Settings.")
     if isinstance(given, str) and (given in PROFILES or not given.endswith(".toml")):
         return load(profile=given, environ={}).settings
     return load(file=Path(given), environ={}).settings
-
-
-HTTP = "http:"
 
 
 def _named_reranker(name: str, quality: Quality) -> Reranker:
@@ -396,9 +380,9 @@ def _named_reranker(name: str, quality: Quality) -> Reranker:
         from ragfilter.models.rerankers import HttpReranker, RerankEndpoint
 
         url, key = (os.environ.get(f"RAGFILTER_RERANK_{each}", "") for each in ("URL", "KEY"))
-        endpoint, model = RerankEndpoint(url, key), name.removeprefix(HTTP)
-        timeout_s, batch = quality.reranker_timeout_ms / 1000, quality.reranker_batch
-        return HttpReranker(model, endpoint, timeout_s=timeout_s, batch=batch)
+        endpoint = RerankEndpoint(url, key)
+        timeout_s = quality.reranker_timeout_ms / 1000
+        return HttpReranker(name.removeprefix(HTTP), endpoint, timeout_s=timeout_s, batch=quality.reranker_batch)
     bundled = name == "late_interaction"
     check_installed("onnxruntime" if bundled else "sentence_transformers", extra="models")
     from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction

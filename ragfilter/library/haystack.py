@@ -28,8 +28,7 @@ class FilterComponent:
         component's. Raises InputError, SettingsError."""
         asker = self.user if user is None else user
         scores = [doc.score for doc in documents]
-        kept = keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
-        return {"documents": kept}
+        return {"documents": keep(self.filter, query, documents, scores, metric=self.metric, user=asker)}
 
     @component.output_types(documents=list[Document])
     async def run_async(

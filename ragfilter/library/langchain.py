@@ -51,8 +51,7 @@ class FilterCompressor(BaseDocumentCompressor):
         compressor's. Raises InputError, SettingsError."""
         asker = _configured().get("user", self.user) if user is None else user
         scores = [doc.metadata.get(self.score_key) for doc in documents]
-        unscored = documents and all(score is None for score in scores)
-        if unscored and not isinstance(self.metric, Mapping):
+        if documents and scores.count(None) == len(scores) and not isinstance(self.metric, Mapping):
             log.warning(UNSCORED, self.score_key)
         return keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
 
@@ -113,8 +112,7 @@ class FilterRetriever(BaseRetriever):
 
     def _keep(self, query: str, scored: list[tuple[Document, float]], user: User | None) -> list[Document]:
         docs, scores = [doc for doc, _ in scored], [score for _, score in scored]
-        asker = self.user if user is None else user
-        return keep(self.filter, query, docs, scores, metric=self.metric, user=asker)
+        return keep(self.filter, query, docs, scores, metric=self.metric, user=self.user if user is None else user)
 
 
 def _configured(config: RunnableConfig | None = None) -> dict[str, Any]:
@@ -138,17 +136,17 @@ def chunk_tools(
     settings = profile_settings(settings) if isinstance(settings, str) else settings
     tools = ChunkTools(workspace, collection, settings, user)
 
-    def asked(function: Callable[..., Any]) -> Callable[..., Any]:
+    def tool(function: Callable[..., Any]) -> BaseTool:
         @wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
             mine = replace(tools, user=_configured().get("user", user))
             return getattr(mine, function.__name__)(*args, **kwargs)
 
-        return raising(called, ToolException)
-
-    return [
-        StructuredTool.from_function(
-            asked(function), description=getdoc(function), handle_tool_error=True, handle_validation_error=True
+        return StructuredTool.from_function(
+            raising(called, ToolException),
+            description=getdoc(function),
+            handle_tool_error=True,
+            handle_validation_error=True,
         )
-        for function in (tools.search_chunks, tools.get_chunks)
-    ]
+
+    return [tool(tools.search_chunks), tool(tools.get_chunks)]

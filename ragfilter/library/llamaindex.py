@@ -82,5 +82,4 @@ class FilterPostprocessor(BaseNodePostprocessor):
         if self.exponential:
             # A score too small for a float is infinitely far.
             scores = [s if s is None else -log(s) if s > 0 else inf for s in scores]
-        query = query_bundle.query_str
-        return keep(self.filter, query, nodes, scores, metric=self.metric, user=self.user)
+        return keep(self.filter, query_bundle.query_str, nodes, scores, metric=self.metric, user=self.user)

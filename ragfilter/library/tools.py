@@ -74,9 +74,8 @@ class ChunkTools:
         settings = profile_settings(profile) if profile else self.settings
         if k is not None:
             settings = settings.with_values(_at_most(k, settings))
-        searched = self.workspace[collection or self.collection]
-        pool_result = searched.search(query, settings, user=self.user)
-        result = replay_as_user(pool_result)
+        searched = self.workspace[collection or self.collection].search(query, settings, user=self.user)
+        result = replay_as_user(searched)
         refs = report.references(result)
         return {
             "status": result.status,
@@ -142,8 +141,7 @@ def profile_settings(name: str) -> Settings:
 def _at_most(k: int, settings: Settings) -> dict[str, Any]:
     """Settings that limit the result to `k`, whichever layer limits it, like `-k` in the CLI."""
     limits = ("retrieval.k", "cutoff.max_results", "judge.max_chunks", "quality.min_top_k")
-    last = max(k, settings.quality.max_top_k)
-    return dict.fromkeys(limits, k) | {"quality.max_top_k": last}
+    return dict.fromkeys(limits, k) | {"quality.max_top_k": max(k, settings.quality.max_top_k)}
 
 
 def _document(chunk: Chunk, refs: tuple[str, ...]) -> dict[str, Any]:
@@ -170,9 +168,6 @@ def make_server(
 
     server: MCPServer[None] = MCPServer("ragfilter", version=__version__)
     for function in (tools.search_chunks, tools.get_chunks):
-        server.add_tool(
-            carry(raising(function, ToolError)),
-            description=getdoc(function),
-            annotations=ToolAnnotations(read_only_hint=True),
-        )
+        tool, hints = carry(raising(function, ToolError)), ToolAnnotations(read_only_hint=True)
+        server.add_tool(tool, description=getdoc(function), annotations=hints)
     return server

@@ -97,15 +97,15 @@ def _question(result: Result, *, texts: bool) -> Iterator[tuple[str, Any]]:
     if texts:
         yield "input.value", result.query
     yield from _documents("retrieval.documents", result, result.kept, texts=texts)
-    counts = {"retrieved": result.retrieved, "kept": len(result.kept)}
-    metadata = {"collection": result.pool.collection, "status": result.status, **counts}
-    yield "metadata", json.dumps(metadata)
+    metadata = {"collection": result.pool.collection, "status": result.status}
+    yield "metadata", json.dumps(metadata | {"retrieved": result.retrieved, "kept": len(result.kept)})
 
 
 def _layer(result: Result, layer: LayerTrace, *, texts: bool) -> Iterator[tuple[str, Any]]:
     hits = {hit.id: hit for hit in result.hits}
-    dropped = [each for each in layer.decisions if each.outcome == "dropped" and each.chunk_id in hits]
-    stay = [each for each in layer.decisions if each.outcome != "dropped" and each.chunk_id in hits]
+    known = [each for each in layer.decisions if each.chunk_id in hits]
+    dropped = [each for each in known if each.outcome == "dropped"]
+    stay = [hits[each.chunk_id] for each in known if each.outcome != "dropped"]
     if layer.reranked:
         yield KIND, "RERANKER"
         yield "reranker.model_name", result.pool.reranker
@@ -114,8 +114,7 @@ def _layer(result: Result, layer: LayerTrace, *, texts: bool) -> Iterator[tuple[
             yield "reranker.query", result.query
         scored = [hit for hit in result.hits if hit.rerank_score is not None]
         yield from _documents("reranker.input_documents", result, scored, texts=texts)
-        out = [hits[each.chunk_id] for each in stay]
-        yield from _documents("reranker.output_documents", result, out, texts=texts)
+        yield from _documents("reranker.output_documents", result, stay, texts=texts)
     else:
         yield KIND, "CHAIN"
     why = [{"id": d.chunk_id, "reason": d.reason} for d in dropped[:MAX_DOCUMENTS]]

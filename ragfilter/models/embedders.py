@@ -15,9 +15,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -141,30 +140,25 @@ class BundledEmbedder(LazyModel[tuple[Any, Any]]):
         ids = [tokenizer.encode(text).ids for text in clean]
         batches = _batches(ids)
         inputs = [np.array([ids[i] for i in batch], dtype=np.int64) for batch in batches]
+
+        def compute(ids: Any) -> Vectors:
+            """The token vectors, shape (texts, tokens, 384), of texts of the same length, given as token ids."""
+            (vectors,) = session.run(None, {"ids": ids})
+            # onnxruntime never frees the memory of its results, which is a lot after a long call.
+            return cast(Vectors, vectors.copy())
+
+        def compute_in_turn(ids: Any) -> Vectors:
+            with _turns:
+                return compute(ids)
+
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            if len(inputs) > 1:
-                computed = pool.map(partial(_in_turn, session), inputs)
-            else:
-                computed = map(partial(_computed, session), inputs)
+            computed = pool.map(compute_in_turn, inputs) if len(inputs) > 1 else map(compute, inputs)
             by_place = {
                 i: vectors
                 for batch, part in zip(batches, computed, strict=True)
                 for i, vectors in zip(batch, part, strict=True)
             }
         return [by_place[i] for i in range(len(texts))]
-
-
-def _in_turn(session: Any, ids: Any) -> Vectors:
-    with _turns:
-        return _computed(session, ids)
-
-
-def _computed(session: Any, ids: Any) -> Vectors:
-    """The token vectors, shape (texts, tokens, 384), of texts of the same length, given as token ids."""
-    (vectors,) = session.run(None, {"ids": ids})
-    # onnxruntime never frees the memory of its results, which is a lot after a long call.
-    copied: Vectors = vectors.copy()
-    return copied
 
 
 def bundled_folder() -> Path:
@@ -182,9 +176,8 @@ def read_weights(file: Path, sha256: str = SHA256) -> bytes:
         raise ModelError(f"The weights {file} cannot be read: {error.strerror}.", remedy=REMEDY) from error
     digest = hashlib.sha256(weights).hexdigest()
     if digest != sha256:
-        raise ModelError(
-            f"The weights {file} are not the expected ones (sha256 {digest[:12]}…, not {sha256[:12]}…).", remedy=REMEDY
-        )
+        other = f"sha256 {digest[:12]}…, not {sha256[:12]}…"
+        raise ModelError(f"The weights {file} are not the expected ones ({other}).", remedy=REMEDY)
     return weights
 
 
@@ -193,11 +186,8 @@ def _batches(ids: list[list[int]]) -> list[list[int]]:
     by_length: dict[int, list[int]] = {}
     for i, each in enumerate(ids):
         by_length.setdefault(len(each), []).append(i)
-    return [
-        places[start : start + BATCH_TOKENS // length]
-        for length, places in by_length.items()
-        for start in range(0, len(places), BATCH_TOKENS // length)
-    ]
+    sizes = {length: BATCH_TOKENS // length for length in by_length}
+    return [places[i : i + sizes[n]] for n, places in by_length.items() for i in range(0, len(places), sizes[n])]
 
 
 BATCH = 64
@@ -230,13 +220,8 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
         try:
             # At most the length that the model can read.
             most = CHARS_PER_TOKEN * int(model.max_seq_length or 512)
-            encoded = model.encode(
-                [whole(text[:most]) for text in texts],
-                batch_size=BATCH,
-                normalize_embeddings=True,
-                convert_to_numpy=True,
-                show_progress_bar=False,
-            )
+            clean = [whole(text[:most]) for text in texts]
+            encoded = model.encode(clean, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
             vectors = np.asarray(encoded, dtype=np.float32)
         except Exception as error:
             raise ModelError(f"The embedding model {self._model} failed: {error}.", remedy=CHECK) from error
@@ -252,9 +237,7 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
         return any(i not in (None, tokens.unk_token_id) for i in ids)
 
     def _load(self) -> SentenceTransformer:
-        with explain_failures(
-            "embedding model", self._model, offline=self._offline, owner="sentence-transformers", instead=BUNDLED
-        ):
+        with explain_failures("embedding model", self._model, self._offline, "sentence-transformers", BUNDLED):
             # Imported here: torch takes seconds, and not every command needs it.
             with extra("models"):
                 quiet_loading()
@@ -287,7 +270,7 @@ def quiet_loading() -> None:
 
 
 @contextmanager
-def explain_failures(kind: str, name: str, *, offline: bool, owner: str, instead: str) -> Iterator[None]:
+def explain_failures(kind: str, name: str, offline: bool, owner: str, instead: str) -> Iterator[None]:
     """Raise ModelError if the `kind` of model called `name` cannot be loaded.
 
     Names without an owner belong to `owner`; `instead` names a model that needs no download.
@@ -301,15 +284,13 @@ def explain_failures(kind: str, name: str, *, offline: bool, owner: str, instead
 
         if offline and isinstance(error.__cause__, LocalEntryNotFoundError):
             full = name if "/" in name else f"{owner}/{name}"
-            raise ModelError(
-                f"The {kind} {name} is not installed on this machine.",
-                remedy=f"Fetch it once with `hf download {full}`, let ragfilter fetch it with "
-                f"RAGFILTER_FETCH_MODELS=true, or choose {instead}.",
-            ) from error
-        raise ModelError(
-            f"The {kind} {name} cannot be loaded: {first_line(error)}.",
-            remedy=f"Use the name or folder of a {owner} model, or choose {instead}.",
-        ) from error
+            remedy = (
+                f"Fetch it once with `hf download {full}`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, "
+            )
+            remedy += f"or choose {instead}."
+            raise ModelError(f"The {kind} {name} is not installed on this machine.", remedy=remedy) from error
+        remedy = f"Use the name or folder of a {owner} model, or choose {instead}."
+        raise ModelError(f"The {kind} {name} cannot be loaded: {first_line(error)}.", remedy=remedy) from error
 
 
 def first_line(error: BaseException) -> str:

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -44,26 +44,11 @@ check_version("openai", ">=3.16,<4", extra="openai")
 check_version("httpx2", ">=2.12,<3", extra="openai")
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-NO_KEY = "none"
-"""Sent if no key is set: local servers need none, but the client insists on one."""
 DETAIL_CHARS = 300
 MAX_WAIT_S = 86_400.0
 """One day. Nobody wants to wait longer, whatever a header says."""
-Failure = Literal[
-    "late",
-    "cut",
-    "too long",
-    "too large",
-    "redirected",
-    "filtered",
-    "unfinished",
-    "empty",
-    "unreadable",
-    "reported",
-    "unreached",
-]
 _URL = "Check that the base URL belongs to an OpenAI-compatible API; most end in /v1."
-_FAILURES: Mapping[Failure, tuple[ChatErrorKind, str, str]] = {
+_FAILURES: Mapping[str, tuple[ChatErrorKind, str, str]] = {
     "late": (
         "timeout",
         "The endpoint did not finish its answer within {} s.",
@@ -130,7 +115,8 @@ class Endpoint:
 
     def client(self, **options: Any) -> openai.OpenAI:
         """A client without retries."""
-        return openai.OpenAI(api_key=self.key or NO_KEY, base_url=self.url, max_retries=0, **options)
+        # Local servers need no key, but the client insists on one.
+        return openai.OpenAI(api_key=self.key or "none", base_url=self.url, max_retries=0, **options)
 
     def scrub(self, text: str) -> str:
         """`text` without the key."""
@@ -145,18 +131,14 @@ def read_endpoint(model: str, *, api_key: str, base_url: str) -> Endpoint:
     url = base_url.strip() or DEFAULT_BASE_URL
     parts = web_address(url)
     if parts is None or parts.username or parts.password or parts.query or parts.fragment:
-        # Messages and logs would show it.
-        raise SettingsError(
-            "The endpoint's base URL must be an http or https address without credentials, query or fragment.",
-            remedy="Put the key into OPENAI_API_KEY, and an address like http://127.0.0.1:8080/v1 "
-            "into OPENAI_BASE_URL.",
-        )
+        # Messages and logs would show them.
+        what = "The endpoint's base URL must be an http or https address without credentials, query or fragment."
+        remedy = "Put the key into OPENAI_API_KEY, and an address like http://127.0.0.1:8080/v1 into OPENAI_BASE_URL."
+        raise SettingsError(what, remedy=remedy)
     key = api_key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise SettingsError(
-            "OPENAI_API_KEY contains invalid characters.",
-            remedy="Copy OPENAI_API_KEY again, without quotes and line breaks.",
-        )
+        remedy = "Copy OPENAI_API_KEY again, without quotes and line breaks."
+        raise SettingsError("OPENAI_API_KEY contains invalid characters.", remedy=remedy)
     return Endpoint(model.strip(), url, key)
 
 
@@ -172,7 +154,7 @@ def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float)
     if isinstance(error, openai.APITimeoutError | TimeoutError) and not unconnected:
         return timed_out(timeout_s)
     if isinstance(error, openai.APIConnectionError):
-        return _connection(error, causes, at, answered)
+        return _connection(error, causes, at, answered=answered)
     if isinstance(error, openai.APIError):
         return failure("reported", _detail(error, at) or "without a message")
     # The remaining case is an unreadable answer. Its text may contain anything, so the message
@@ -185,7 +167,7 @@ def timed_out(timeout_s: float) -> ChatError:
     return failure("late", f"{max(round(timeout_s, 1), 0.1):g}")
 
 
-def failure(name: Failure, detail: str = "") -> ChatError:
+def failure(name: str, detail: str = "") -> ChatError:
     """The failure of this name; `detail` completes its message."""
     kind, message, remedy = _FAILURES[name]
     return ChatError(message.format(detail), kind=kind, remedy=remedy)
@@ -202,27 +184,24 @@ def _status(error: openai.APIStatusError, at: Endpoint) -> ChatError:
     return ChatError(message, kind=kind, remedy=remedy, retry_after=wait)
 
 
-def _connection(
-    error: openai.APIConnectionError, causes: list[BaseException], at: Endpoint, answered: bool
-) -> ChatError:
-    def has(*kinds: type[BaseException]) -> bool:
-        return any(isinstance(cause, kinds) for cause in causes)
+def _connection(error: Exception, causes: list[BaseException], at: Endpoint, *, answered: bool) -> ChatError:
+    def has(kind: type[BaseException]) -> bool:
+        return any(isinstance(cause, kind) for cause in causes)
 
     why = next((words for kind, words in _UNREACHED.items() if has(kind)), "")
-    if not why and (answered or has(httpx2.ReadError)):
+    # Only the text shows that the endpoint hung up before it answered.
+    if not why and (answered or has(httpx2.ReadError) or "disconnected" in str(error.__cause__)):
         return failure("cut")
     if not why and has(httpx2.RemoteProtocolError):
-        # Only the text shows that the endpoint hung up before it answered.
-        hung_up = "disconnected" in str(error.__cause__)
-        return failure("cut") if hung_up else failure("unreadable", "not HTTP")
+        return failure("unreadable", "not HTTP")
     return failure("unreached", f"{urlsplit(at.url).netloc} cannot be reached: {why or 'the connection failed'}")
 
 
 def _detail(error: openai.APIError, at: Endpoint) -> str:
     """The endpoint's own message on one line, shortened; empty if it sent only a web page."""
-    body = error.body
-    message = body.get("error", body) if isinstance(body, dict) else body
-    message = message.get("message") if isinstance(message, dict) else message
+    message = error.body
+    for name in ("error", "message"):
+        message = message.get(name, message) if isinstance(message, dict) else message
     if not isinstance(message, str) or message.lstrip().startswith("<"):
         return ""
     line = at.scrub("".join(c for c in " ".join(message.split()) if c.isprintable())).rstrip(".")
@@ -239,10 +218,9 @@ def _retry_after(error: openai.APIStatusError) -> float | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
+    yield error
+    if cause := error.__cause__ or error.__context__:
+        yield from _causes(cause)
 
 
 # -- chat ------------------------------------------------------------------------------------------
@@ -332,10 +310,9 @@ class OpenAIChat:
         until = deadline
         try:
             while True:
-                left = max(0.0, until - time.monotonic())
                 try:
                     # Pieces that arrived in time are delivered, even if they are read late.
-                    piece = pieces.get(timeout=patience(left))
+                    piece = pieces.get(timeout=patience(max(0.0, until - time.monotonic())))
                 except queue.Empty:
                     check_stopped()
                     if until > time.monotonic():
@@ -366,12 +343,12 @@ class OpenAIChat:
         """Open the stream. If the server refuses an optional part of the request, leaves it out:
         the part that the message names, or else the schema, then the other one. This client never
         sends that part again, so that the refusal costs only one call."""
-        optional: dict[str, Any] = {}
-        if schema is not None:
-            shape = {"name": "answer", "schema": dict(schema), "strict": True}
-            optional["response_format"] = {"type": "json_schema", "json_schema": shape}
-        optional["stream_options"] = {"include_usage": True}
-        optional = {part: value for part, value in optional.items() if part not in self._refused}
+        shape = {"name": "answer", "schema": schema, "strict": True}
+        optional: dict[str, Any] = {
+            "response_format": {"type": "json_schema", "json_schema": shape} if schema else None,
+            "stream_options": {"include_usage": True},
+        }
+        optional = {part: value for part, value in optional.items() if value and part not in self._refused}
         left_out: list[str] = []
         sent: Any = [{"role": m.role, "content": m.content} for m in messages]
         while True:
@@ -408,6 +385,13 @@ class OpenAIChat:
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise failure("unreadable", "it is compressed, which was not asked for")
+
+
+_EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+# An answer can mention such a line, but only inside a JSON string, which has no line breaks.
+_DONE = re.compile(rb"[\r\n]data: ?\[DONE\]")
+_TAIL = 16
+"""Number of earlier bytes in which a line or an event may have begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,13 +435,6 @@ class _Body(httpx2.SyncByteStream):
         self._body.close()
 
 
-_EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
-# An answer can mention such a line, but only inside a JSON string, which has no line breaks.
-_DONE = re.compile(rb"[\r\n]data: ?\[DONE\]")
-_TAIL = 16
-"""Number of earlier bytes in which a line or an event may have begun."""
-
-
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
 
@@ -482,12 +459,10 @@ def _read(response: openai.Stream[Any], finished: Callable[[_Finished], None]) -
         some_event = some_event or isinstance(choices, list)
         choice = choices[0] if isinstance(choices, list) and choices else None
         usage = _usage(getattr(event, "usage", None)) or usage
-        text = _text(choice)
-        if text:
+        if text := _text(choice):
             some_text = some_text or bool(text.strip())
             yield Delta(text)
-        reason = str(getattr(choice, "finish_reason", None) or "").strip().lower()
-        if reason:
+        if reason := str(getattr(choice, "finish_reason", None) or "").strip().lower():
             finish = reason
             finished(_Finished(_unfinished(finish, some_text=some_text)))
         if finish and usage is not None:
@@ -533,17 +508,16 @@ def _whole(response: openai.Stream[Any]) -> Any:
 
 
 def _text(choice: Any) -> str:
-    part = getattr(choice, "delta", None) or getattr(choice, "message", None)
-    content = getattr(part, "content", None)
-    return "".join(map(_text_of, content if isinstance(content, list) else [content]))
-
-
-def _text_of(part: object) -> str:
-    """The text of a part of a message; empty if the part is a thought or anything else."""
-    if isinstance(part, Mapping):
-        says = (part.get("type") or "text") in ("text", "output_text") and not part.get("thought")
-        part = part.get("text") if says else None
-    return part if isinstance(part, str) else ""
+    message = getattr(choice, "delta", None) or getattr(choice, "message", None)
+    content = getattr(message, "content", None)
+    texts: list[object] = []
+    for part in content if isinstance(content, list) else [content]:
+        if not isinstance(part, Mapping):
+            texts.append(part)
+        # A part can also be a thought or an image.
+        elif (part.get("type") or "text") in ("text", "output_text") and not part.get("thought"):
+            texts.append(part.get("text"))
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _usage(value: Any) -> Usage | None:
@@ -561,10 +535,7 @@ TIMEOUT_S = 60.0
 
 
 class OpenAIEmbedder:
-    """Unit vectors from an endpoint. Thread-safe; holds one HTTP client.
-
-    Raises SettingsError for an unusable base URL, key or model name.
-    """
+    """Unit vectors from an endpoint. Thread-safe; holds one HTTP client. Raises SettingsError as `OpenAIChat` does."""
 
     def __init__(self, model: str, *, api_key: str = "", base_url: str = "", timeout_s: float = TIMEOUT_S) -> None:
         """`model` is the endpoint's name for the model; `timeout_s` limits each call."""
@@ -579,7 +550,7 @@ class OpenAIEmbedder:
         return f"{OPENAI}{self._at.model}"
 
     def prepare(self) -> None:
-        """Do nothing: there is nothing to load."""
+        """There is nothing to load."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -598,12 +569,9 @@ class OpenAIEmbedder:
 
     def _ask(self, batch: list[str]) -> Vectors:
         try:
-            answer: Any = within(
-                self._timeout_s,
-                lambda: self._client.embeddings.create(
-                    model=self._at.model, input=batch, encoding_format="float", timeout=self._timeout_s
-                ),
-            )
+            create, timeout_s = self._client.embeddings.create, self._timeout_s
+            request: dict[str, Any] = {"model": self._at.model, "input": batch, "encoding_format": "float"}
+            answer: Any = within(timeout_s, lambda: create(**request, timeout=timeout_s))
             rows = sorted(answer.data, key=lambda row: row.index)
             vectors = np.asarray([row.embedding for row in rows], dtype=np.float32)
         except (AttributeError, TypeError, ValueError):

@@ -12,18 +12,15 @@ import hashlib
 import json
 import logging
 import math
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from cachetools import LRUCache
 
 from ragfilter.basics.files import kind
-from ragfilter.basics.threads import within
+from ragfilter.basics.threads import Shelf, within
 from ragfilter.errors import ChatError, ModelError, SettingsError, extra
 from ragfilter.models.embedders import BundledEmbedder, LazyModel, explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
@@ -43,6 +40,8 @@ CACHE_BYTES = 128 * 1024 * 1024
 BATCH = 32
 REMEDY = "Choose another reranker, or none."
 
+log = logging.getLogger(__name__)
+
 TokenVectors = npt.NDArray[np.float16]
 
 
@@ -56,8 +55,7 @@ class LateInteraction:
     def __init__(self, embedder: BundledEmbedder | None = None, *, cache_bytes: int = CACHE_BYTES) -> None:
         """`embedder` provides the loaded model."""
         self._embedder = embedder or BundledEmbedder()
-        self._cache: LRUCache[bytes, TokenVectors] = LRUCache(cache_bytes, lambda t: t.nbytes)
-        self._guard = threading.Lock()
+        self._vectors: Shelf[TokenVectors] = Shelf(cache_bytes, lambda tokens: tokens.nbytes)
 
     @property
     def name(self) -> str:
@@ -80,16 +78,11 @@ class LateInteraction:
 
     def _chunks(self, texts: Sequence[str]) -> list[TokenVectors]:
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
-        with self._guard:
-            vectors = {key: self._cache[key] for key in keys if key in self._cache}
-        missing = {k: t for k, t in zip(keys, texts, strict=True) if k not in vectors}
-        fresh = [tokens.astype(np.float16) for tokens in self._encode(list(missing.values()))]
-        vectors.update(zip(missing, fresh, strict=True))
-        with self._guard:
-            for key in keys:
-                # Unless they are larger than the whole cache.
-                with suppress(ValueError):
-                    self._cache[key] = vectors[key]
+        known = {key: self._vectors.get(key) for key in keys}
+        vectors = {key: tokens for key, tokens in known.items() if tokens is not None}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
+        for key, tokens in zip(missing, self._encode(list(missing.values())), strict=True):
+            vectors[key] = self._vectors.put(key, tokens.astype(np.float16))
         return [vectors[key] for key in keys]
 
     def _encode(self, texts: list[str]) -> list[Vectors]:
@@ -107,9 +100,8 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
         With `fetch`, a model that is not on this machine is downloaded once.
         """
         super().__init__()
-        self._model = model
+        self._model, self._load_timeout_s = model, load_timeout_s
         self._offline = not fetch or kind(model) == "folder"
-        self._load_timeout_s = load_timeout_s
 
     @property
     def name(self) -> str:
@@ -123,10 +115,8 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
         try:
             import torch
 
-            pairs = [(whole(query), whole(text)) for text in texts]
-            predicted = model.predict(
-                pairs, batch_size=BATCH, activation_fn=torch.nn.Sigmoid(), show_progress_bar=False
-            )
+            pairs, sigmoid = [(whole(query), whole(text)) for text in texts], torch.nn.Sigmoid()
+            predicted = model.predict(pairs, batch_size=BATCH, activation_fn=sigmoid, show_progress_bar=False)
             scores: npt.NDArray[np.float64] = np.asarray(predicted, dtype=np.float64)
         except Exception as error:
             raise ModelError(f"The cross-encoder {self._model} failed: {first_line(error)}.", remedy=REMEDY) from error
@@ -135,10 +125,16 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
         return [float(score) for score in scores]
 
     def _load(self) -> CrossEncoder:
-        with explain_failures(
-            "cross-encoder", self._model, offline=self._offline, owner="cross-encoder", instead="late_interaction"
-        ):
-            model: CrossEncoder = within(self._load_timeout_s, self._open)
+        def open_model() -> CrossEncoder:
+            # Imported here: torch takes seconds, and not every command needs it.
+            with extra("models"):
+                quiet_loading()
+                from sentence_transformers import CrossEncoder
+
+            return CrossEncoder(self._model, device="cpu", local_files_only=self._offline)
+
+        with explain_failures("cross-encoder", self._model, self._offline, "cross-encoder", "late_interaction"):
+            model = within(self._load_timeout_s, open_model)
         kinds = list(getattr(model.config, "architectures", None) or [])
         # Any other model gets a head with random weights and would return random scores.
         whole = any(kind.endswith(("ForSequenceClassification", "ForCausalLM")) for kind in kinds)
@@ -150,18 +146,7 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
             )
         return model
 
-    def _open(self) -> Any:
-        # Imported here: torch takes seconds, and not every command needs it.
-        with extra("models"):
-            quiet_loading()
-            from sentence_transformers import CrossEncoder
 
-        return CrossEncoder(self._model, device="cpu", local_files_only=self._offline)
-
-
-log = logging.getLogger(__name__)
-
-HTTP_BATCH = 32
 MAX_CHARS = 20_000
 """Maximum length of a text."""
 MAX_BYTES = 8 * 1024 * 1024
@@ -205,7 +190,7 @@ class RerankEndpoint:
 class HttpReranker:
     """Scores from an endpoint, on its own scale. Thread-safe; holds one HTTP client."""
 
-    def __init__(self, model: str, at: RerankEndpoint, *, timeout_s: float, batch: int = HTTP_BATCH) -> None:
+    def __init__(self, model: str, at: RerankEndpoint, *, timeout_s: float, batch: int = BATCH) -> None:
         """`model` is the endpoint's name for the model; `timeout_s` limits each call. Raises
         SettingsError for an unusable address or key."""
         with extra("openai"):
@@ -250,8 +235,7 @@ class HttpReranker:
                 raise ModelError(message, remedy=remedy)
             raise ChatError(message, kind="rate_limit" if status == 429 else "server", remedy=remedy)
         # TEI answers with just the rows.
-        named = isinstance(answer, dict)
-        rows: Any = answer.get("results", answer.get("data")) if named else answer
+        rows: Any = answer.get("results", answer.get("data")) if isinstance(answer, dict) else answer
         try:
             values = {int(r["index"]): r.get("relevance_score", r.get("score")) for r in rows}
             scores = [float(values[place]) for place in range(len(batch))]
@@ -276,17 +260,12 @@ class HttpReranker:
                         raise ModelError("The reranker's answer is too large.", remedy=URL_REMEDY)
             return response.status_code, json.loads(received) if response.is_success else None
         except httpx2.TimeoutException:
-            raise ChatError(
-                "The reranker did not answer in time.",
-                kind="timeout",
-                remedy="Raise quality.reranker_timeout_ms, or lower quality.reranker_batch.",
-            ) from None
+            remedy = "Raise quality.reranker_timeout_ms, or lower quality.reranker_batch."
+            raise ChatError("The reranker did not answer in time.", kind="timeout", remedy=remedy) from None
         except httpx2.HTTPError as error:
-            raise ChatError(
-                f"The reranker at {shown(self._address)} cannot be reached ({type(error).__name__}).",
-                kind="unreachable",
-                remedy="Check that it runs, and RAGFILTER_RERANK_URL.",
-            ) from None
+            why = f"The reranker at {shown(self._address)} cannot be reached ({type(error).__name__})."
+            remedy = "Check that it runs, and RAGFILTER_RERANK_URL."
+            raise ChatError(why, kind="unreachable", remedy=remedy) from None
         except ValueError:
             raise ModelError("The reranker's answer is not JSON.", remedy=URL_REMEDY) from None
 

@@ -15,7 +15,7 @@ from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.layers.clearance import level_needed
 from ragfilter.layers.cutoff import side_by_side
 from ragfilter.layers.registry import layer
-from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, PoolResult, Pruning
+from ragfilter.model import CutoffDetail, Hit, LayerTrace, PoolResult, Pruning
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 
@@ -114,10 +114,10 @@ def first(unfiltered: int, left_out: int) -> str:
     return f"{sent}first {unfiltered}"
 
 
-def effects(result: PoolResult) -> dict[LayerName, str]:
+def effects(result: PoolResult) -> dict[str, str]:
     """What each enabled layer changed, in a word or two: ``−83``, ``pins 1``, ``fits``; empty if
     it had nothing to do."""
-    words_of: dict[LayerName, str] = {}
+    words_of: dict[str, str] = {}
     known: set[str] = set()
     for trace in result.traces:
         pins = {each.chunk_id for each in trace.decisions if each.outcome == "pinned"}
@@ -153,7 +153,7 @@ def layer_line(trace: LayerTrace, result: PoolResult) -> str:
 class DropGroup:
     """The chunks that one layer dropped for one reason. `words` follow the number of `ids`."""
 
-    layer: LayerName
+    layer: str
     words: str
     ids: tuple[str, ...]
     setting: str = ""
@@ -278,7 +278,7 @@ def _falls(result: PoolResult) -> tuple[DropGroup, ...]:
     """The dropped chunks in layer order; within a layer, the most frequent reason first."""
     kept = {hit.id for hit in result.kept}
     hits = {hit.id: hit for hit in result.hits}
-    reasons_by_layer: dict[LayerName, dict[str, list[str]]] = {t.layer: {} for t in result.traces}
+    reasons_by_layer: dict[str, dict[str, list[str]]] = {t.layer: {} for t in result.traces}
     deciding = result.outcomes()
     for i, decision in deciding.items():
         if i in kept or decision.outcome != "dropped":

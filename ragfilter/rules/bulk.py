@@ -77,8 +77,7 @@ def add_spellings(term: str, terms: Sequence[str]) -> RuleChange:
         for group in rule.contain_one_of:
             known = _compared(rule, group)
             new = [each for each in more if prepared(each, rule.match) not in known]
-            has_anchor = prepared(anchor, rule.match) in known
-            groups.append((*group, *new) if has_anchor else group)
+            groups.append((*group, *new) if prepared(anchor, rule.match) in known else group)
         return rule.with_parts(contain_one_of=tuple(groups))
 
     return RuleChange(f"add {', '.join(more)} where {anchor} stands", edit)
@@ -105,18 +104,16 @@ def plan(change: RuleChange, chunks: Iterable[Chunk]) -> BulkPlan:
     unchanged: list[str] = []
     refused: dict[str, str] = {}
     for chunk in chunks:
-        stored = read_rule(chunk.rule)
-        rule = None
-        if isinstance(stored, InvalidRule) and not change.any_rule:
-            refused[chunk.id] = str(stored.error)
-            continue
-        if stored is not None or change.onto_none:
-            try:
+        stored, rule = read_rule(chunk.rule), None
+        try:
+            if isinstance(stored, InvalidRule) and not change.any_rule:
+                raise stored.error
+            if stored is not None or change.onto_none:
                 edited = change.edit(stored if isinstance(stored, Rule) else Rule())
                 rule = edited and parse(edited.text)
-            except RuleError as error:
-                refused[chunk.id] = str(error)
-                continue
+        except RuleError as error:
+            refused[chunk.id] = str(error)
+            continue
         if rule == stored:
             unchanged.append(chunk.id)
         else:

@@ -211,11 +211,8 @@ def _edits_in(
     store: RuleStore, journal: Journal, edit_id: int, among: Container[str] | None, state: State
 ) -> list[Edit]:
     """The edits of this edit's step that are in this state."""
-    edits = [
-        edit
-        for edit in journal.step(edit_id)
-        if edit.collection == store.name and (among is None or edit.chunk_id in among)
-    ]
+    step = (edit for edit in journal.step(edit_id) if edit.collection == store.name)
+    edits = [edit for edit in step if among is None or edit.chunk_id in among]
     if not edits:
         raise InputError(f"{store.name} has no edit {edit_id}.", remedy="Look it up in the history.")
     in_state = [edit for edit in edits if edit.kind == "edit" and edit.state == state]
@@ -236,10 +233,8 @@ def _check(store: RuleStore, entries: Sequence[Entry]) -> None:
             remedy="Leave it out." if len(gone) == 1 else "Leave them out.",
         )
     changed = [i for i in expected if present[i] != expected[i]]
-    if changed and len(expected) == 1:
-        raise _changed_by_another(changed[0])
     if changed:
-        raise _changed_since(changed)
+        raise _changed_by_another(changed[0]) if len(expected) == 1 else _changed_since(changed)
 
 
 def _changed_by_another(chunk_id: str) -> ConflictError:

@@ -193,27 +193,19 @@ Characters = list[tuple[str, Span]]
 def _words(text: str) -> Iterator[Characters]:
     """Yield the words of `text`, normalised and separated by a space. If normalising changes the
     length of a word, all its characters map to the whole word."""
-    end = -1
-    for start, word in _pieces(text):
-        normalised = normalise(word)
-        if not normalised:
-            continue
-        if end >= 0:
-            yield [(" ", (end, start))]
-        end = start + len(word)
-        if len(normalised) == end - start:
-            yield [(char, (start + i, start + i + 1)) for i, char in enumerate(normalised)]
-        else:
-            yield [(char, (start, end)) for char in normalised]
-
-
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield every run of one script within words, with its start."""
+    before = -1
     for match in re.finditer(r"\S+", text):
-        start = match.start()
-        for piece in by_script(match.group()):
-            yield start, piece
-            start += len(piece)
+        end = match.start()
+        for word in by_script(match.group()):
+            start, end = end, end + len(word)
+            normalised = normalise(word)
+            if normalised and before >= 0:
+                yield [(" ", (before, start))]
+            if len(normalised) == len(word):
+                yield [(char, (start + i, start + i + 1)) for i, char in enumerate(normalised)]
+            else:
+                yield [(char, (start, end)) for char in normalised]
+            before = end if normalised else before
 
 
 def _lowered(text: str) -> Iterator[Characters]:

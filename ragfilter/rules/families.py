@@ -101,7 +101,8 @@ def _by_title(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
         counted = [t for t in titles if any(isinstance(mark, Value) for mark in marks[t])]
         if len(counted) >= MIN_TITLES and _resemble([entries[title][0].text for title in counted]):
             pattern = ", ".join(" ".join((*words, "#")) for words in kinds)
-            yield Family(pattern, tuple(_members(counted, marks, entries)), is_counted=True)
+            members = tuple(Member(chunk, marks[title]) for title in counted for chunk in entries[title])
+            yield Family(pattern, members, is_counted=True)
 
 
 def _by_text(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
@@ -120,24 +121,16 @@ def _by_text(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
         marked_titles = [title for title in titles if marks.get(title)]
         if len(marked_titles) >= MIN_TITLES:
             pattern = ", ".join(" ".join((*words, "#")) for words in kinds)
-            yield Family(pattern, tuple(_members(marked_titles, marks, entries)), is_counted=False)
-
-
-def _members(
-    titles: Iterable[str], marks: Mapping[str, tuple[Mark, ...]], entries: Mapping[str, Sequence[Chunk]]
-) -> Iterator[Member]:
-    for title in titles:
-        yield from (Member(chunk, marks[title]) for chunk in entries[title])
+            members = tuple(Member(chunk, marks[title]) for title in marked_titles for chunk in entries[title])
+            yield Family(pattern, members, is_counted=False)
 
 
 def _marks(titles: Sequence[str]) -> dict[str, tuple[Mark, ...]]:
     """The marks of each title that nearly all other titles lack."""
-    every = {title: tuple(_read(title)) for title in titles}
-    counts = Counter(mark for marks in every.values() for mark in set(marks))
+    every = {title: tuple(dict.fromkeys(_read(title))) for title in titles}
+    counts = Counter(mark for marks in every.values() for mark in marks)
     most = SHARED * len(titles)
-    return {
-        title: tuple(dict.fromkeys(mark for mark in marks if counts[mark] < most)) for title, marks in every.items()
-    }
+    return {title: tuple(mark for mark in marks if counts[mark] < most) for title, marks in every.items()}
 
 
 def _read(title: str) -> Iterator[Mark]:
@@ -173,8 +166,6 @@ def _resemble(texts: Iterable[str]) -> bool:
 
 NAME_ALONE = "a question that does not name it would drop it"
 
-Group = tuple[str, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
@@ -196,7 +187,7 @@ def propose(families: Sequence[Family], texts: Collection[str]) -> tuple[Proposa
     counted = {mark.words for mark in marks if isinstance(mark, Value)}
     contexts, ordered = find_contexts(counted, texts)
 
-    def group(mark: Mark) -> Group:
+    def group(mark: Mark) -> tuple[str, ...]:
         if isinstance(mark, Value):
             return spellings(mark, contexts[mark.words], ordered=mark.words in ordered)
         return tuple(dict.fromkeys(f for word in mark.words for f in forms(word)))
@@ -205,11 +196,11 @@ def propose(families: Sequence[Family], texts: Collection[str]) -> tuple[Proposa
     for family in families:
         doubt = "" if family.is_counted else NAME_ALONE
         for member in family.members:
-            groups = tuple(map(group, member.marks))
-            if _meets(member.chunk.title, groups):
-                rule = Rule(contain_one_of=groups).text
+            groups, title = tuple(map(group, member.marks)), prepared(member.chunk.title, "word")
+            if all(any(prepared(term, "word") in title for term in terms) for terms in groups):
+                rule = Rule(contain_one_of=groups)
                 name_words = tuple(w for m in member.marks if isinstance(m, Name) for w in m.words)
-                proposals.append(Proposal(member.chunk, family.pattern, rule, name_words, member.named, doubt))
+                proposals.append(Proposal(member.chunk, family.pattern, rule.text, name_words, member.named, doubt))
     return tuple(proposals)
 
 
@@ -219,9 +210,3 @@ def as_finding(kind: str, chunk: Chunk, rule: str, words: str, doubts: Sequence[
     message = "; ".join((words, *more))
     fix = parse(rule)
     return Finding(kind=kind, chunk_ids=(chunk.id,), message=f"{message}.", fix=fix, sure=not more)
-
-
-def _meets(question: str, groups: Iterable[Group]) -> bool:
-    """Whether the question meets a rule with these groups."""
-    text = prepared(question, "word")
-    return all(any(prepared(term, "word") in text for term in group) for group in groups)

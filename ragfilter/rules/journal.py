@@ -55,19 +55,17 @@ exports = sa.Table(
     sa.Column("edit", sa.Integer, nullable=False),
 )
 PENDING = edits.c.state == "pending"
-INDEXES = (
-    sa.Index(
-        "rule_edits_one_pending",
-        edits.c.collection,
-        edits.c.chunk_id,
-        unique=True,
-        sqlite_where=PENDING,
-        postgresql_where=PENDING,
-    ),
-    sa.Index("rule_edits_of_chunk", edits.c.collection, edits.c.chunk_id, edits.c.id),
-    sa.Index("rule_edits_of_edit", edits.c.of),
-    sa.Index("rule_edits_of_batch", edits.c.batch),
+sa.Index(
+    "rule_edits_one_pending",
+    edits.c.collection,
+    edits.c.chunk_id,
+    unique=True,
+    sqlite_where=PENDING,
+    postgresql_where=PENDING,
 )
+sa.Index("rule_edits_of_chunk", edits.c.collection, edits.c.chunk_id, edits.c.id)
+sa.Index("rule_edits_of_edit", edits.c.of)
+sa.Index("rule_edits_of_batch", edits.c.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,6 @@ class Journal(database.Book):
     what = "journal"
     called = "The journal of edits"
     tables = (edits, exports)
-    indexes = INDEXES
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -132,7 +129,8 @@ class Journal(database.Book):
     ) -> tuple[Edit, ...]:
         """Record pending edits, all or none; several need a `batch`. Raises ConflictError if one of
         the chunks already has a pending edit."""
-        rows = [_row(entry, who, collection, kind, batch) for entry in entries]
+        own = {"who": who, "collection": collection, "kind": kind, "state": "pending", "batch": batch}
+        rows = [{"at": datetime.now(UTC), **own, **asdict(entry)} for entry in entries]
         try:
             with self._writing() as connection:
                 begun = map(_edit, connection.execute(edits.insert().returning(edits), rows))
@@ -313,18 +311,6 @@ def _scope(collection: str | None, chunk_id: str | None) -> sa.Select[Any]:
     if chunk_id is not None:
         query = query.where(edits.c.chunk_id == chunk_id)
     return query
-
-
-def _row(entry: Entry, who: str, collection: str, kind: Kind, batch: str | None) -> dict[str, object]:
-    return {
-        "at": datetime.now(UTC),
-        "who": who,
-        "collection": collection,
-        "kind": kind,
-        "state": "pending",
-        "batch": batch,
-        **asdict(entry),
-    }
 
 
 def _edit(row: sa.Row[Any]) -> Edit:

@@ -156,10 +156,10 @@ def check_rule(rule: AnyRule, title: str = "", text: str = "") -> tuple[Finding,
     if isinstance(rule, InvalidRule):
         place = rule.error.place
         # The finding already names the place.
-        message = str(rule.error).removeprefix(f"{place}: ")
-        return (Finding(kind="unreadable", place=place, message=message),)
+        return (_finding("unreadable", place, str(rule.error).removeprefix(f"{place}: ")),)
+    if not rule.terms:
+        return (_finding("empty", "", "The rule asks for nothing, so the chunk always passes; remove it.", Rule()),)
     findings = (
-        *_empty(rule),
         *_spread(rule, title),
         *_forbidden(rule),
         *_redundant_terms(rule),
@@ -170,8 +170,7 @@ def check_rule(rule: AnyRule, title: str = "", text: str = "") -> tuple[Finding,
         *_missing_spellings(rule, title, text),
     )
     if any(finding.kind == "impossible" for finding in findings):
-        # Only the author knows how to fix this. Fixing another finding would not help, because no
-        # query could meet the rule anyway.
+        # Only the author knows how to fix this, and fixing another finding would not help.
         return tuple(finding.model_copy(update={"fix": None}) for finding in findings)
     return findings
 
@@ -240,19 +239,15 @@ def _finding(kind: str, place: str, message: str, fix: Rule | None = None, *, su
     return Finding(kind=kind, place=place, message=message, fix=fix, sure=sure)
 
 
-def _empty(rule: Rule) -> Iterator[Finding]:
-    if not rule.terms:
-        message = "The rule asks for nothing, so the chunk always passes; remove it."
-        yield _finding("empty", "", message, Rule())
-
-
 def _spread(rule: Rule, title: str) -> Iterator[Finding]:
     """Find groups that look like alternatives, although a query must name one of each."""
     groups = rule.contain_one_of
     places, sure = _places(groups, title)
     if not places:
         return
-    merged = rule.with_parts(contain_one_of=_merge(groups, places))
+    together = tuple(dict.fromkeys(term for i in places for term in groups[i]))
+    others = {i: group for i, group in enumerate(groups) if i not in places} | {places[0]: together}
+    merged = rule.with_parts(contain_one_of=tuple(others[i] for i in sorted(others)))
     *most, last = (f"“{shorten(groups[i][0])}”" for i in places)
     message = (
         f"As written, a question must mention {', '.join(most)} and {last}. "
@@ -263,30 +258,21 @@ def _spread(rule: Rule, title: str) -> Iterator[Finding]:
 
 def _forbidden(rule: Rule) -> Iterator[Finding]:
     """Find required terms and alternatives that contain a forbidden term."""
+    forbidden = {term: prepared(term, rule.match) for term in rule.contain_none_of}
     for place, group in rule.demands.items():
-        forbidden = {term: _forbidden_in(term, rule) for term in group}
-        is_group = place.startswith("contain_one_of")
-        if all(forbidden.values()):
-            term, other = next(iter(forbidden.items()))
-            message = (
-                "Every term of the group contains a forbidden one. No query can meet the rule. "
-                "Remove what is forbidden, or the group."
-                if is_group
-                else f"“{shorten(term)}” is required, but “{shorten(other)}” is forbidden. "
-                "No query can meet the rule. Remove one of the two."
-            )
-            yield _finding("impossible", place, message)
-            continue
-        for at, term in terms_at(place, group).items():
-            if forbidden[term]:
-                message = f"“{shorten(term)}” never helps: “{shorten(forbidden[term])}” is forbidden. Remove it."
-                yield _finding("dead", at, message, rule.without(at))
-
-
-def _forbidden_in(term: str, rule: Rule) -> str:
-    """The first forbidden term that occurs wherever `term` occurs; empty if there is none."""
-    within = prepared(term, rule.match)
-    return next((t for t in rule.contain_none_of if prepared(t, rule.match) in within), "")
+        texts = {term: prepared(term, rule.match) for term in group}
+        within = {term: next((t for t, f in forbidden.items() if f in text), "") for term, text in texts.items()}
+        if not all(within.values()):
+            for at, term in terms_at(place, group).items():
+                if within[term]:
+                    message = f"“{shorten(term)}” never helps: “{shorten(within[term])}” is forbidden. Remove it."
+                    yield _finding("dead", at, message, rule.without(at))
+        else:
+            term, other = next(iter(within.items()))
+            why, remedy = f"“{shorten(term)}” is required, but “{shorten(other)}” is forbidden.", "one of the two"
+            if _GROUP.match(place):
+                why, remedy = "Every term of the group contains a forbidden one.", "what is forbidden, or the group"
+            yield _finding("impossible", place, f"{why} No query can meet the rule. Remove {remedy}.")
 
 
 def _redundant_terms(rule: Rule) -> Iterator[Finding]:
@@ -296,23 +282,20 @@ def _redundant_terms(rule: Rule) -> Iterator[Finding]:
     groups = [terms_at(p, g) for p, g in demands.items() if p.startswith("contain_one_of")]
     required = {p: g[0] for p, g in demands.items() if not p.startswith("contain_one_of")}
     for part in (*groups, required, terms_at("contain_none_of", rule.contain_none_of)):
-        written = list(part.values())
-        compared = [prepared(term, rule.match) for term in written]
-        for i, (place, term) in enumerate(part.items()):
-            if compared[i] in compared[:i]:
-                kind, message = "duplicate", f"“{shorten(term)}” appears twice. Remove one."
-            else:
-                deciding = (
-                    other
-                    for other, text in zip(written, compared, strict=True)
-                    if text != compared[i] and (compared[i] in text if part is required else text in compared[i])
-                )
-                decider = next(deciding, None)
-                if decider is None:
-                    continue
-                kind = "covered"
-                message = f"“{shorten(term)}” changes nothing: “{shorten(decider)}” decides. Remove it."
-            yield _finding(kind, place, message, rule.without(place))
+        terms = list(part.values())
+        compared = [prepared(term, rule.match) for term in terms]
+        for i, (place, text) in enumerate(zip(part, compared, strict=True)):
+            decisive = (
+                term
+                for term, other in zip(terms, compared, strict=True)
+                if text != other and (text in other if part is required else other in text)
+            )
+            if text in compared[:i]:
+                message = f"“{shorten(terms[i])}” appears twice. Remove one."
+                yield _finding("duplicate", place, message, rule.without(place))
+            elif decider := next(decisive, ""):
+                message = f"“{shorten(terms[i])}” changes nothing: “{shorten(decider)}” decides. Remove it."
+                yield _finding("covered", place, message, rule.without(place))
 
 
 def _redundant_groups(rule: Rule) -> Iterator[Finding]:
@@ -336,17 +319,19 @@ def _redundant_groups(rule: Rule) -> Iterator[Finding]:
 def _mode(rule: Rule) -> Iterator[Finding]:
     """Find terms that need the other match mode. The fix is offered only if it suits all terms, or
     the modes would alternate. It is never sure, since word stems need substrings."""
-    loose = {place: term for place, term in rule.terms.items() if _is_loose(term)}
-    unspaced = {place: term for place, term in rule.terms.items() if _is_unspaced(term)}
-    kind, mode, terms, others = "loose", "word", loose, unspaced
-    message = "Also found inside longer words or numbers, since the rule matches substrings: {}."
+    terms = rule.terms
+    loose = [place for place, term in terms.items() if _is_loose(term)]
+    unspaced = [place for place, term in terms.items() if _is_unspaced(term)]
     if rule.match == "word":
-        kind, mode, terms, others = "no_edges", "substring", unspaced, loose
-        message = "Written without spaces, so word mode finds it only where it stands alone: {}."
-    if terms:
-        term_list = ", ".join(f"“{shorten(term)}”" for term in list(terms.values())[:4])
+        kind, mode, places, others = "no_edges", "substring", unspaced, loose
+        why = "Written without spaces, so word mode finds it only where it stands alone"
+    else:
+        kind, mode, places, others = "loose", "word", loose, unspaced
+        why = "Also found inside longer words or numbers, since the rule matches substrings"
+    if places:
+        listed = ", ".join(f"“{shorten(terms[place])}”" for place in places[:4])
         fix = None if others else rule.with_parts(match=mode)
-        yield _finding(kind, next(iter(terms)), message.format(term_list), fix, sure=False)
+        yield _finding(kind, places[0], f"{why}: {listed}.", fix, sure=False)
 
 
 def _is_loose(term: str) -> bool:
@@ -362,7 +347,7 @@ def _bare_numbers(rule: Rule, title: str) -> Iterator[Finding]:
     """Find bare numbers, if no other part says what they count."""
     if rule.match != "word":
         return
-    counted = set(_counted(title))
+    counted = {*_counted(title)} - {""}
     for place, term in rule.terms.items():
         if place.startswith("contain_none_of") or not _is_bare(term):
             continue
@@ -390,24 +375,20 @@ def _counting(group: Sequence[str], term: str, title: str) -> tuple[str, ...]:
 
 
 def _is_bare(term: str) -> bool:
-    pieces = parts(term)
-    if len(pieces) != 1:
-        return False
-    (part,) = pieces
-    if isinstance(part, Number) and stands_alone(part.written):
-        return False
-    return part in NUMBERS if isinstance(part, str) else any(map(str.isdigit, part.written))
+    part, *others = parts(term) or ("",)
+    if isinstance(part, str):
+        return not others and part in NUMBERS
+    return not others and not stands_alone(part.written) and any(map(str.isdigit, part.written))
 
 
 def _counted(title: str) -> Iterator[str]:
     """The words before the numbers in a title, including ranges and lists."""
-    words = tokens(title)
-    for at, token in enumerate(words):
+    before = ""
+    for token in tokens(title):
         if is_number(token):
-            before = (word for word in reversed(words[:at]) if not is_number(word) and word != "-")
-            word = next(before, "")
-            if word[:1].isalpha():
-                yield word
+            yield before
+        elif token != "-":
+            before = token if token[0].isalpha() else ""
 
 
 def _everywhere(rule: Rule) -> Iterator[Finding]:
@@ -417,10 +398,9 @@ def _everywhere(rule: Rule) -> Iterator[Finding]:
         sign = len(term.strip()) == 1 and not term.strip().isalnum()
         if not sign and not all(token in COMMON for token in tokens(term)):
             continue
+        so = "the group asks nothing" if _GROUP.match(place) else "it asks nothing"
         if place.startswith("contain_none_of"):
             so = "hardly any passes"
-        else:
-            so = "the group asks nothing" if _GROUP.match(place) else "it asks nothing"
         message = f"“{shorten(term)}” is in nearly every question, so {so}. Remove it."
         # A rule that asks for nothing is not a fix, since only the author knows what was meant.
         rest = rule.without(place)
@@ -445,17 +425,11 @@ def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
             missing = [term for term in usual if prepared(term, rule.match) not in known]
             is_meant = value.words in counted or prepared(usual[-1], rule.match) in known
             if missing and len(missing) < len(usual) and is_meant:
-                shown = ", ".join(f"“{shorten(term)}”" for term in missing)
-                fix = _with_alternatives(rule, place, (*group, *missing))
-                yield _finding("spelling", place, f"Usual spellings are missing: {shown}.", fix)
-
-
-def _with_alternatives(rule: Rule, place: str, group: tuple[str, ...]) -> Rule:
-    """The rule with `group` instead of the group or required term at `place`."""
-    if _GROUP.match(place):
-        return rule.replaced(place, group)
-    left = rule.without(place)
-    return left.with_parts(contain_one_of=(*left.contain_one_of, group))
+                listed = ", ".join(f"“{shorten(term)}”" for term in missing)
+                rest = rule.without(place)
+                more = rest.with_parts(contain_one_of=(*rest.contain_one_of, (*group, *missing)))
+                fix = rule.replaced(place, (*group, *missing)) if _GROUP.match(place) else more
+                yield _finding("spelling", place, f"Usual spellings are missing: {listed}.", fix)
 
 
 # Alternatives that were spread over several groups, so that all of them must be met. Three signs:
@@ -514,16 +488,12 @@ def _same(one: tuple[Words, str], other: tuple[Words, str]) -> bool:
     return words == others or (bool(number) and (words == (acronym(others),) or others == (acronym(words),)))
 
 
-def _merge(groups: Sequence[tuple[str, ...]], places: Sequence[int]) -> tuple[tuple[str, ...], ...]:
-    """`groups` with those at `places` merged into the first of them."""
-    together = tuple(dict.fromkeys(term for i in places for term in groups[i]))
-    return tuple(
-        together if i == places[0] else group for i, group in enumerate(groups) if i == places[0] or i not in places
-    )
-
-
 def _listed(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
-    for things in _title_lists(title):
+    for clause in _CLAUSES.split(normalise(title)):
+        listed = (_stems(thing) for thing in _COMMAS.split(clause) if not _NUMBER.search(thing))
+        things = [*filter(None, listed)]
+        if len(things) < (2 if _JOINED.search(clause) else 3):
+            continue
         named = {
             i: {
                 place
@@ -540,30 +510,14 @@ def _listed(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
 
 def _single(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
     plain = tuple(i for i, group in enumerate(groups) if _one_word(group))
+    phrases = [_stems(thing) for clause in _CLAUSES.split(normalise(title)) for thing in _COMMAS.split(clause)]
     words = {word for i in plain for word in _stems(groups[i][0])}
-    return plain if len(words) >= 3 and not any(map(words.issubset, _phrases(title))) else ()
-
-
-def _phrases(title: str) -> list[Words]:
-    """The parts of the title between signs of lists or clauses."""
-    clauses = _CLAUSES.split(normalise(title))
-    return [_stems(thing) for clause in clauses for thing in _COMMAS.split(clause)]
+    return plain if len(words) >= 3 and not any(map(words.issubset, phrases)) else ()
 
 
 def _one_word(group: Sequence[str]) -> bool:
-    stems = {_stems(term) for term in group}
-    stem = next(iter(stems))
-    return len(stems) == 1 and len(stem) == 1 and not any(char.isdigit() for char in stem[0])
-
-
-def _title_lists(title: str) -> list[list[Words]]:
-    lists = []
-    for clause in _CLAUSES.split(normalise(title)):
-        things = [_stems(thing) for thing in _COMMAS.split(clause) if not _NUMBER.search(thing)]
-        things = [thing for thing in things if thing]
-        if len(things) >= (2 if _JOINED.search(clause) else 3):
-            lists.append(things)
-    return lists
+    first, *others = {_stems(term) for term in group}
+    return not others and len(first) == 1 and not any(map(str.isdigit, first[0]))
 
 
 def _names(term: Words, thing: Words, place: int, count: int) -> bool:

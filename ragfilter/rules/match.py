@@ -15,7 +15,7 @@ case. As in ``word`` mode, all apostrophes are alike, and so are all quotation m
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -114,7 +114,9 @@ class RuleBook:
                     self.errors[text] = rule.error
                     continue
                 self._number[text] = len(self._compiled)
-                self._compiled.append(_compile(rule, number))
+                parts = (*rule.contain_one_of, rule.required, rule.contain_none_of)
+                *groups, required, forbidden = (tuple(number(t, rule.match) for t in part) for part in parts)
+                self._compiled.append(_Compiled(rule, tuple(groups), required, forbidden))
             self._n_terms = len(numbers["word"]) + len(numbers["substring"])
             self._needles = {mode: Needles(needles) for mode, needles in numbers.items()}
             self._index()
@@ -244,15 +246,6 @@ _prepared_term = lru_cache(maxsize=16384)(prepared)
 def rule_book(rules: tuple[str, ...]) -> RuleBook:
     """The book of these rule texts. The last few books are cached, since every rerun needs the same one."""
     return RuleBook(rules)
-
-
-def _compile(rule: Rule, number: Callable[[str, Match], int]) -> _Compiled:
-    return _Compiled(
-        rule,
-        groups=tuple(tuple(number(t, rule.match) for t in g) for g in rule.contain_one_of),
-        required=tuple(number(t, rule.match) for t in rule.required),
-        forbidden=tuple(number(t, rule.match) for t in rule.contain_none_of),
-    )
 
 
 def _why_holds(compiled: _Compiled, found: frozenset[int]) -> str:

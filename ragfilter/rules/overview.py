@@ -18,10 +18,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from ragfilter.model import Chunk
-from ragfilter.rules.rule import InvalidRule, Rule, read_rule, read_text, shorten
+from ragfilter.rules.rule import InvalidRule, read_rule, read_text, shorten
 
 if TYPE_CHECKING:
-    from ragfilter.rules.lint import Finding
+    from ragfilter.rules.lint import Finding, Severity
 
 State = Literal["invalid", "warning", "note", "valid", "none"]
 STATES: tuple[State, ...] = ("invalid", "warning", "note", "valid", "none")
@@ -48,8 +48,7 @@ class ListingRow:
     @property
     def words(self) -> tuple[str, ...]:
         """All words for the state."""
-        more = (("draft", self.draft), ("changed", self.changed))
-        return (self.state, *(word for word, holds in more if holds))
+        return (self.state, *(word for word in ("draft", "changed") if getattr(self, word)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +88,8 @@ class Checks:
         if not chunk.rule:
             return "none"
         severities = {finding.severity for finding in self.findings(chunk)}
-        if "error" in severities:
-            return "invalid"
-        if "warning" in severities:
-            return "warning"
-        return "note" if severities else "valid"
+        states: dict[Severity, State] = {"error": "invalid", "warning": "warning", "note": "note"}
+        return next((state for severity, state in states.items() if severity in severities), "valid")
 
 
 @dataclass(frozen=True)
@@ -111,7 +107,10 @@ class Listing:
         rows = [
             row
             for row, text in zip(self.rows, self._texts, strict=True)
-            if all(word in text for word in words) and _admits(wanted, row)
+            if all(word in text for word in words)
+            and (not wanted.types or row.chunk.type in wanted.types)
+            and (not wanted.sources or row.chunk.source in wanted.sources)
+            and (not wanted.states or not set(row.words).isdisjoint(wanted.states))
         ]
         # Invalid rules and unfinished or doubtful ones come first.
         return tuple(sorted(rows, key=lambda row: (row.state != "invalid", not row.draft, STATES.index(row.state))))
@@ -151,7 +150,8 @@ def make_listing(
         ListingRow(chunk, state(chunk), changed=chunk.id in exported and exported[chunk.id] != (chunk.rule or None))
         for chunk in chunks
     )
-    return Listing(rows, same, tuple(_text(row.chunk) for row in rows))
+    texts = ("\n".join((c.title, c.id, c.type, c.source, c.rule or "")).casefold() for c in chunks)
+    return Listing(rows, same, tuple(texts))
 
 
 def brief(rule: str | None) -> str:
@@ -161,32 +161,12 @@ def brief(rule: str | None) -> str:
         return ""
     if isinstance(read, InvalidRule):
         return f"invalid: {read.error.message}"
-    parts = _brief(read)
-    more = f" · and {len(parts) - MAX_PARTS} more" if len(parts) > MAX_PARTS else ""
-    return " · ".join(parts[:MAX_PARTS]) + more if parts else "asks for nothing"
-
-
-def _brief(rule: Rule) -> list[str]:
-    parts = [_first(group) for group in rule.contain_one_of]
-    parts += map(shorten, rule.required)
-    if rule.contain_none_of:
-        parts.append(f"not {_first(rule.contain_none_of)}")
-    return parts
+    parts = [_first(group) for group in read.demands.values()]
+    parts += [f"not {_first(read.contain_none_of)}"] if read.contain_none_of else []
+    more = [f"and {len(parts) - MAX_PARTS} more"] if len(parts) > MAX_PARTS else []
+    return " · ".join(parts[:MAX_PARTS] + more) or "asks for nothing"
 
 
 def _first(terms: Sequence[str]) -> str:
     others = f" +{len(terms) - 1}" if len(terms) > 1 else ""
     return f"{shorten(terms[0])}{others}"
-
-
-def _text(chunk: Chunk) -> str:
-    parts = (chunk.title, chunk.id, chunk.type, chunk.source, chunk.rule or "")
-    return "\n".join(parts).casefold()
-
-
-def _admits(wanted: RuleFilter, row: ListingRow) -> bool:
-    return (
-        (not wanted.types or row.chunk.type in wanted.types)
-        and (not wanted.sources or row.chunk.source in wanted.sources)
-        and (not wanted.states or any(word in wanted.states for word in row.words))
-    )

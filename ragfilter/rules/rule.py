@@ -27,7 +27,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Literal, NoReturn, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -109,11 +109,10 @@ class Rule(BaseModel):
         """The rule as indented JSON for an editor, with each group on one line."""
         lines = []
         for key, part in self.value.items():
+            text = json.dumps(part, ensure_ascii=False)
             if key == "contain_one_of":
-                groups = ",\n".join(f"    {json.dumps(g, ensure_ascii=False)}" for g in part)
-                lines.append(f'  "{key}": [\n{groups}\n  ]')
-            else:
-                lines.append(f'  "{key}": {json.dumps(part, ensure_ascii=False)}')
+                text = "[\n" + ",\n".join(f"    {json.dumps(g, ensure_ascii=False)}" for g in part) + "\n  ]"
+            lines.append(f'  "{key}": {text}')
         return "{\n" + ",\n".join(lines) + "\n}" if lines else "{}"
 
     @property
@@ -132,9 +131,8 @@ class Rule(BaseModel):
     @property
     def terms(self) -> dict[str, str]:
         """Every term by its place, in the order of the parts."""
-        forbidden = terms_at("contain_none_of", self.contain_none_of)
-        groups = (terms_at(place, group) for place, group in self.demands.items())
-        return {place: term for part in (*groups, forbidden) for place, term in part.items()}
+        parts = self.demands | {"contain_none_of": self.contain_none_of}
+        return {at: term for place, group in parts.items() for at, term in terms_at(place, group).items()}
 
     @property
     def removable(self) -> tuple[str, ...]:
@@ -197,13 +195,7 @@ def parse(text: str) -> Rule:
     """Parse a rule from JSON text. Raises RuleError, whose `place` is a path such as ``contain_one_of[1][0]``, ``rule``
     if it is too large, or ``line 2, column 5`` if the text is not JSON."""
     text = joined(text)
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_BYTES:
-        raise RuleError(
-            f"has {size:,} bytes; the limit is {MAX_BYTES:,}.",
-            place="rule",
-            remedy="Shorten it, or give chunks that need other terms their own rules.",
-        )
+    _check_limit(len(text.encode("utf-8", "surrogatepass")), MAX_BYTES, "bytes")
     data = load(text)
     if isinstance(data, dict) and data.keys() == {"query_must"}:
         data = data["query_must"]
@@ -215,14 +207,14 @@ def parse(text: str) -> Rule:
         rule = Rule.model_validate({whole(k): {} if v is None else v for k, v in data.items()})
     except ValidationError as error:
         raise _refusal(error.errors(include_url=False)[0]) from None
-    count = sum(map(len, (*rule.contain_one_of, rule.required, rule.contain_none_of)))
-    if count > MAX_TERMS:
-        raise RuleError(
-            f"has {count:,} terms; the limit is {MAX_TERMS:,}.",
-            place="rule",
-            remedy="Leave out spellings that no query will contain.",
-        )
+    _check_limit(sum(map(len, (*rule.contain_one_of, rule.required, rule.contain_none_of))), MAX_TERMS, "terms")
     return rule
+
+
+def _check_limit(count: int, limit: int, what: str) -> None:
+    if count > limit:
+        remedy = "Leave out spellings that no query will contain."
+        raise RuleError(f"has {count:,} {what}; the limit is {limit:,}.", place="rule", remedy=remedy)
 
 
 # Every question compiles rules, but a collection's rules stay the same.
@@ -288,7 +280,7 @@ def _spliced(terms: Sequence[str], index: int, new: Sequence[str]) -> tuple[str,
 
 
 def load(text: str) -> Any:
-    """Parse JSON text. Raises RuleError for invalid JSON, a duplicate key, NaN, or nesting that is too deep."""
+    """Parse JSON text. Raises RuleError, also for a duplicate key."""
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -297,13 +289,11 @@ def load(text: str) -> Any:
             place=f"line {error.lineno}, column {error.colno}",
             remedy="Look for a missing comma, quote or bracket there or just before.",
         ) from None
-    except RecursionError:
+    except (RecursionError, ValueError):
         raise RuleError(
-            "this JSON is nested too deeply.",
-            remedy="A rule holds lists of terms, and groups of terms in contain_one_of.",
+            "this JSON is nested too deeply, or contains a number that is too long.",
+            remedy="A rule holds lists of terms in quotes.",
         ) from None
-    except ValueError:
-        raise RuleError("this JSON contains a number that is too long.", remedy="Write a term in quotes.") from None
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -319,13 +309,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _no_constant(name: str) -> NoReturn:
-    # Python parses NaN and the infinities, although JSON does not have them.
-    raise RuleError(f"{name} is not valid JSON.", remedy=f'Write the term in quotes: "{name}".')
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
-
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys)
 
 _MESSAGES = {
     "literal_error": ("this is not a way of matching.", 'Write "word" or "substring".'),

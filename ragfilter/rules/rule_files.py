@@ -188,14 +188,13 @@ def _change(
 def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | RefusedLine]:
     """Yield the line number, chunk id and fields of every non-empty line."""
     for number, record in _rows(path) if is_csv(path) else _objects(path):
+        ids = [] if isinstance(record, str) else [record[key] for key in ID_KEYS if key in record]
         if isinstance(record, str):
             yield RefusedLine(number, "", record)
-            continue
-        chunk_id = next((record[key] for key in ID_KEYS if key in record), None)
-        if not isinstance(chunk_id, str) or not chunk_id:
+        elif ids and isinstance(ids[0], str) and ids[0]:
+            yield number, whole(ids[0]), record
+        else:
             yield RefusedLine(number, "", "the id is missing or is not text")
-            continue
-        yield number, whole(chunk_id), record
 
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
@@ -213,7 +212,7 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """Yield the cells of every row of a CSV file by column, or what is wrong with it. Raises
-    InputError if there is no header, or if cells are quoted wrongly."""
+    InputError if there is no header, or if cells are quoted wrongly. Empty cells are left out."""
     numbered = files.rows(files.read_text(path), str(path))
     number, header = next(numbered, (1, []))
     names = [cell.strip().lower() for cell in header]
@@ -225,20 +224,14 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     for number, cells in numbered:
         if len(cells) > len(names):
             yield number, f"it has {len(cells)} cells, the header {len(names)}"
-        else:
-            yield number, _fields(dict(zip(names, cells, strict=False)))
-
-
-def _fields(row: dict[str, str]) -> dict[str, Any]:
-    """A row as an object: empty cells are left out, ``null`` is None, a JSON string is its text."""
-    there: dict[str, Any] = {name: cell for name, cell in row.items() if cell.strip()}
-    cell = there.get(RULE_KEY, "").strip()
-    if cell == "null":
-        there[RULE_KEY] = None
-    elif cell.startswith('"'):
-        with contextlib.suppress(ValueError):
-            there[RULE_KEY] = json.loads(cell)
-    return there
+            continue
+        record: dict[str, Any] = {name: cell for name, cell in zip(names, cells, strict=False) if cell.strip()}
+        cell = record.get(RULE_KEY, "").strip()
+        # The other rules are read later, with their errors.
+        if cell == "null" or cell.startswith('"'):
+            with contextlib.suppress(ValueError):
+                record[RULE_KEY] = json.loads(cell)
+        yield number, record
 
 
 # expectations
@@ -311,12 +304,8 @@ def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | N
     for expected in expectations:
         scan = book.scan(expected.question)
         for chunk_id, must in expected.wanted:
-            if chunk_id not in rules:
-                reason = NO_CHUNK
-            else:
-                check = scan.check(rules[chunk_id])
-                if check.passes == (must == "stay"):
-                    continue
-                reason = check.reason
-            broken.append(Broken(expected.line, expected.question, chunk_id, must, reason))
+            check = scan.check(rules.get(chunk_id))
+            if chunk_id not in rules or check.passes != (must == "stay"):
+                reason = check.reason if chunk_id in rules else NO_CHUNK
+                broken.append(Broken(expected.line, expected.question, chunk_id, must, reason))
     return Outcome(len(expectations), len(expected_ids), tuple(broken))

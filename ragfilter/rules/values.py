@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TypeGuard
 
 from ragfilter.text.normalise import normalise
@@ -147,14 +147,13 @@ def parts(text: str) -> tuple[str | Number, ...]:
     parts_read: list[str | Number] = []
     at = 0
     while at < len(words):
-        until = _range_end(words, at)
-        if until is not None:
-            first, last = int(words[at]), int(words[until])
+        if _begins_range(words, at):
+            first, last = int(words[at]), int(words[at + 2])
             parts_read.append(Number(first, last, f"{first}-{last}"))
-            at = until
+            at += 3
         else:
             parts_read.append(_read(words[at]))
-        at += 1
+            at += 1
     return tuple(parts_read)
 
 
@@ -213,18 +212,16 @@ def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
     number = every[at]
     if not isinstance(number, Number) or _is_joined(every, at):
         return None
-    before: list[str] = []
     start = at
     while start and every[start - 1] in _SETS:
         start -= 1
-    for word in reversed(every[max(0, start - MAX_WORDS) : start]):
-        if not _tells(word):
-            break
-        before.insert(0, word)
+    nearest = takewhile(_tells, reversed(every[max(0, start - MAX_WORDS) : start]))
+    before = [*filter(_is_word, nearest)][::-1]
     after = [word for word in every[at + 1 : at + 2] if _tells(word)]
-    if _begins_field(every[at + 1 : at + 4]):
-        after = []
-    if at and not _is_ordinal(number.written) and _is_word(every[at - 1]):
+    is_placed = at and not _is_ordinal(number.written) and _is_word(every[at - 1])
+    # The next one or two words may name the next value: in "Armor Class: 6 Hit Dice: 3", the 6 does not count hits.
+    is_field = any(part in _SETS for part in every[at + 2 : at + 4]) and all(map(_is_word, every[at + 1 : at + 2]))
+    if is_placed or is_field:
         after = []
     if not before and not after and not stands_alone(number.written):
         return None
@@ -235,12 +232,6 @@ def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
         number.written if number.written != str(number.first) else "",
         bool(after),
     )
-
-
-def _begins_field(behind: Sequence[str | Number]) -> bool:
-    """Whether the next one or two words name the next value: in "Armor Class: 6 Hit Dice: 3", the 6
-    does not count hits."""
-    return any(part in _SETS for part in behind[1:]) and all(map(_is_word, behind[:1]))
 
 
 def numbers(number: int | str) -> tuple[str, ...]:
@@ -334,13 +325,13 @@ def _is_ordinal(written: str) -> bool:
     return written in ORDINALS or _ORDINAL.match(written) is not None
 
 
-def _range_end(words: tuple[str, ...], at: int) -> int | None:
-    """The end of the range that begins at `at`, None if there is none. 2024-01-15 is not a range."""
+def _begins_range(words: tuple[str, ...], at: int) -> bool:
+    """Whether a range such as 4-6 begins at `at`. 2024-01-15 is not a range."""
     if at + 2 >= len(words) or not _is_whole(words[at]) or words[at + 1] not in _UNTIL:
-        return None
+        return False
     first, last = words[at], words[at + 2]
     chained = words[max(at - 1, 0) : at] in _JOINS or words[at + 3 : at + 4] in _JOINS
-    return at + 2 if _is_whole(last) and int(first) < int(last) and not chained else None
+    return _is_whole(last) and int(first) < int(last) and not chained
 
 
 def _is_joined(every: tuple[str | Number, ...], at: int) -> bool:
@@ -385,16 +376,13 @@ def find_contexts(counted: Iterable[Words], texts: Iterable[str]) -> tuple[dict[
     counted = tuple(counted)
     seen: Counter[str] = Counter()
     places: set[str] = set()
-    placed: set[Words] = set()
     for text in islice(texts, MAX_TEXTS):
         text = normalise(text)
         for phrase in _BEFORE_NUMBER.findall(text):
             seen[phrase] += 1
             seen[phrase.split()[-1]] += " " in phrase
         places.update(_PLACED.findall(text))
-    for words in counted:
-        if len(words) == 1 and places.intersection(forms(words[0])):
-            placed.add(words)
+    placed: set[Words] = {words for words in counted if len(words) == 1 and places.intersection(forms(words[0]))}
     return {words: _called(words, seen) for words in counted}, placed
 
 

@@ -94,15 +94,12 @@ def read_tokens(path: Path) -> Mapping[str, Caller]:
         double, times = Counter(getattr(entry, what) for entry in entries).most_common(1)[0]
         if times > 1:
             raise InputError(f"{path}: two tokens have the {what} {double}.", remedy=REMEDY)
-    return {
-        entry.sha256: Caller(
-            entry.name,
-            User(entry.level, entry.departments),
-            None if entry.collections is None else frozenset(entry.collections),
-            entry.metrics,
-        )
-        for entry in entries
-    }
+    callers = {}
+    for entry in entries:
+        collections = None if entry.collections is None else frozenset(entry.collections)
+        user = User(entry.level, entry.departments)
+        callers[entry.sha256] = Caller(entry.name, user, collections, entry.metrics)
+    return callers
 
 
 OPEN = ("/docs", "/healthz", "/openapi.json", "/readyz")
@@ -157,20 +154,16 @@ class TokenGate:
     def _caller(self, headers: Headers, path: str) -> Caller:
         if not self.tokens:
             if _host(headers.get("host", "")) not in self.hosts:
-                raise Refused(
-                    400,
-                    "This host name is not allowed.",
-                    remedy="Use 127.0.0.1, or add the name to RAGFILTER_ALLOWED_HOSTS.",
-                )
+                remedy = "Use 127.0.0.1, or add the name to RAGFILTER_ALLOWED_HOSTS."
+                raise Refused(400, "This host name is not allowed.", remedy=remedy)
             return self.anyone
         if path in OPEN or path.startswith(ASSETS):
             return self.anyone
         scheme, _, token = headers.get("authorization", "").partition(" ")
         caller = self.tokens.get(token_hash(token.strip())) if scheme.lower() == "bearer" else None
         if caller is None:
-            raise Refused(
-                401, "The token is missing or unknown.", remedy="Send the header `Authorization: Bearer TOKEN`."
-            )
+            remedy = "Send the header `Authorization: Bearer TOKEN`."
+            raise Refused(401, "The token is missing or unknown.", remedy=remedy)
         return caller
 
 
@@ -206,8 +199,7 @@ def _limited(receive: Receive) -> Receive:
 
 
 def _too_large() -> Refused:
-    most = f"{MAX_BYTES // 1024 // 1024} MiB"
-    return Refused(413, f"The body has more than {most}.", remedy="Send less at once.")
+    return Refused(413, f"The body has more than {MAX_BYTES // 1024 // 1024} MiB.", remedy="Send less at once.")
 
 
 DIFY = "/retrieval"
@@ -255,9 +247,8 @@ def explain(error: Exception, path: str) -> JSONResponse:
     else:
         log.error("%s failed", path, exc_info=error)
         status, kind, message = 500, "Unexpected", "An unexpected error happened."
-    content: dict[str, object] = Problem(
-        error=kind, message=whole(message[:MAX_CHARS]), remedy=remedy[:MAX_CHARS]
-    ).model_dump()
+    content: dict[str, object]
+    content = {"error": kind, "message": whole(message[:MAX_CHARS]), "remedy": remedy[:MAX_CHARS]}
     if path == DIFY:
         content |= {"error_code": CODES.get(status, status), "error_msg": f"{message} {remedy}"}
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}

@@ -9,10 +9,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from itertools import starmap
-from typing import Annotated, Any, ParamSpec, TypeVar, get_type_hints
+from typing import Any, ParamSpec, TypeVar, get_type_hints
 
-from fastapi import Body, FastAPI, Security
+from fastapi import FastAPI, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.security import HTTPBearer
@@ -30,20 +29,12 @@ from ragfilter.errors import InputError, RagfilterError, complaint
 from ragfilter.library import tracing
 from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.library.workspace import OpenWorkspace
-from ragfilter.service import bodies
-from ragfilter.service.access import (
-    ASSETS,
-    DOCUMENTED,
-    LOOPBACK,
-    MAX_BYTES,
-    Caller,
-    Problem,
-    Refused,
-    TokenGate,
-    explain,
-)
+from ragfilter.service import access, bodies
+from ragfilter.service.access import ASSETS, Caller, Problem, Refused, TokenGate, explain
+from ragfilter.service.bodies import merged
 from ragfilter.service.executor import Executor
-from ragfilter.service.workspace import CallerWorkspace, Metrics
+from ragfilter.service.metrics import Metrics
+from ragfilter.service.workspace import CallerWorkspace
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 
@@ -53,7 +44,7 @@ Handler = TypeVar("Handler", bound=Callable[..., BaseModel])
 
 ABOUT = "Which chunks of a vector search reach an LLM's prompt, and why the others do not."
 COUNTED = ("/v1/search", "/v1/filter", "/v1/rerank", "/v2/rerank", "/retrieval", "/mcp")
-RESPONSES: dict[int | str, dict[str, Any]] = {s: {"model": Problem} for s in DOCUMENTED}
+RESPONSES: dict[int | str, dict[str, Any]] = {s: {"model": Problem} for s in access.DOCUMENTED}
 TITLE = "ragfilter"
 MANY = 10_000
 """A number of objects for which the garbage collector stops all threads for a few milliseconds."""
@@ -108,7 +99,7 @@ def make_app(serving: Serving) -> FastAPI:
     _add_state(app, serving, executor, metrics)
     app.router.routes.append(Route("/mcp", mcp_app, methods=["GET", "POST", "DELETE"]))
     names = serving.bench.deployment.allowed_hosts.split(",")
-    hosts = LOOPBACK.union(name.strip().strip("[]").lower() for name in names if name.strip())
+    hosts = access.LOOPBACK.union(name.strip().strip("[]").lower() for name in names if name.strip())
     app.add_middleware(TokenGate, tokens=serving.tokens, anyone=serving.anyone, hosts=hosts, count=metrics.count_answer)
     return app
 
@@ -144,40 +135,38 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
         def add(function: Handler) -> Handler:
             async def endpoint(request: Request, body: Any) -> Response:
                 workspace = CallerWorkspace(serving.bench, metrics, request.state.caller, path)
-                # The thread also writes the JSON.
                 with tracing.under(request.headers):
-                    content = await executor.answer(
-                        request, lambda: function(workspace, body).model_dump_json().encode()
-                    )
+                    # The thread also writes the JSON.
+                    content = await executor.answer(request, lambda: function(workspace, body).model_dump_json())
                 return Response(content, media_type="application/json")
 
             types = get_type_hints(function)
-            body_type = types["body"]
-            endpoint.__annotations__["body"] = Annotated[body_type, Body()]
-            app.post(
+            endpoint.__annotations__["body"] = types["body"]
+            post = app.post(
                 path, name=function.__name__, summary=summary, response_model=types["return"], dependencies=[bearer]
-            )(endpoint)
+            )
+            post(endpoint)
             return function
 
         return add
 
     @ask("/v1/search", "Search a collection, and filter the hits.")
     def search(workspace: CallerWorkspace, body: bodies.SearchBody) -> bodies.FilterAnswer:
-        user, settings = body.viewer(workspace.caller), body.merged_with(serving.settings)
+        user, settings = body.viewer(workspace.caller), merged(serving.settings, body.profile, body.settings)
         collection = body.collection or serving.collection
         return bodies.filter_answer(*workspace.search(body.question, collection, settings, user))
 
     @ask("/v1/filter", "Filter hits of your own, from any store.")
     def filter_hits(workspace: CallerWorkspace, body: bodies.FilterBody) -> bodies.FilterAnswer:
-        user, settings = body.viewer(workspace.caller), body.merged_with(serving.settings)
+        user, settings = body.viewer(workspace.caller), merged(serving.settings, body.profile, body.settings)
         return bodies.filter_answer(*workspace.filter(body.question, body.hits, settings, user, metric=body.metric))
 
     @ask("/v1/rerank", "Rank documents, as Cohere's and Jina's API does.")
     @ask("/v2/rerank", "The same at the address of Cohere's newer API.")
     def rerank(workspace: CallerWorkspace, body: bodies.RerankBody) -> bodies.RerankAnswer:
         name = body.model if body.model in PROFILES else None
-        settings = bodies.settings_for(serving.settings, name, {})
-        hits = list(starmap(_document, enumerate(body.documents)))
+        settings = merged(serving.settings, name, {})
+        hits = [_document(place, each) for place, each in enumerate(body.documents)]
         result, _ = workspace.rank(body.query, hits, settings, workspace.caller.user)
         texts = [hit["text"] for hit in hits]
         return bodies.rerank_answer(result, texts, body.model, most=body.top_n, with_documents=body.return_documents)
@@ -185,10 +174,9 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
     @ask("/retrieval", "An external knowledge base for Dify.")
     def retrieval(workspace: CallerWorkspace, body: bodies.DifyBody) -> bodies.DifyRecords:
         body.check()
-        user, limits = workspace.caller.user, body.retrieval_setting
-        result, _ = workspace.search(body.query, body.knowledge_id, serving.settings, user)
-        least = limits.score_threshold or 0.0
-        return bodies.dify_records(result, most=limits.top_k, least=least)
+        limits = body.retrieval_setting
+        result, _ = workspace.search(body.query, body.knowledge_id, serving.settings, workspace.caller.user)
+        return bodies.dify_records(result, most=limits.top_k, least=limits.score_threshold or 0.0)
 
 
 def _document(place: int, given: Any) -> dict[str, Any]:
@@ -224,16 +212,14 @@ def _handle_errors(app: FastAPI) -> None:
     def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"][1:])
-        why = complaint(first["msg"])
+        place = ".".join(map(str, first["loc"][1:])) or "body"
         json = "json" in request.headers.get("content-type", "json")
         remedy = "See /docs." if json else "Send the header `Content-Type: application/json`."
-        return failed(request, InputError(f"{place or 'body'}: {why}.", remedy=remedy))
+        return failed(request, InputError(f"{place}: {complaint(first['msg'])}.", remedy=remedy))
 
-    app.add_exception_handler(RagfilterError, failed)
     app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, failed)
-    app.add_exception_handler(Exception, failed)
+    for kind in (RagfilterError, HTTPException, Exception):
+        app.add_exception_handler(kind, failed)
 
 
 class _McpApp:
@@ -250,7 +236,7 @@ class _McpApp:
             self._apps[caller] = server.streamable_http_app(
                 stateless_http=True,
                 json_response=True,
-                max_request_body_size=MAX_BYTES,
+                max_request_body_size=access.MAX_BYTES,
                 # The gate has already checked the host or the token.
                 transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             )
@@ -272,7 +258,6 @@ def _kind(caller: Caller) -> Caller:
 
 
 def _in_thread(executor: Executor, function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Make a tool that runs its calls like questions, in the executor."""
 
     @wraps(function)
     async def carried(*args: P.args, **kwargs: P.kwargs) -> R:

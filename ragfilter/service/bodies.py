@@ -6,6 +6,7 @@ Answers are made from results as their users see them, so they contain nothing h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ from ragfilter import report
 from ragfilter.answer.context import estimate
 from ragfilter.errors import SettingsError
 from ragfilter.library.result import Result
-from ragfilter.model import MAX_LEVEL, Hit, Metric, Status, User, similarity
+from ragfilter.model import MAX_LEVEL, Chunk, Metric, Status, User, similarity
 from ragfilter.report.rows import ChunkRow, rerank_score
 from ragfilter.service.access import Caller, Refused
 from ragfilter.settings.config import Given, merge
@@ -26,8 +27,8 @@ MAX_HITS = 1000
 MAX_DOCUMENTS = 200
 """Maximum number of documents. A model reads each of them, which takes a tenth of a second."""
 MAX_K = 200
-OPERATORS = ("quality.reranker_model",)
-"""Settings reserved for the operator, since they name files to load."""
+OPERATORS = "quality.reranker_model"
+"""The setting reserved for the operator, since it names a folder to load."""
 
 Question = Annotated[str, Field(min_length=1, max_length=10_000)]
 Value = bool | int | float | str
@@ -59,10 +60,6 @@ class QuestionBody(BaseModel):
     def viewer(self, caller: Caller) -> User:
         """The user who asks. Raises Refused."""
         return caller.as_user(self.user.level, self.user.departments)
-
-    def merged_with(self, default: Settings) -> Settings:
-        """The settings of the request. Raises SettingsError."""
-        return settings_for(default, self.profile, self.settings)
 
 
 class SearchBody(QuestionBody):
@@ -113,11 +110,10 @@ class DifyBody(BaseModel):
             raise Refused(422, "Conditions on metadata are not supported.", remedy="Leave them out.")
 
 
-def settings_for(default: Settings, profile_name: str | None, values: Mapping[str, Any]) -> Settings:
+def merged(default: Settings, profile_name: str | None, values: Mapping[str, Any]) -> Settings:
     """The settings of a request: its profile or the service's settings, plus its values. Raises SettingsError."""
-    refused = next((path for path in OPERATORS if path in values), None)
-    if refused is not None:
-        raise SettingsError(f"A request cannot set {refused}.", remedy="Ask the operator.")
+    if OPERATORS in values:
+        raise SettingsError(f"A request cannot set {OPERATORS}.", remedy="Ask the operator.")
     if profile_name is None and not values:
         return default
     base = profile(profile_name).values if profile_name else default.changed_from(Settings())
@@ -208,23 +204,23 @@ def filter_answer(result: Result, rows: Sequence[ChunkRow]) -> FilterAnswer:
     """Make the answer to a search or a filter request. `rows` come from the result."""
     by_id = {row.id: row for row in rows}
     refs = report.references(result)
-    packed = result.context
+    context = result.context
     return FilterAnswer(
         question=result.query,
         collection=result.pool.collection,
         status=result.status,
         message=result.message,
-        kept=[_kept(hit, by_id[hit.id], refs[hit.id]) for hit in result.kept],
+        kept=[_kept(hit.chunk, by_id[hit.id], refs[hit.id]) for hit in result.kept],
         dropped=[DroppedChunk.model_validate(row._asdict()) for row in rows if not row.kept],
-        context=packed.text,
-        context_tokens=packed.tokens,
+        context=context.text,
+        context_tokens=context.tokens,
         fell_back=result.fallbacks,
         warnings=list(result.warnings),
     )
 
 
-def _kept(hit: Hit, row: ChunkRow, refs: Sequence[str]) -> KeptChunk:
-    more = {"text": hit.chunk.text, "refs": refs, "metadata": dict(hit.chunk.metadata)}
+def _kept(chunk: Chunk, row: ChunkRow, refs: Sequence[str]) -> KeptChunk:
+    more = {"text": chunk.text, "refs": refs, "metadata": dict(chunk.metadata)}
     return KeptChunk.model_validate(row._asdict() | more)
 
 
@@ -234,28 +230,23 @@ def rerank_answer(
     """The kept documents, whose ids are their places, with their `texts` if requested."""
     tokens = estimate(result.query) + sum(map(estimate, texts))
     ranked = zip(result.kept[:most], _relevances(result), strict=False)
-    documents = [
-        RankedDocument(
-            index=int(hit.id), relevance_score=score, document={"text": texts[int(hit.id)]} if with_documents else None
-        )
-        for hit, score in ranked
-    ]
-    meta: dict[str, JsonValue]
-    meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
-    usage = {"total_tokens": tokens}
-    return RerankAnswer(id=str(uuid4()), model=model, results=documents, usage=usage, meta=meta)
+    results = []
+    for hit, score in ranked:
+        place = int(hit.id)
+        document: dict[str, JsonValue] | None = {"text": texts[place]} if with_documents else None
+        results.append(RankedDocument(index=place, relevance_score=score, document=document))
+    meta: dict[str, JsonValue] = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
+    return RerankAnswer(id=str(uuid4()), model=model, results=results, usage={"total_tokens": tokens}, meta=meta)
 
 
 def dify_records(result: Result, *, most: int, least: float) -> DifyRecords:
     """The first `most` kept chunks with a score of at least `least`."""
-    ranked = zip(result.kept[:most], _relevances(result), strict=False)
-    return DifyRecords(records=[_record(hit, score) for hit, score in ranked if score >= least])
-
-
-def _record(hit: Hit, score: float) -> DifyRecord:
-    chunk = hit.chunk
-    own: dict[str, Any] = {"id": chunk.id, "type": chunk.type, "source": chunk.source, "page": chunk.page}
-    return DifyRecord(content=chunk.text, score=score, title=chunk.name, metadata={**chunk.metadata, **own})
+    records = []
+    for chunk, score in zip((hit.chunk for hit in result.kept[:most]), _relevances(result), strict=False):
+        own: dict[str, Any] = {"id": chunk.id, "type": chunk.type, "source": chunk.source, "page": chunk.page}
+        record = DifyRecord(content=chunk.text, score=score, title=chunk.name, metadata={**chunk.metadata, **own})
+        records += [record] if score >= least else []
+    return DifyRecords(records=records)
 
 
 def _relevances(result: Result) -> list[float]:
@@ -264,9 +255,6 @@ def _relevances(result: Result) -> list[float]:
     scores = [rerank_score(result, hit) for hit in result.kept]
     if None in scores:
         scores = [similarity(hit.distance, result.pool.space) for hit in result.kept]
-    lowest, falling = 1.0, []
-    for score in scores:
-        # If the store gives no distances, the similarity is NaN, and the comparison is false.
-        lowest = max(0.0, score) if score is not None and score < lowest else lowest
-        falling.append(lowest)
-    return falling
+    # If the store gives no distances, the similarity is NaN, which `min` skips as its second argument.
+    falling = accumulate((score or 0.0 for score in scores), min, initial=1.0)
+    return [max(0.0, score) for score in falling][1:]

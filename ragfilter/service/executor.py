@@ -64,11 +64,8 @@ class Executor:
             async with asyncio.timeout(self._timeout_s):
                 return await asyncio.wrap_future(future)
         except TimeoutError:
-            raise Refused(
-                504,
-                f"The answer took more than {self._timeout_s:g} s.",
-                remedy="Ask for less, or choose a profile without an LLM.",
-            ) from None
+            late = f"The answer took more than {self._timeout_s:g} s."
+            raise Refused(504, late, remedy="Ask for less, or choose a profile without an LLM.") from None
         except Abandoned:
             raise Refused(503, "The service is stopping.", remedy="Try again.") from None
         finally:

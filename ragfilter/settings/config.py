@@ -92,12 +92,10 @@ def load(
     )
     name, origin = next((name, origin) for name, origin in choices if name)
     sources = [Given(f"profile {name}", profiles.profile(name, origin=origin).values)]
-    if from_file:
-        sources.append(from_file)
+    sources += [from_file] if from_file else []
     below = {path: value for each in sources for path, value in each.values.items()}
     reranker = below.get("quality.reranker", field("quality.reranker").default)
-    sources += read_environment(environ, reranker=reranker)
-    settings, origins = merge([*sources, *flags])
+    settings, origins = merge([*sources, *read_environment(environ, reranker=reranker), *flags])
     return Config(settings, name, origins)
 
 
@@ -148,15 +146,13 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
     def given(name: str, path: str, value: str) -> Given:
         return Given(f"{FROM_ENVIRONMENT} {name}", {path: value})
 
-    seed_values = {name: environ[name] for name in SEED_VARIABLES if environ.get(name)}
-    sources = [given(name, SEED_VARIABLES[name], value) for name, value in seed_values.items()]
-    if seed_values.get("RERANKER_MODEL"):
+    sources = [given(name, path, environ[name]) for name, path in SEED_VARIABLES.items() if environ.get(name)]
+    if environ.get("RERANKER_MODEL"):
         sources.append(given("RERANKER_MODEL", "quality.reranker", "cross_encoder"))
-    if switch := environ.get("ENABLE_RERANKER"):
-        name = "ENABLE_RERANKER"
+    if switch := environ.get(name := "ENABLE_RERANKER"):
         if not _boolean(name, switch, f"{FROM_ENVIRONMENT} {name}"):
             sources.append(given(name, "quality.reranker", "none"))
-        elif reranker == "none" and "RERANKER_MODEL" not in seed_values:
+        elif reranker == "none" and not environ.get("RERANKER_MODEL"):
             sources.append(given(name, "quality.reranker", "late_interaction"))
     known = {variable(f.path): f.path for f in fields()}
     others = {f"{PREFIX}{n.upper()}" for n in Deployment.model_fields} | {f"{PREFIX}PROFILE"}
@@ -164,9 +160,8 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
         if not name.startswith(PREFIX) or name in others or name.startswith(f"{PREFIX}TEST_"):
             continue
         if name not in known:
-            raise SettingsError(
-                f"The environment variable {name} names no setting.", remedy="Correct or unset it.", action="settings"
-            )
+            message = f"The environment variable {name} names no setting."
+            raise SettingsError(message, remedy="Correct or unset it.", action="settings")
         sources.append(given(name, known[name], value))
     return sources
 
@@ -232,25 +227,20 @@ def _boolean(name: str, value: str, origin: str) -> bool:
 def _refusal(error: ValidationError, values: Mapping[str, Any], origins: Mapping[str, str]) -> SettingsError:
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"]]
-    path = ".".join(parts[:2])
-    if path in values and field(path).table:
+    path, reason = ".".join(parts[:2]), complaint(first["msg"])
+    if path not in values:
+        # Two settings of a section contradict each other.
+        words = set(_WORD.findall(reason))
+        involved = sorted({origins[p] for p in values if p.removeprefix(f"{path}.") in words})
+        sources = "; ".join(involved) or "defaults"
+        return SettingsError(f"{path}: {reason} (from {sources}).", remedy="Change one of the two.")
+    if field(path).table:
         part = f" in {'.'.join(parts[2:])}" if parts[2:] else ""
-        return SettingsError(
-            f"{path} (from {origins[path]}): {complaint(first['msg'])}{part}.",
-            remedy="Let tuning write it.",
-            action="tune",
-        )
-    reason = complaint(first["msg"])
-    if path in values and field(path).allowed() == "text" and first["type"] == "value_error":
+        message = f"{path} (from {origins[path]}): {reason}{part}."
+        return SettingsError(message, remedy="Let tuning write it.", action="tune")
+    if field(path).allowed() == "text" and first["type"] == "value_error":
         return SettingsError(f"{path} = {values[path]!r} (from {origins[path]}): {reason}.", remedy="Correct it.")
-    if path in values:
-        return _bad(path, values[path], origins[path])
-    words = set(_WORD.findall(reason))
-    section = f"{path}."
-    involved = sorted({origins[p] for p in values if p.removeprefix(section) in words})
-    return SettingsError(
-        f"{path}: {reason} (from {'; '.join(involved) or 'defaults'}).", remedy="Change one of the two."
-    )
+    return _bad(path, values[path], origins[path])
 
 
 def _bad(path: str, value: Any, origin: str) -> SettingsError:
@@ -260,12 +250,10 @@ def _bad(path: str, value: Any, origin: str) -> SettingsError:
 def _unknown(path: str, origin: str) -> SettingsError:
     # The name that was probably meant: a near match, or one with the same beginning or end.
     known, end = [f.path for f in fields()], f".{path.rpartition('.')[2]}"
-    similar = get_close_matches(path, known, n=1, cutoff=ALIKE) or [
-        name for name in known if name.startswith(path) or name.endswith(end)
-    ]
+    similar = get_close_matches(path, known, n=1, cutoff=ALIKE)
+    similar = similar or [name for name in known if name.startswith(path) or name.endswith(end)]
     hint = f"Did you mean {similar[0]}?" if len(similar) == 1 else "See the settings reference."
-    message = f"There is no setting {path!r} (from {origin})."
-    return SettingsError(message, remedy=hint, action="settings")
+    return SettingsError(f"There is no setting {path!r} (from {origin}).", remedy=hint, action="settings")
 
 
 SAVED = "settings"
@@ -304,9 +292,8 @@ def forget(files: TextFiles, name: str) -> None:
 def _file(name: str) -> str:
     """The path of the settings called `name`. Raises InputError if `name` is not valid."""
     if not _SAVED_NAME.fullmatch(name):
-        raise InputError(
-            f"{name!r} is not a valid name for saved settings.",
-            remedy="Use up to 64 letters, digits, spaces, dots, dashes or underscores, with a "
-            "letter or digit at both ends.",
+        remedy = (
+            "Use up to 64 letters, digits, spaces, dots, dashes or underscores, with a letter or digit at both ends."
         )
+        raise InputError(f"{name!r} is not a valid name for saved settings.", remedy=remedy)
     return f"{SAVED}/{name}.toml"

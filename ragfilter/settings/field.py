@@ -9,7 +9,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, cast, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, core_schema
@@ -62,11 +62,6 @@ class SettingTable(Section):
     @abstractmethod
     def summary(self) -> str:
         """A short description, for places where the whole is too long."""
-
-    @classmethod
-    def read(cls, value: Any) -> Self:
-        """Read the table from JSON text. Raises pydantic.ValidationError."""
-        return cls.model_validate(value)
 
     @property
     def json_text(self) -> str:
@@ -148,14 +143,9 @@ class FieldInfo:
             return "one of " + ", ".join(self.choices)
         if self.table is not None:
             return "a table"
-        if self.value_type is bool:
-            return "true or false"
-        if self.value_type is str:
-            return "text"
-        kind = "a whole number" if self.value_type is int else "a number"
-        if self.low is not None and self.high is not None:
-            return f"{kind} from {self.low:,.10g} to {self.high:,.10g}"
-        return f"{kind} of at least {self.low:,.10g}" if self.low is not None else kind
+        kind = {bool: "true or false", str: "text", int: "a whole number", float: "a number"}[self.value_type]
+        # Every number with a limit has both.
+        return kind if self.low is None else f"{kind} from {self.low:,.10g} to {self.high:,.10g}"
 
 
 def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:

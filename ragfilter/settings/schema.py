@@ -9,6 +9,7 @@ Records of tuning are settings too: docs/design.md#tune and #calibrated.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from math import isfinite
 from typing import Annotated, Any, Literal, Self
 
@@ -269,17 +270,15 @@ class Quality(Section):
 def read_limits(text: str) -> dict[str, float]:
     """Parse limits such as ``dense=0.5 lexical=10``, by score. Raises ValueError."""
     pairs = [each.partition("=") for each in text.replace(",", " ").split()]
-    limits = {name: float(limit) for name, _, limit in pairs}
-    if "" in limits or len(limits) < len(pairs) or not all(map(isfinite, limits.values())):
-        raise ValueError(text)
-    return limits
+    with suppress(ValueError):
+        limits = {name: float(limit) for name, _, limit in pairs}
+        if "" not in limits and len(limits) == len(pairs) and all(map(isfinite, limits.values())):
+            return limits
+    raise ValueError("it must name scores with numbers, such as dense=0.5")
 
 
-def _check_limits(text: str) -> str:
-    try:
-        read_limits(text)
-    except ValueError:
-        raise ValueError("it must name scores with numbers, such as dense=0.5") from None
+def _with_limits(text: str) -> str:
+    read_limits(text)
     return text
 
 
@@ -292,7 +291,7 @@ class Cutoff(Section):
     """Name of the score to order and cut by, where hits have several: dense (the distance), rerank,
     lexical, fused, or one of your own. Thresholds are on its scale. Empty: the rerank scores where
     there are any, otherwise the distance."""
-    limits: Annotated[str, AfterValidator(_check_limits)] = setting("", label="Limits by score")
+    limits: Annotated[str, AfterValidator(_with_limits)] = setting("", label="Limits by score")
     """Farthest distance by each of several scores, such as `dense=0.5 lexical=10`; of a score that only gives an order,
     the last place. Before the cut, hits are dropped that are beyond the limit of every search that found them."""
     max_results: int = setting(5, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50)

@@ -26,13 +26,8 @@ MAX_CHARS = 80
 
 # Words that questions put around the sides, by the name that patterns use for them.
 _WORDS = {
-    "more": (
-        r"(?:more|less|fewer|better|worse|best|worst|most|least|stronger|weaker|faster|slower|"
-        r"tougher|harder|softer|easier|deadlier|bigger|larger|smaller|higher|lower|smarter|cheaper|"
-        r"heavier|lighter|longer|shorter|older|younger|richer|safer|greater|scarier|meaner|rarer|"
-        r"wiser|wins?|healthier|cleaner|cooler|warmer|hotter|colder|taller|thicker|thinner|simpler|"
-        r"quicker|quieter|louder|brighter|newer|tastier|nicer|wider|deeper)\b"
-    ),
+    # Comparatives and superlatives.
+    "more": r"(?:more|less|worse|most|least|wins?|(?!(?:ev|nev|oth|ov|und|aft)er)\w+(?:er|est))\b",
     "quality": (
         r"(?:performance|speed|throughput|latency|scalability|reliability|durability|security|"
         r"safety|quality|efficiency|popularity|usability|pricing|prices?|costs?|features?|syntax|"
@@ -45,14 +40,10 @@ _WORDS = {
         r"drawbacks?)"
     ),
     "choose": (
-        r"(?:use|using|buy|buying|choose|choosing|pick|picking|prefer|take|get|learn|major|go|try|"
+        r"(?:use|using|buy|buying|choose|choosing|pick|picking|prefer|preferring|take|get|learn|major|go|try|"
         r"select|adopt|play|read|wear|eat|drink|order|study|install|deploy|recommend|suggest|"
         r"favou?r|rent|hire|switch|move|have|invest|visit|watch|write|drive|start|work|build|sell|"
         r"keep|walk|wait)"
-    ),
-    "prefer": (
-        r"(?:choos(?:e|ing)|pick(?:ing)?|prefer(?:ring)?|select(?:ing)?|favou?r(?:ing)?|recommend|"
-        r"us(?:e|ing)|buy(?:ing)?|learn(?:ing)?|adopt(?:ing)?)"
     ),
     "I": r"(?:i|we|you|one|they|people|someone)",
     "who": r"(?:<I>|\w+s|an? \w+)",
@@ -132,17 +123,17 @@ _THAN = (
 _PHRASINGS = tuple(
     _regex(row)
     for row in (
-        # How does X differ from Y? How do X and Y differ? What sets X apart from Y?
-        r"^<how> (?:<do>|is|are) <X> "
-        r"(?:compare|differ|different|fare|(?:stack|measure) up) <to> <Y>",
+        # How does X differ from Y? How X differs from Y; how do X and Y differ? What sets X apart from Y?
+        r"\b<how> (?:(?:<do>|is|are) )?<X> (?:is )?"
+        r"(?:compares?|differs?|different|fares?|(?:stack|measure)s? up) <to> <Y>",
         r"^<how> (?:do|does|did|are) (?P<sides>.+? (?:and|or) .+?) (?:differ|compare)\b",
         r"^how (?:similar|different|alike) (?:is|are) (?P<sides>.+? and .+)",
         r"\bprefer(?:red|able)? <X:> to <Proper><Y>",
-        r"^what (?:distinguishes|separates|differentiates|sets|makes) <X> "
-        r"(?:(?:apart|different) )?from <Y>",
+        r"^what (?:distinguishes|separates|differentiates|sets|makes) <X> (?:(?:apart|different) )?from <Y>",
         # The difference between X and Y; to choose between X and Y.
-        r"\b(?:(?:<difference>|choice|different|trade-?offs?)\b[^,:]{0,60}?|(?:distinguish|"
-        r"differentiate|choose|choosing|decide|deciding) )\b(?:between|among|b/w)(?!\w)<sides>",
+        r"\b(?:(?:<difference>|choice|different|trade-?offs?)\b[^,:]{0,60}?|(?:distinguish|differentiate|choose|"
+        r"choosing|decide|deciding|(?:which|what|who)(?: one)? (?:is|are) (?:(?:more|less) \w+|<more>)) )"
+        r"\b(?:between|among|b/w)(?!\w)<sides>",
         r"^(?:(?:what(?:['’]s| is| are)|the|any|main|key|similarities and) )*<difference>"
         r"(?::(?=.*,)|(?::| (?:of(?! opinions?\b)|in(?= (?-i:[A-Z])))|(?= (?-i:[A-Z])))(?=.* and ))"
         r" <sides>",
@@ -161,7 +152,6 @@ _PHRASINGS = tuple(
         r"different (?:from|than|to)) <Y>",
         r"^<be> (?P<sides>[^,:]+? and [^,:]+?) (?:\w+ly )?"
         r"(?:(?:the )?same(?: thing)?|similar|equivalent|identical|interchangeable)$",
-        r"\bhow <X:> (?:is different|differs?|compares?) (?:from|to|with) <Y>",
         # Would a griffon beat a wyvern? Is it healthier to bake than to fry? Better: tea or coffee?
         r"^<do> <X:> (?:beat|outperform) <Y>",
         r"^is it (?:(?:more|less) \w+|(?!better)<more>) to <X:> than to <Y>",
@@ -175,8 +165,8 @@ _PHRASINGS = tuple(
         r"(?:the )?(?:main |key )?(?:differences?|similarities))$",
         # Why use X instead of Y? Why choose X over Y? Advantages of X over Y; what X has over Y.
         r"^<why>\b[^,:]{0,40}?\b<choose> <X:> (?:instead of|rather than) <Y>",
-        r"(?:\b<quality> (?:(?:of|to|in) (?:<prefer> )?|(?:do|does) )|^what (?:do|does) |"
-        r"^(?:do|does) (?=.* <quality> over )|^<why>\b[^,:]{0,40}?\b<prefer> )"
+        r"(?:\b<quality> (?:(?:of|to|in) (?:<choose> )?|(?:do|does) )|^what (?:do|does) |"
+        r"^(?:do|does) (?=.* <quality> over )|^<why>\b[^,:]{0,40}?\b<choose> )"
         r"<X:>(?: (?:have|has|offer|offers)(?: (?:\w+ )?<quality>)?)? (?P<over>over) <Y>",
         # Should I use X or Y? Do you prefer X or Y? Is it better to use X or Y?
         r"^(?:[^,:]{0,30}? )??(?:(?:should|shall|would|could) <who> (?:rather )?<choose>|"
@@ -185,8 +175,6 @@ _PHRASINGS = tuple(
         # Two clauses: "buy a house or rent", "take the bus or walk".
         r"(?:(?:with|for|to|in|on) )?(?!an? .* or <choose>$|the .* or \w+$)"
         r"(?P<sides>.* or (?!(?:to )?(?:<choose>|be|become|not) ).+)",
-        r"^(?:which|what|who)(?: one)? (?:is|are) "
-        r"(?:(?:more|less) \w+|<more>|\w+er) between <sides>",
         r"^should <who> (?P<sides>\w+ or \w+)$",
         # Is X or Y better? Which is better X or Y? Which is better a X or a Y?
         r"^<be> (?P<sides>[^,:]+? or [^,:]+?) (?:(?:much|far|\w+ly) )?<more>",
@@ -207,7 +195,8 @@ _FIRST = _regex(
     r"(?:which|what|who|how|is)\b(?=.*\b(?:<more>|should|prefer|differ|differences?)\b)",
 )
 _WHICH = _regex(
-    r"(?:(?:in|of|for|to|at|by|on) )?which\b", r"|(?:what|whom?|whose)\b.*\b(?:<more>|\w+est|should|would|prefer)\b"
+    r"(?:(?:in|of|for|to|at|by|on) )?which\b",
+    r"|(?:what|whom?|whose)\b.*\b(?:(?:<be>|has|have|an?) <more>|better|best|more|most|less|should|would|prefer)\b",
 )
 _NEEDED = _regex(r"\s(?:are|were) \w+ed$")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ragfilter.ui.server import resources
+from ragfilter.ui import resources
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 MATRIX = "attack-matrix-clerics-ac-6"

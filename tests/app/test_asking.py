@@ -12,7 +12,7 @@ import pytest
 
 from ragfilter.rules.overview import Checks
 from ragfilter.stores.labels import ASKED
-from ragfilter.ui.server import resources
+from ragfilter.ui import resources
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model

@@ -24,7 +24,7 @@ from ragfilter.indexing.queue import Standing, queue_of
 from ragfilter.models.embedders import BUNDLED
 from ragfilter.stores import manage
 from ragfilter.stores.postgres import rows
-from ragfilter.ui.server import resources
+from ragfilter.ui import resources
 from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model

@@ -17,8 +17,8 @@ from waiting import PATIENT_S
 
 from ragfilter.rules import edits
 from ragfilter.stores.chroma import ChromaCollection
+from ragfilter.ui import resources
 from ragfilter.ui.kit.rule_editor.drafting import HIDDEN, NO_LLM, UNSENT
-from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 

@@ -12,7 +12,7 @@ import pytest
 from rules_page import stored, told, write
 
 from ragfilter.rules import edits
-from ragfilter.ui.server import resources
+from ragfilter.ui import resources
 
 pytestmark = pytest.mark.model
 

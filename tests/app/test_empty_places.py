@@ -19,7 +19,7 @@ from ragfilter.model import Chunk
 from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
-from ragfilter.ui.server import resources
+from ragfilter.ui import resources
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = """

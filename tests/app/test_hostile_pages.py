@@ -13,10 +13,10 @@ from hostile import CANARY, CHUNKS, HOSTILE, IDS, NAME, build
 from test_collections import indexed
 
 from ragfilter.rules import edits
+from ragfilter.ui import resources
 from ragfilter.ui.evaluate.page import PARTS as EVALUATE_PARTS
 from ragfilter.ui.evaluate.page import VIEWS
 from ragfilter.ui.rules.page import PARTS
-from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 

@@ -13,7 +13,7 @@ from test_collections import indexed, table
 
 from ragfilter.stores.index import index, rebuild
 from ragfilter.stores.workspace import Workspace
-from ragfilter.ui.server import resources
+from ragfilter.ui import resources
 
 pytestmark = pytest.mark.model
 

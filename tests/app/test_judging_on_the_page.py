@@ -58,7 +58,7 @@ def judged_by(
 
 def stop_the_app(opened: dict[str, Any]) -> None:
     """One process owns a workspace, and each server is another deployment."""
-    from ragfilter.ui.server import resources
+    from ragfilter.ui import resources
 
     for text, deployment in list(opened.items()):
         key_hash = hash(deployment.openai_api_key.get_secret_value())

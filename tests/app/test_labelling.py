@@ -11,7 +11,7 @@ import pytest
 from rules_page import open_rules
 
 from ragfilter.stores.labels import qrels_of
-from ragfilter.ui.server import resources
+from ragfilter.ui import resources
 from ragfilter.ui.session.views import MAX_NAME
 
 pytestmark = pytest.mark.model

@@ -14,8 +14,8 @@ from test_judging_on_the_page import stop_the_app
 
 from ragfilter.errors import StoreError
 from ragfilter.stores.labels import UNCOUNTED, LabelBook, query_id, selected_quotation
+from ragfilter.ui import resources
 from ragfilter.ui.kit import grid
-from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 

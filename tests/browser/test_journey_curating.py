@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.evaluate import evaluation, measure
 from ragfilter.evaluate.effect import GatheredQuestions, make_labelled
 from ragfilter.ingest import demo

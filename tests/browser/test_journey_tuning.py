@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.ingest import demo
 from ragfilter.stores.labels import LabelBook
 

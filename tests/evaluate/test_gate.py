@@ -50,9 +50,9 @@ def test_a_limit_is_on_the_mean_and_names_the_queries_beyond_it(
     figure: str, at: Any, limit: float, passed: bool, mean: float, beyond: list[str]
 ) -> None:
     gate = decide(ROWS, [Limit(figure=figure, at=at, limit=limit)])
-    (check,) = gate.checks
-    assert (gate.passed, check.passed, check.value) == (passed, passed, pytest.approx(mean))
-    assert [*check.beyond] == beyond
+    (check,) = gate.limits
+    assert (gate.passed, check.passed, check.figures["value"]) == (passed, passed, pytest.approx(mean))
+    assert [*check.figures["beyond"]] == [*check.reasons] == beyond
 
 
 def test_limits_are_read() -> None:
@@ -84,8 +84,8 @@ def test_what_breaks_a_gate(now: tuple[float, ...], passed: bool, severe: int) -
     baseline = to_baseline(rows(*(1.0,) * 8), ORIGIN)
     gate = decide(rows(*now), baseline=baseline, now=ORIGIN, allowed={"recall": 0.02})
     (drop,) = gate.drops
-    assert (gate.passed, drop.passed, len(drop.severe)) == (passed, passed, severe)
-    assert drop.before - drop.value == pytest.approx(1.0 - sum(now) / 8)
+    assert (gate.passed, drop.passed, len(drop.figures["severe"])) == (passed, passed, severe)
+    assert drop.figures["before"] - drop.figures["value"] == pytest.approx(1.0 - sum(now) / 8)
 
 
 def test_only_queries_that_both_have_are_compared() -> None:
@@ -101,8 +101,7 @@ def test_queries_and_relevant_chunks_that_are_gone() -> None:
     baseline, fewer = to_baseline(rows(1.0, 1.0), ORIGIN), rows(1.0, 1.0, q1=1)[1:]
     gate = decide(fewer, baseline=baseline, now=ORIGIN)
     assert gate.gone
-    assert (gate.passed, gate.gone.queries) == (False, ("q0",))
-    assert gate.gone.relevant == {"q1": 1}
+    assert (gate.passed, gate.gone.figures) == (False, {"queries": ["q0"], "relevant": {"q1": 1}})
     partly = decide(fewer, baseline=baseline, now=ORIGIN, partly=True)
     assert (partly.passed, partly.gone) == (True, None)
     assert "1 of 2 questions in the baseline were not measured" in partly.notes[0]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ragfilter.evaluate.effect import Evidence, GatheredQuestions, Suggested, make_labelled, suggest
+from ragfilter.evaluate.effect import GatheredQuestions, Suggested, make_labelled, suggest
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.schema import Settings
 
@@ -46,9 +46,9 @@ def test_a_rule_learns_the_rarest_word_of_a_question_it_would_lose(
     others = [Chunk("priest", "A priest prays.", "Priest"), Chunk("mail", "Armor: mail.", "Mail")]
     made = suggest([*CHUNKS, *others], (), labelled(**{chunk.replace("-", "_"): question}))
     assert rules(made)[chunk][group][-1] == word
-    assert made.evidence.losses == {}
-    assert made.evidence.effect is not None
-    assert not made.evidence.effect.loses_relevant
+    assert made.losses == {}
+    assert made.effect is not None
+    assert not made.effect.loses_relevant
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_a_rule_learns_the_rarest_word_of_a_question_it_would_lose(
 )
 def test_what_no_rule_can_keep_is_told(question: str) -> None:
     made = suggest(CHUNKS, (), labelled(fighter_5=question))
-    assert made.evidence.losses == {"fighter-5": (question,)}
+    assert made.losses == {"fighter-5": (question,)}
 
 
 def test_without_labels_nothing_is_measured() -> None:
     made = suggest(CHUNKS)
     assert len(made.proposals) == 6
-    assert made.evidence == Evidence()
+    assert made.effect is None

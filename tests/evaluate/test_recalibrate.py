@@ -70,11 +70,11 @@ def test_thresholds_are_carried_over_by_the_share_of_hits_below_them() -> None:
 def test_recalibrated_settings_are_compared_with_the_old_ones_as_they_are() -> None:
     """The old threshold finds no cliff on the new scale; the new one finds every cliff."""
     tuning = tune(NEW, QRELS, start(TUNED, "full"), rerank=False, replaces=TUNED)
-    assert tuning.tuned.means.f1 == 1
-    assert tuning.before.f1 < 1
+    assert tuning.tuned.means["f1"].mean == 1
+    assert tuning.before["f1"].mean < 1
     assert tuning.loses_at_most(MARGIN)
-    difference = tuning.tuned.gain_over_before.each["f1"]
-    assert difference.mean == pytest.approx(1 - tuning.before.f1)
+    difference = tuning.tuned.gain_over_before["f1"]
+    assert difference.mean == pytest.approx(1 - tuning.before["f1"].mean)
     record = tuning.tuned.settings.cutoff.tuned_on
     assert record is None or (record.embedder, record.guess) == ("new", False)
     assert [row[0] for row in sides(tuning)] == ["F1", "recall", "tokens"]
@@ -88,7 +88,7 @@ def test_recalibrated_settings_are_compared_with_the_old_ones_as_they_are() -> N
 def test_the_library_recalibrates_results_of_the_new_model() -> None:
     results = {name: replay(pool, FULL) for name, pool in NEW.items()}
     made = rf.recalibrate(results, QRELS, TUNED)
-    assert made.tuned.means.f1 == 1
+    assert made.tuned.means["f1"].mean == 1
     assert made.loses_at_most(0.01)
     with pytest.raises(InputError, match="folds is 1"):
         rf.recalibrate(results, QRELS, TUNED, folds=1)

@@ -45,12 +45,12 @@ def plainly_tuned() -> Tuning:
 
 def test_a_cliff_is_found_and_beats_every_fixed_k() -> None:
     made = plainly_tuned()
-    assert made.tuned.means.f1 == 1
-    assert made.oracle.f1 == 1
-    assert made.strategies["gap"].means.f1 == made.strategies["otsu"].means.f1 == 1
-    assert made.best_fixed_k.f1 < 0.85
+    assert made.tuned.means["f1"].mean == 1
+    assert made.oracle["f1"].mean == 1
+    assert made.strategies["gap"].means["f1"].mean == made.strategies["otsu"].means["f1"].mean == 1
+    assert made.best_fixed_k["f1"].mean < 0.85
     assert made.beats_fixed_k
-    assert made.tuned.gain.of.mean == pytest.approx(1 - made.best_fixed_k.f1)
+    assert made.tuned.gain["f1"].mean == pytest.approx(1 - made.best_fixed_k["f1"].mean)
     assert (made.queries, made.folds, str(made.target)) == (24, 5, "f1")
     assert set(made.strategies) == {*strategies()}
 
@@ -65,7 +65,7 @@ def test_where_the_same_k_always_fits_nothing_beats_it() -> None:
     flat = Pool("q", "c", "l2", tuple(Hit(Chunk(f"c{i}"), 0.2 + 0.01 * i, i + 1) for i in range(60)))
     qrels = {f"q{n}": {f"c{i}": 1 for i in range(4)} for n in range(10)}
     made = tune(dict.fromkeys(qrels, flat), qrels, PLAIN, rerank=False)
-    assert (made.k, made.best_fixed_k.f1, made.tuned.gain.of.mean) == (4, 1, 0)
+    assert (made.k, made.best_fixed_k["f1"].mean, made.tuned.gain["f1"].mean) == (4, 1, 0)
     assert not made.beats_fixed_k
 
 
@@ -80,21 +80,21 @@ def test_what_has_no_label_makes_f1_a_range() -> None:
     some = {name: {i: 1 for n, i in enumerate(labels) if n % 2 == 0} for name, labels in QRELS.items()}
     first = PLAIN.with_values({"cutoff.strategy": "gap", "cutoff.max_results": 15})
     before = tune(POOLS, some, first, rerank=False).before
-    assert before.unlabelled == pytest.approx(sum((2 + n % 8) // 2 for n in range(24)) / 24)
-    assert (before.f1 < 0.8, before.f1_most) == (True, 1.0)
+    assert before["unlabelled"].mean == pytest.approx(sum((2 + n % 8) // 2 for n in range(24)) / 24)
+    assert (before["f1"].mean < 0.8, before["f1_most"].mean) == (True, 1.0)
     labelled = tune(POOLS, QRELS, first, rerank=False).before
-    assert (labelled.unlabelled, labelled.f1_most) == (0, labelled.f1)
+    assert (labelled["unlabelled"].mean, labelled["f1_most"]) == (0, labelled["f1"])
 
 
 def test_settings_that_nothing_beats_stay_as_they_are() -> None:
     """Among equals the current settings come first, so that nothing changes without a gain."""
     first = PLAIN.with_values({"cutoff.gap_threshold": 0.37, "cutoff.max_results": 15})
     made = tune(POOLS, QRELS, first, rerank=False)
-    assert made.before.f1 == 1
+    assert made.before["f1"].mean == 1
     assert made.tuned.settings == first
-    assert made.tuned.gain_over_before.of.mean == 0
+    assert made.tuned.gain_over_before["f1"].mean == 0
     otsu = made.only("otsu").tuned
-    assert (otsu.settings.cutoff.strategy, otsu.means.f1) == ("otsu", 1)
+    assert (otsu.settings.cutoff.strategy, otsu.means["f1"].mean) == ("otsu", 1)
     with pytest.raises(KeyError):
         made.only("before")
 
@@ -104,7 +104,7 @@ def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
     best = PLAIN.with_values({"cutoff.gap_threshold": 0.37, "cutoff.max_results": 15})
     clicked = recorded(best, POOLS.values(), Provenance(), ["cutoff.gap_threshold"], values_only=True)
     made = tune(POOLS, QRELS, clicked, rerank=False)
-    assert (made.seen, made.before.f1) == (True, 1)
+    assert (made.seen, made.before["f1"].mean) == (True, 1)
     assert made.tuned.settings not in (best, clicked)
 
 
@@ -131,7 +131,7 @@ def test_what_was_never_learned_is_learned_by_tuning(snapshot: SnapshotAssertion
     made = tune(POOLS, QRELS, wish, rerank=False)
     assert made.strategies["calibrated"].settings.cutoff.calibration
     assert made.stands_in == snapshot
-    assert made.before.f1 == plainly_tuned().before.f1
+    assert made.before["f1"].mean == plainly_tuned().before["f1"].mean
     assert any("“Before” is therefore the strategy gap" in note for note in notes(made))
 
 

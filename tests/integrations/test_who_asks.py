@@ -19,7 +19,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 from llama_index.core.schema import NodeWithScore, TextNode
 
 import ragfilter as rf
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.library.langchain import FilterRetriever, chunk_tools
 from ragfilter.library.tools import ChunkTools, profile_settings
 from ragfilter.settings.profiles import PROFILES

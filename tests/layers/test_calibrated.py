@@ -106,7 +106,7 @@ def test_the_likeliest_come_first_unless_the_order_is_kept() -> None:
 def test_trees_are_walked() -> None:
     tree = Split(feature="way", at=0.25, low=1.0, high=Split(feature="way", at=0.35, low=0.5, high=-9.0))
     grown = calibration(intercept=0.0, weights={}, trees=(tree, 1.0))
-    chances = probabilities(Calibration.read(grown), {"way": np.array([0.2, 0.25, 0.3, 0.4])})
+    chances = probabilities(Calibration.model_validate(grown), {"way": np.array([0.2, 0.25, 0.3, 0.4])})
     assert chances == pytest.approx([1 / (1 + exp(-x)) for x in (2.0, 2.0, 1.5, -8.0)])
     assert [h.id for h in replay(POOL, settings(grown)).kept] == ["c0", "c1", "c2", "c3"]
 

@@ -73,6 +73,6 @@ def test_what_is_missing_is_told_and_no_more(
     found = tuple(Hit(Chunk(f"c{i}", clearance=v, department=of), 0.1 * i, i) for i, (v, of) in enumerate(chunks, 1))
     user = User(level, ("mine",))
     step = clearance.apply(found, replace(look(level), user=user))
-    message = clearance.MESSAGE.format(ways=ways) if ways else clearance.UNREADABLE_MESSAGE
+    message = f"{clearance.BARRED} Ask someone {ways}." if ways else clearance.UNREADABLE_MESSAGE
     assert (step.status, step.message) == ("insufficient_clearance", message)
     assert clearance.level_needed((hit.chunk for hit in found), user) == needed

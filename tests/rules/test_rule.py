@@ -60,7 +60,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     # name, rule (text, or a value written as JSON), place, a part of message and remedy
     ("no JSON", '{"contain": }', "line 1, column 13", "not valid JSON"),
     ("no JSON, line 2", '{"contain": "a",\n "match" "word"}', "line 2, column 10", "comma"),
-    ("NaN", '{"contain": NaN}', "", "NaN"),
+    ("NaN", '{"contain": NaN}', "contain", "one term"),
     ("infinite", '{"contain": 1e999}', "contain", "one term"),
     ("too deep", "[" * 60_000, "", "nested too deeply"),
     ("a list", [], "", "a list"),

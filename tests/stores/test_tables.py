@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from waiting import PATIENT_S
 
-from ragfilter.cli import main
+from ragfilter.cli.app import main
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import UNRESTRICTED, User

@@ -13,8 +13,8 @@ from waiting import PATIENT_S
 from ragfilter.basics.threads import Shelf
 from ragfilter.errors import InputError
 from ragfilter.protocols import Vectors
-from ragfilter.ui.server.jobs import MAX_JOBS, Job, Jobs
-from ragfilter.ui.server.resources import TEXTS_AT_ONCE, CachedEmbedder
+from ragfilter.ui.jobs import MAX_JOBS, Job, Jobs
+from ragfilter.ui.resources import TEXTS_AT_ONCE, CachedEmbedder
 
 Work = Callable[[Job[None]], None]
 

@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from waiting import PATIENT_S
 
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.jobs import Job
+from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import MAX_NUMBER, File, Filtering, Place, Text, Texts, Viewing
-from ragfilter.cli.output import emit, plain, show, table, write
+from ragfilter.cli.output import plain, show, table, write
 from ragfilter.cli.rules.select import FOUND, OneChunk, Saving, Where, change_text, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
@@ -59,14 +60,15 @@ def bulk(
         plan = changes.plan(change, selected.chunks)
         saved = saving.save(plan.after, plan.before, bench, place, filtering)
     document = place.head(selected.incomplete) | {"dry_run": saving.dry_run, "saved": saved.done, **plain(plan)}
-    text = "" if saved.done else change_text(plan.before, plan.after)
-    text += "".join(f"refused: {i}: {why}\n" for i, why in plan.refused.items())
-    text += (
+    show(
+        document | {"effect": saved.effect},
+        "" if saved.done else change_text(plan.before, plan.after),
+        *(f"refused: {i}: {why}" for i, why in plan.refused.items()),
         f"{place.collection}: {change.label}: {counted(len(plan.after), 'rule')} "
         f"{'changed' if saved.done else 'would be changed'}, {len(plan.unchanged)} unchanged, "
-        f"{len(plan.refused)} refused\n"
+        f"{len(plan.refused)} refused",
+        saved.text,
     )
-    show(document | {"effect": saved.effect}, text + saved.text)
     return 0 if saved.wanted and not plan.refused else FOUND
 
 
@@ -113,12 +115,9 @@ def export(
         selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
     lacking = (i for i in edited if i not in chunks or not user.sees(chunks[i]))
     has_all_edited = user.unrestricted or not any(lacking)
-    if rule_files.is_csv(out):
-        text = rule_files.csv_text(selected.chunks)
-    else:
-        text = "".join(rule_files.lines(selected.chunks))
-    prefix = f"{place.collection}: {len(selected.chunks)} rules written to "
-    written = write(text, out, prefix)
+    is_csv = rule_files.is_csv(out)
+    text = rule_files.csv_text(selected.chunks) if is_csv else "".join(rule_files.lines(selected.chunks))
+    written = write(text, out, f"{place.collection}: {len(selected.chunks)} rules written to ")
     # Edits that are not in the file still count as changed since the last export.
     if written and not where and has_all_edited and not selected.incomplete:
         with place.open("rules") as bench:
@@ -147,30 +146,26 @@ def import_(
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
     document = place.head(incomplete) | {"dry_run": saving.dry_run, "saved": saved.done, **plain(plan)}
-    text = _import_text(place.collection, plan, saved=saved.done) + saved.text
-    show(document | {"effect": saved.effect}, text)
+    lines = map(in_one_line, _import_lines(place.collection, plan, saved=saved.done))
+    show(document | {"effect": saved.effect}, *lines, saved.text)
     return FOUND if plan.refusals or plan.held or not saved.wanted else 0
 
 
-def _import_text(collection: str, plan: ImportPlan, *, saved: bool) -> str:
-    shown = () if saved else plan.changes
-    lines = [f"{c.kind}: {c.chunk_id}: {c.after or 'no rule'}" for c in shown]
-    doubted = {"with doubts": plan.changes, "held back": plan.held}
-    lines += [
-        f"{what}: line {each.line} ({each.chunk_id}): {'; '.join(each.doubts)}"
-        for what, changes in doubted.items()
-        for each in changes
-        if each.doubts
-    ]
-    lines += [refusal.message for refusal in plan.refusals]
-    verb = "saved" if saved else "would be saved"
-    lines.append(
-        f"{collection}: {counted(len(plan.changes), 'rule')} {verb}, {plan.unchanged} "
-        f"unchanged, {counted(plan.skipped, 'line')} without a rule skipped, "
+def _import_lines(collection: str, plan: ImportPlan, *, saved: bool) -> Iterator[str]:
+    if not saved:
+        yield from (f"{each.kind}: {each.chunk_id}: {each.after or 'no rule'}" for each in plan.changes)
+    for what, listed in {"with doubts": plan.changes, "held back": plan.held}.items():
+        for each in listed:
+            if each.doubts:
+                yield f"{what}: line {each.line} ({each.chunk_id}): {'; '.join(each.doubts)}"
+    yield from (refusal.message for refusal in plan.refusals)
+    yield (
+        f"{collection}: {counted(len(plan.changes), 'rule')} {'saved' if saved else 'would be saved'}, "
+        f"{plan.unchanged} unchanged, {counted(plan.skipped, 'line')} without a rule skipped, "
         f"{len(plan.refusals)} refused" + (f", {len(plan.held)} held back for doubts" if plan.held else "")
     )
-    lines += [HELD] if plan.held else []
-    return "\n".join(map(in_one_line, lines)) + "\n"
+    if plan.held:
+        yield HELD
 
 
 @command(rules, json=True)
@@ -184,8 +179,7 @@ def history(
 
     Rules changed in one step share a line; --json and a chunk's own history list each.
     """
-    if chunk is not None and edit is not None:
-        raise InputError("A chunk and --edit were both given.", remedy="Pass only one of them.")
+    _check_one(chunk, edit)
     with place.open("rules") as bench:
         bench.collection(place.collection)
         journal = bench.journal
@@ -198,19 +192,15 @@ def history(
             before, after = ({e.chunk_id: getattr(e, side) for e in edits} for side in ("before", "after"))
             show(edits, change_text(before, after))
             return
-        if output.as_json:
-            emit(journal.history(place.collection, chunk, limit=limit))
-            return
-        if chunk is None:
+        edits = journal.history(place.collection, chunk, limit=limit)
+        steps = tuple(Step(edit, 1, int(edit.state == "done")) for edit in edits)
+        if chunk is None and not output.as_json:
             steps = journal.steps(place.collection, limit=limit)
-        else:
-            edits = journal.history(place.collection, chunk, limit=limit)
-            steps = tuple(Step(edit, 1, int(edit.state == "done")) for edit in edits)
-    if steps:
+    if steps or output.as_json:
         heads = ("edit", "when", "who", "kind", "state", "chunk", "rule")
-        emit(table(heads, map(_row, steps)))
+        show(edits, table(heads, map(_row, steps)))
     else:
-        typer.echo("No rule has been edited yet.", err=True)
+        output.tell("No rule has been edited yet.")
 
 
 @command(rules, json=True)
@@ -232,8 +222,7 @@ def redo(place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = N
 
 
 def _turn(kind: Turn, place: Place, filtering: Filtering, saving: Saving, chunk: str | None, edit: int | None) -> int:
-    if chunk is not None and edit is not None:
-        raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
+    _check_one(chunk, edit)
     turned: tuple[Edit, ...] = ()
     with place.open("rules") as bench:
         store, journal = bench.collection(place.collection), bench.journal
@@ -252,6 +241,11 @@ def _turn(kind: Turn, place: Place, filtering: Filtering, saving: Saving, chunk:
     lines[MAX_LISTED:] = [f"and {more} more; --json lists them\n"] if more > 0 else []
     show(document | {"effect": saved.effect}, "".join([*lines, saved.text]))
     return 0 if saved.wanted else FOUND
+
+
+def _check_one(chunk: str | None, edit: int | None) -> None:
+    if chunk is not None and edit is not None:
+        raise InputError("A chunk and --edit were both given.", remedy="Pass only one of them.")
 
 
 def _row(step: Step) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from ragfilter.cli import options
 from ragfilter.cli.app import command
-from ragfilter.cli.output import progress, show, table, text_of, warn
+from ragfilter.cli.output import progress, show, table, warn
 from ragfilter.cli.rules import select as selection
 from ragfilter.cli.rules.select import Where, rules
 from ragfilter.errors import InputError
@@ -22,7 +22,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.rules import lint, rule_files
 from ragfilter.rules.overview import RuleFilter, brief
 from ragfilter.rules.rule import parse, read_text, shorten
-from ragfilter.rules.rule_files import RefusedLine, check_rules, read, read_expectations
+from ragfilter.rules.rule_files import check_rules, read, read_expectations
 from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import chunks as counted_chunks
 from ragfilter.text.numbers import counted, signed
@@ -59,15 +59,14 @@ def check(
         options.refuse("beside --rules", apply=apply, where=where)
         chunks, refused = read(rules_file)
         findings = _of_kinds(lint.analyse(chunks), kinds)
-        count = len(lint.rules_of(chunks.values()))
-        document = _document(str(rules_file), count, findings) | {"refused": refused}
-        show(document, _text(str(rules_file), count, findings, refused))
+        document, lines = _summary(str(rules_file), len(lint.rules_of(chunks.values())), findings)
+        show(document | {"refused": refused}, *(line.message for line in refused), *lines)
         return selection.FOUND if refused or any(f.severity in grave for f in findings) else 0
 
     user = filtering.viewer
     fixed: dict[str, str | None] = {}
     proposals: list[lint.Finding] = []
-    saved = selection.Saved(None, wanted=True, done=False)
+    saved = selection.Saved()
     with place.open("rules") as bench:
         if kinds and "family" in kinds:
             every = selection.select(bench, place.collection, where, user=user).chunks
@@ -91,15 +90,13 @@ def check(
         ruled = {i: rule for i, rule in ruled.items() if fixed.get(i, rule) is not None}
         proposals = [each for each in proposals if not each.sure]
     findings = _of_kinds([*lint.analyse(catalogue, ruled), *proposals], kinds)
-    document = _document(place.collection, len(ruled), findings)
+    document, lines = _summary(place.collection, len(ruled), findings)
     document["incomplete"] = selected.incomplete
-    text = _text(place.collection, len(ruled), findings)
     if apply:
-        document |= {"fixed": fixed, "saved": saved.done} | {"effect": saved.effect}
-        text += selection.change_text(stored, fixed) if saving.dry_run else ""
-        verb = "fixed" if saved.done else "would be fixed"
-        text += f"{counted(len(fixed), 'rule')} {verb}\n{saved.text}"
-    show(document, text)
+        document |= {"fixed": fixed, "saved": saved.done, "effect": saved.effect}
+        diff = selection.change_text(stored, fixed) if saving.dry_run else ""
+        lines += [diff, f"{counted(len(fixed), 'rule')} {'fixed' if saved.done else 'would be fixed'}", saved.text]
+    show(document, *lines)
     return selection.FOUND if any(f.severity in grave for f in findings) or not saved.wanted else 0
 
 
@@ -107,26 +104,19 @@ def _of_kinds(findings: Sequence[lint.Finding], kinds: Sequence[str] | None) -> 
     return lint.by_severity(finding for finding in findings if not kinds or finding.kind in kinds)
 
 
-def _document(name: str, rules: int, findings: Sequence[lint.Finding]) -> dict[str, Any]:
-    """The JSON document of `rules check`; `name` is that of the collection or file."""
-    counts = Counter(finding.severity for finding in findings)
-    figures = {f"{severity}s": counts[severity] for severity in lint.SEVERITIES}
-    return {"collection": name, "rules": rules, **figures, "findings": findings}
-
-
-def _text(name: str, rules: int, findings: Sequence[lint.Finding], refused: Sequence[RefusedLine] = ()) -> str:
-    """The findings as text, errors first, each with a better rule if there is one."""
-    lines = [line.message for line in refused]
+def _summary(name: str, rules: int, findings: Sequence[lint.Finding]) -> tuple[dict[str, Any], list[str]]:
+    """The findings about a collection or file as a JSON document, and as text with a better rule where there is one."""
+    lines = []
     for finding in findings:
         place = f" {finding.place}" if finding.place else ""
-        ids = ", ".join(finding.chunk_ids)
-        lines.append(f"{finding.severity}: {ids}{place}: {finding.message}")
+        lines.append(f"{finding.severity}: {', '.join(finding.chunk_ids)}{place}: {finding.message}")
         if finding.fix is not None:
-            better = "better" if finding.sure else "perhaps"
-            lines.append(f"  {better}: {finding.fix.stored or 'no rule'}")
+            lines.append(f"  {'better' if finding.sure else 'perhaps'}: {finding.fix.stored or 'no rule'}")
     counts = Counter(finding.severity for finding in findings)
     figures = ", ".join(counted(counts[severity], severity) for severity in lint.SEVERITIES)
-    return text_of(*lines, f"{name}: {counted(rules, 'rule')}, {figures}")
+    lines.append(f"{name}: {counted(rules, 'rule')}, {figures}")
+    totals = {f"{severity}s": counts[severity] for severity in lint.SEVERITIES}
+    return {"collection": name, "rules": rules, **totals, "findings": findings}, lines
 
 
 @command(rules, name="test", json=True)
@@ -223,10 +213,11 @@ def list_(
         (", ".join(row.words), row.id, title, brief(row.chunk.rule)) for row, title in zip(listed, titles, strict=True)
     ]
     first = f", the first {len(body):,} shown" if len(body) < len(rows) else ""
-    counts = f"{place.collection}: {len(rows):,} of {counted_chunks(visible)}{first}\n"
-    head = place.head(incomplete) | {"chunks": visible, "found": len(rows)}
-    text = (table(("state", "id", "title", "rule"), body) if body else "") + counts
-    show(head | {"rows": documents}, text)
+    show(
+        place.head(incomplete) | {"chunks": visible, "found": len(rows), "rows": documents},
+        table(("state", "id", "title", "rule"), body) if body else "",
+        f"{place.collection}: {len(rows):,} of {counted_chunks(visible)}{first}",
+    )
 
 
 @command(rules, json=True)
@@ -257,25 +248,23 @@ def matrix(
             labels.labelled or labels.queries, settings, place.backends(bench), user, progress=progress("queries")
         )
     questions = pools, labels.qrels, catalogue.values(), settings, user
-    if rule is None:
-        document: object = (result := rule_matrix.build_matrix(*questions))
-        names = [_named(row.chunk_ids) for row in result.rules]
-        text = _rows_text(result.rules, "chunks", names) + _matrix_text(result)
-    else:
-        document = rows = rule_matrix.build_parts(rule, *questions)
-        names = [f"{r.place} {shorten(parse(r.rule).written(r.place))}" for r in rows]
-        text = _rows_text(rows, "part", names)
     name = "labelled" if labels.qrels else "history"
-    show(head | {name: document}, f"{name}\n{text}")
+    if rule is None:
+        result = rule_matrix.build_matrix(*questions)
+        names = [_named(row.chunk_ids) for row in result.rules]
+        show(head | {name: result}, name, _rows_text(result.rules, "chunks", names), _matrix_text(result))
+    else:
+        rows = rule_matrix.build_parts(rule, *questions)
+        names = [f"{row.place} {shorten(parse(row.rule).written(row.place))}" for row in rows]
+        show(head | {name: rows}, name, _rows_text(rows, "part", names))
 
 
 def _rule_of(chunk_id: str, catalogue: Mapping[str, Chunk], user: User) -> str:
     if chunk_id not in catalogue or not user.sees(catalogue[chunk_id]):
         raise InputError(f"There is no chunk {chunk_id!r}.", remedy="Check its id.")
-    rule = catalogue[chunk_id].rule
-    if not rule:
-        raise InputError(f"The chunk {chunk_id!r} has no rule.", remedy="Name another.")
-    return rule
+    if rule := catalogue[chunk_id].rule:
+        return rule
+    raise InputError(f"The chunk {chunk_id!r} has no rule.", remedy="Name another.")
 
 
 def _matrix_text(result: Matrix) -> str:
@@ -285,8 +274,8 @@ def _matrix_text(result: Matrix) -> str:
         first = result.crowding[:MAX_CROWDING]
         body = [(row.chunk_id, row.retrieved, row.irrelevant, row.kept) for row in first]
         text = f"\n{table(('without a rule', 'retrieved', 'irrelevant', 'kept wrongly'), body)}"
-        if len(result.crowding) > len(first):
-            text += f"and {len(result.crowding) - len(first)} more\n"
+        more = len(result.crowding) - len(first)
+        text += f"and {more} more\n" if more else ""
     waiting = f", {result.waiting} fell back" if result.waiting else ""
     figures = f"{counted(len(result.rules), 'rule')} over {counted(result.queries, 'question')}"
     return f"{text}{figures}{waiting}\n"

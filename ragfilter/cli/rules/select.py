@@ -18,7 +18,7 @@ import typer
 
 from ragfilter.cli.app import make_group
 from ragfilter.cli.options import DryRun, Filtering, Place, QueryOptions, Texts, text_argument
-from ragfilter.cli.output import progress, tell, warn
+from ragfilter.cli.output import progress, tell, text_of, warn
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure, query_sets
 from ragfilter.evaluate.effect import Effect, GatheredQuestions, make_labelled
@@ -128,9 +128,9 @@ class Saved:
     """The outcome of a change: its effect, if measured, and whether it was saved (`done`). `wanted`
     is False if labelled queries would lose relevant chunks and the user did not agree."""
 
-    effect: Effect | None
-    wanted: bool
-    done: bool
+    effect: Effect | None = None
+    wanted: bool = True
+    done: bool = False
 
     @property
     def text(self) -> str:
@@ -152,10 +152,8 @@ class Saving(QueryOptions):
         if rules and not (self.queries is None and self.yes):
             known = gather_labelled(self, bench, place, filtering, bare=True)
             effect = None if known is None else known.effect(rules)
-        if self.dry_run:
-            return Saved(effect, wanted=True, done=False)
-        wanted = self._agrees(effect)
-        return Saved(effect, wanted=wanted, done=wanted)
+        wanted = self.dry_run or self._agrees(effect)
+        return Saved(effect, wanted, done=wanted and not self.dry_run)
 
     def save(self, rules: Rules, expected: Rules, bench: Workbench, place: Place, filtering: Filtering) -> Saved:
         """Save `rules` as one change, unless it is not wanted. Raises what `edits.save_all` raises."""
@@ -214,12 +212,8 @@ def effect_text(effect: Effect | None) -> str:
         lines.append(f"{row.id}: {listed} ({row.query})")
     changed = f"{len(effect.rows)} of {counted(effect.queries, 'query')} change"
     if effect.before and effect.after:
-        before, after = effect.before, effect.after
-        changed += (
-            f": precision {before.precision:.3f} → {after.precision:.3f}, "
-            f"recall {before.recall:.3f} → {after.recall:.3f}, F1 {before.f1:.3f} → {after.f1:.3f}"
-        )
-    lines.append(changed)
-    if effect.short:
-        lines.append(f"new search needed, which may find more chunks that pass: {counted(effect.short, 'query')}")
-    return "\n".join(lines) + "\n"
+        figures = {"precision": "precision", "recall": "recall", "F1": "f1"}
+        pairs = {name: [getattr(side, of) for side in (effect.before, effect.after)] for name, of in figures.items()}
+        changed += f": {', '.join(f'{name} {was:.3f} → {now:.3f}' for name, (was, now) in pairs.items())}"
+    more = f"new search needed, which may find more chunks that pass: {counted(effect.short, 'query')}"
+    return text_of(*lines, changed, more if effect.short else "")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -28,7 +28,7 @@ from ragfilter.cli.output import OTHER_OUT
 from ragfilter.cli.rules.select import Selection, Where, effect_text, gather_labelled, rules, select
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import effect
-from ragfilter.evaluate.effect import Evidence, GatheredQuestions
+from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
@@ -122,7 +122,9 @@ def _draft(
 
     show, chat = output.progress("chunks drafted"), chat_of(bench.deployment)
     assert chat is not None
-    with contextlib.closing(chat), output.at_the_end(report):
+    with contextlib.closing(chat), contextlib.ExitStack() as stack:
+        # Even after an interruption or failure.
+        stack.callback(report)
         answers = drafting.drafts(waiting, chat, timeout_s=bench.deployment.answer_timeout_s, templates=templates)
         for answer, chunk in zip(answers, waiting, strict=True):
             draft, row = _measured(answer, chunk, known)
@@ -146,16 +148,14 @@ def _measured(draft: Draft, chunk: Chunk, known: GatheredQuestions | None) -> tu
     """The draft, with a doubt if labelled queries would lose its chunk, and its matrix row."""
     if draft.rule is None or known is None:
         return draft, None
-    drafted = [replace(chunk, rule=draft.text)]
-    remarks = (*draft.remarks, *_losses(chunk.id, effect.weigh(drafted, known)))
-    rows = effect.matrix_rows(drafted, known)
+    remarks = (*draft.remarks, *_losses(chunk.id, known.effect({chunk.id: draft.text}).losses))
+    rows = effect.matrix_rows([replace(chunk, rule=draft.text)], known)
     return replace(draft, remarks=remarks), rows.get(draft.text)
 
 
-def _losses(chunk_id: str, evidence: Evidence) -> list[str]:
+def _losses(chunk_id: str, losses: Mapping[str, Sequence[str]]) -> list[str]:
     """Doubts that name the queries that would lose a chunk by its proposed rule."""
-    lost = evidence.losses.get(chunk_id, ())
-    return [f"labelled relevant, but would be dropped: {query}" for query in lost]
+    return [f"labelled relevant, but would be dropped: {query}" for query in losses.get(chunk_id, ())]
 
 
 def _propose(
@@ -164,24 +164,21 @@ def _propose(
     """Print the proposals for families, or write them to `out`. Raises InputError."""
     questions = bench.labels.queries(place.collection, ASKED).values()
     suggested = effect.suggest(selected.chunks, questions, known)
-    evidence, lines = suggested.evidence, []
     rows = effect.matrix_rows((replace(p.chunk, rule=p.rule) for p in suggested.proposals), known)
-    records = []
-    for each in suggested.proposals:
-        row = rows.get(each.rule)
-        records.append(
-            {
-                "id": each.chunk.id,
-                "title": each.chunk.title,
-                "query_must": json.loads(each.rule),
-                "family": each.family,
-                "names": list(each.names),
-                "value": each.value,
-                "matrix": row,
-                "remarks": [*filter(None, (each.doubt,)), *_losses(each.chunk.id, evidence)],
-            }
-        )
-    families = []
+    records = [
+        {
+            "id": each.chunk.id,
+            "title": each.chunk.title,
+            "query_must": json.loads(each.rule),
+            "family": each.family,
+            "names": each.names,
+            "value": each.value,
+            "matrix": rows.get(each.rule),
+            "remarks": [*filter(None, (each.doubt,)), *_losses(each.chunk.id, suggested.losses)],
+        }
+        for each in suggested.proposals
+    ]
+    families, lines = [], []
     for family in suggested.families:
         members = [{"id": m.chunk.id, "value": m.named} for m in family.members]
         families.append({"pattern": family.pattern, "members": members})
@@ -199,21 +196,21 @@ def _propose(
     if out is not None:
         _write_lines(out, map(_line, records))
         lines.append(f"written to {out}; save them with: ragfilter rules import {out}")
-    document = place.head(selected.incomplete) | {"families": families, "proposals": records, "effect": evidence.effect}
-    text = "\n".join(lines) + "\n" + effect_text(evidence.effect)
-    output.show(document, text)
+    document = place.head(selected.incomplete) | {
+        "families": families,
+        "proposals": records,
+        "effect": suggested.effect,
+    }
+    output.show(document, *lines, effect_text(suggested.effect))
 
 
 def _row_text(row: RuleRow) -> str:
     """A row of the matrix in short form."""
-    text = (
-        f"{counted(row.queries, 'query')}, blocks {row.blocks}, passes {row.passes}, "
-        f"{counted(len(row.conflicts), 'conflict')}"
-    )
-    if row.delta_f1 is None or row.delta_recall is None:
-        return text
-    f1, recall = signed(row.delta_f1, 4), signed(row.delta_recall, 4)
-    return f"{text}, without it F1 {f1}, recall {recall}"
+    gain = ""
+    if row.delta_f1 is not None and row.delta_recall is not None:
+        gain = f", without it F1 {signed(row.delta_f1, 4)}, recall {signed(row.delta_recall, 4)}"
+    queries, conflicts = counted(row.queries, "query"), counted(len(row.conflicts), "conflict")
+    return f"{queries}, blocks {row.blocks}, passes {row.passes}, {conflicts}{gain}"
 
 
 def _line(record: dict[str, Any]) -> str:
@@ -226,8 +223,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> dict[str, Any]:
     """One line of the output file; `ragfilter rules import` reads it."""
-    head = {"collection": collection, "id": chunk.id, "title": chunk.title}
-    return head | dict(drafting.fields(draft)) | {"matrix": row}
+    return {"collection": collection, "id": chunk.id, "title": chunk.title, **drafting.fields(draft), "matrix": row}
 
 
 def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:
@@ -253,11 +249,12 @@ def _draft_text(draft: Draft, chunk: Chunk, place: str, row: RuleRow | None) -> 
     """A draft as text; if there is an output file, only if it has no rule."""
     second = ", second answer" if draft.repaired else ""
     title = " ".join(chunk.name.split())
-    lines = [f"{place}  {chunk.id}  {title}  ({draft.category}{second})"]
-    lines.append(f"  {draft.text}" if draft.rule is not None else f"  no draft: {draft.error}")
-    lines += [] if row is None else [f"  {_row_text(row)}"]
-    lines += [f"  doubt: {remark}" for remark in draft.remarks]
-    return "\n".join(lines) + "\n"
+    return output.text_of(
+        f"{place}  {chunk.id}  {title}  ({draft.category}{second})",
+        f"  {draft.text}" if draft.rule is not None else f"  no draft: {draft.error}",
+        "" if row is None else f"  {_row_text(row)}",
+        *(f"  doubt: {remark}" for remark in draft.remarks),
+    )
 
 
 def totals_text(totals: drafting.Totals, *, before: int) -> str:

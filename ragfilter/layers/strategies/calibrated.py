@@ -43,18 +43,14 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     chances = 1.0 - np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0)
     gaps, target = steps(values), settings.target
     if target == "budget":
-        known = int((chances > 0).sum())
-        return Cut(
-            "calibrated", known, "the most probability per token first, as far as the context budget allows", gaps
-        )
+        reason = "the most probability per token first, as far as the context budget allows"
+        return Cut("calibrated", int((chances > 0).sum()), reason, gaps)
     if target == "recall":
-        calibration = _known(settings)
         share, least = threshold(settings)
         kept = int((chances >= least - EPSILON).sum())
-        reason = f"kept probabilities ≥ {least:.3f}, which keep {share:.0%} of the relevant hits"
-        held_out = calibration.held_out.get(f"{share:g}")
-        if held_out is not None:
-            reason += f" ({held_out:.0%} on questions held out)"
+        held_out = _known(settings).held_out.get(f"{share:g}")
+        again = "" if held_out is None else f" ({held_out:.0%} on questions held out)"
+        reason = f"kept probabilities ≥ {least:.3f}, which keep {share:.0%} of the relevant hits{again}"
         return Cut("calibrated", kept, reason, gaps, limit=1.0 - least)
     beyond = 0.0 if settings.calibration is None else settings.calibration.beyond
     expected = expected_f(chances, BETA[target], beyond)
@@ -101,11 +97,11 @@ def threshold(settings: Cutoff) -> tuple[float, float]:
     fit = [share for share in sorted(shares) if share >= settings.recall - EPSILON]
     if not fit:
         wanted = next(share for share in SHARES if share >= settings.recall - EPSILON)
-        missing = lacking(wanted, calibration)
+        missing = counted(lacking(wanted, calibration), "more relevant chunk")
         raise SettingsError(
-            f"{calibration.relevant} labels of relevant chunks are too few to promise "
-            f"{wanted:.0%} of the relevant hits that reach the cutoff.",
-            remedy=f"Label at least {counted(missing, 'more relevant chunk')} and tune again, or lower cutoff.recall.",
+            f"{calibration.relevant} labels of relevant chunks are too few to promise {wanted:.0%} of the relevant "
+            "hits that reach the cutoff.",
+            remedy=f"Label at least {missing} and tune again, or lower cutoff.recall.",
         )
     return fit[0], shares[fit[0]]
 
@@ -146,15 +142,13 @@ def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
     distances = np.array([hit.distance for hit in hits])
     order = np.argsort(distances, kind="stable")
     best = float(distances.min())
-    background = inputs.background
-    far = far_end([*distances]) if background is None else background
+    far = far_end([*distances]) if inputs.background is None else inputs.background
     way = (distances - best) / max(far - best, 1e-9)
     steps = np.diff(way[order])
     before, after = np.zeros(len(hits)), np.zeros(len(hits))
     before[order[1:]], after[order[:-1]] = steps, steps
     passages = [hit.chunk.passage for hit in hits]
-    overlaps = words.overlaps(inputs.pool.query, passages)
-    share = np.array([overlap.share for overlap in overlaps])
+    share = np.array([overlap.share for overlap in words.overlaps(inputs.pool.query, passages)])
     columns = {
         "way": way,
         "start": np.full(len(hits), best / far if far > 0 else 0.0),

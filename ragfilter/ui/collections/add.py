@@ -27,7 +27,7 @@ from ragfilter.stores.base import check_name
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.server.resources import Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import Visit
 
@@ -72,7 +72,7 @@ class UploadDraft:
 
 
 @st.fragment
-@problems.shown()
+@problems.show_errors()
 def draw(visit: Visit) -> None:
     """Draw the upload, the preview, and the button that indexes the files."""
     html.heading("Add data")

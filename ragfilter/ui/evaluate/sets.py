@@ -27,12 +27,12 @@ from ragfilter.stores.relabel import choices, settle
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id
+from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid, question_box
 from ragfilter.ui.kit.query_labels import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.jobs import Job
 from ragfilter.ui.session import state
 
 COLUMNS = {"question": st.column_config.TextColumn(width=320)}

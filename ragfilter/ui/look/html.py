@@ -17,7 +17,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.layers.base import Mark
-from ragfilter.model import LayerName, Outcome, PoolResult, Pruning
+from ragfilter.model import Outcome, PoolResult, Pruning
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.prose import message
 
@@ -51,7 +51,7 @@ def sign(mark: Mark, name: str) -> str:
     return f'<span class="rf-sign" style="color:var(--rf-{name})">{mark.sign}</span>'
 
 
-def outcome_sign(outcome: Outcome, layer: LayerName, setting: str = "") -> str:
+def outcome_sign(outcome: Outcome, layer: str, setting: str = "") -> str:
     """The sign of a hit's outcome, given the layer and `setting` that decided."""
     name = f"layer-{layer}" if outcome == "dropped" else outcome
     return sign(theme.mark(outcome, layer, setting), name)
@@ -128,6 +128,12 @@ def download(
     no run, because that could remove the file too early. `given` goes to Streamlit."""
     given = {"on_click": "ignore", "icon": f":material/{icon}:"} | given
     st.download_button(label, data, name, guess_type(name)[0], key=key, help=about, **given)
+
+
+def report(key: str, data: Callable[[], str], name: str) -> None:
+    """Draw the button that downloads a report."""
+    about = "Downloads one HTML file to share. It opens offline, prints on A4, and holds only what this user can see."
+    download("Report", key, data, name, about, "description")
 
 
 def heading(words: str) -> None:

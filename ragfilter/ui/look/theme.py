@@ -18,7 +18,7 @@ import streamlit as st
 
 from ragfilter.layers import registry
 from ragfilter.layers.base import Mark
-from ragfilter.model import LayerName, Outcome
+from ragfilter.model import Outcome
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -30,7 +30,7 @@ OUTCOMES: dict[Outcome, Mark] = {
     "fallback": Mark("■", "square", "#9b7247", "#f7d15a"),
 }
 
-LAYERS: dict[LayerName, Mark] = {layer.name: layer.mark for layer in registry.LAYERS}
+LAYERS: dict[str, Mark] = {layer.name: layer.mark for layer in registry.LAYERS}
 
 RULE_SIGNS = {
     "invalid": ("✕", LAYERS["query_must"]),
@@ -74,7 +74,7 @@ def is_dark() -> bool:
     return st.context.theme.type == "dark"
 
 
-def mark(outcome: Outcome, layer: LayerName, setting: str = "") -> Mark:
+def mark(outcome: Outcome, layer: str, setting: str = "") -> Mark:
     """The mark of the layer and `setting` that dropped the hit; otherwise of the outcome."""
     if outcome != "dropped":
         return OUTCOMES[outcome]

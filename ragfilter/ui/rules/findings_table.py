@@ -14,15 +14,15 @@ from ragfilter.rules.bulk import BulkPlan, plan_fixes
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.rule import place_name
 from ragfilter.stores.labels import ASKED
+from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import chunk_list, drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
+from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.rules import bulk_change
-from ragfilter.ui.server import jobs
-from ragfilter.ui.server.jobs import Job
-from ragfilter.ui.server.resources import ShelfSpec
 from ragfilter.ui.session import state
 
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
@@ -84,7 +84,7 @@ def _families(work: VisibleCollection) -> Suggested | None:
     ids, user = list(work.chunks), work.user
     # Leave out the version, so that accepting one family does not search for the others again.
     content = store.content or work.version
-    key = ("families", work.collection, content, user, work.settings, work.mark, known is None)
+    key = ("families", work.collection, content, user, work.settings, work.questions_key, known is None)
 
     def look(_: Job[Suggested]) -> Suggested:
         asked = resources.bench.labels.queries(work.collection, ASKED).values()

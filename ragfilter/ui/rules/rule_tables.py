@@ -29,7 +29,7 @@ from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.server.resources import ShelfSpec
+from ragfilter.ui.resources import ShelfSpec
 
 MATRICES: ShelfSpec[Matrix] = ShelfSpec(4)
 TITLE_WIDTH, RULE_CHARS = 27, 27
@@ -44,6 +44,16 @@ class Figure(NamedTuple):
     format: str | None = None
 
 
+def _adds(name: str) -> Callable[[RuleRow], float | None]:
+    """What a rule adds: the negative of the difference that leaving it out makes."""
+
+    def read(row: RuleRow) -> float | None:
+        without: float | None = getattr(row, name)
+        return None if without is None else 0.0 - without
+
+    return read
+
+
 FIGURES = {
     "queries": Figure(attrgetter("queries"), "Questions that retrieve a chunk with the rule."),
     "blocks": Figure(attrgetter("blocks"), "Retrieved chunks that the rule drops."),
@@ -51,15 +61,13 @@ FIGURES = {
     "overlap": Figure(attrgetter("overlap"), "Blocked chunks that another layer drops too."),
     "conflicts": Figure(lambda row: len(row.conflicts), "Blocked chunks that are labelled relevant."),
     "precision": Figure(attrgetter("precision"), "Share of blocked chunks not labelled relevant.", "%.2f"),
-    "ΔF1 without": Figure(
-        attrgetter("delta_f1"), "Change in mean F1 without the rule. Above 0, the rule does harm.", "%+.4f"
-    ),
-    "Δrecall without": Figure(attrgetter("delta_recall"), "Change in mean recall without the rule.", "%+.4f"),
+    "adds to F1": Figure(_adds("delta_f1"), "Mean F1 minus that without the rule. Below 0: harm.", "%+.4f"),
+    "adds to recall": Figure(_adds("delta_recall"), "Mean recall minus that without the rule.", "%+.4f"),
     "fires": Figure(attrgetter("fires"), "never: it blocks no retrieved chunk. always: it lets none pass."),
 }
-HARM = ("conflicts", "ΔF1 without")
+HARM = ("conflicts", "adds to F1")
 """The first columns, because a narrow window shows only these."""
-WIDTHS = {"conflicts": 66, "ΔF1 without": 84, "Δrecall without": 104}
+WIDTHS = {"conflicts": 66, "adds to F1": 84, "adds to recall": 104}
 """In pixels, chosen so that a window 900 wide shows a rule's harm."""
 
 
@@ -81,7 +89,7 @@ def columns() -> dict[str, Any]:
 
 def measured(work: VisibleCollection) -> Matrix | None:
     """The last matrix for these settings and questions, even if rules have changed since."""
-    key = work.collection, work.user, work.settings, work.mark
+    key = work.collection, work.user, work.settings, work.questions_key
     return work.resources.shelf(MATRICES).get(key)
 
 
@@ -99,7 +107,7 @@ def _matrix(work: VisibleCollection, questions: GatheredQuestions) -> Matrix:
                 questions.pools, questions.qrels, work.chunks.values(), questions.settings, questions.user
             )
 
-    of, shelf = (work.user, work.settings, work.mark), work.resources.shelf(MATRICES)
+    of, shelf = (work.user, work.settings, work.questions_key), work.resources.shelf(MATRICES)
     matrix = shelf.of((*work.key, *of), build)
     return shelf.put((work.collection, *of), matrix)
 
@@ -195,7 +203,7 @@ def chunks(work: VisibleCollection, groups: Sequence[Sequence[str]], width: int 
 def _frame(
     first: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str], **more: Sequence[str]
 ) -> pd.DataFrame:
-    harm = figures(rows, (*HARM, "Δrecall without"))
+    harm = figures(rows, (*HARM, "adds to recall"))
     return pd.DataFrame({first: names, **harm, "rule": rules, **figures(rows), **more})
 
 

@@ -17,8 +17,8 @@ from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import DONE
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
+from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.rules import bulk_change
-from ragfilter.ui.server.resources import ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
 

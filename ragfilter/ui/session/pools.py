@@ -26,9 +26,9 @@ from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.model import NeedKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.base import Subset
+from ragfilter.ui.jobs import Job, Stoppable
 from ragfilter.ui.look import html
-from ragfilter.ui.server.jobs import Job, Stoppable
-from ragfilter.ui.server.resources import Resources, open_resources
+from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.state import AskedQuestion, ModelRequest, PoolReach
 

@@ -8,7 +8,7 @@ the user's choice. So a new widget, which starts with the value, replaces the ol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -56,6 +56,12 @@ def select(
         **of(name, value, on_change, *args, labels=labels),
         **given,
     )
+
+
+def choose(label: str, options: Sequence[V], value: V, name: str, on_change: Callable[..., None], *args: Any) -> None:
+    """Draw the buttons called `name`, one for each of the `options`, with `value` pressed."""
+    given = of(name, value, on_change, *args)
+    st.segmented_control(label, options, default=value, required=True, label_visibility="collapsed", **given)
 
 
 def key_of(name: str, value: Any, labels: object = None) -> str:
@@ -148,7 +154,7 @@ def draw_setting(
     value = settings.get(info.path)
     if info.table:
         # Nobody can type a table: it is learned, or loaded from a settings file.
-        note = info.table.read(value).summary if value else NOTHING.get(info.path)
+        note = info.table.model_validate(value).summary if value else NOTHING.get(info.path)
         if note is not None:
             html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(note)}</p>')
         return

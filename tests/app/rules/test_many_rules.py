@@ -14,8 +14,8 @@ import streamlit as st
 from rules_page import MATRIX, choose_part, confirmed, open_rules, save_bulk, settled, stored, told, turn_latest
 
 from ragfilter.rules.journal import Entry, Journal
+from ragfilter.ui import resources
 from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect
-from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 SPREAD = '{"contain_one_of":[["owl"],["bear"],["claw"]]}'

@@ -15,9 +15,9 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import measure, query_sets
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
+from ragfilter.ui import resources
 from ragfilter.ui.kit.rule_editor import chunk_list
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
-from ragfilter.ui.server import resources
 
 pytestmark = pytest.mark.model
 WIZARD = '{"contain":"wizard"}'
