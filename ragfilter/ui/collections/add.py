@@ -72,7 +72,7 @@ class UploadDraft:
 
 
 @st.fragment
-@problems.shown()
+@problems.show_errors()
 def draw(visit: Visit) -> None:
     """Draw the upload, the preview, and the button that indexes the files."""
     html.heading("Add data")

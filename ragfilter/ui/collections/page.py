@@ -38,7 +38,7 @@ def draw(visit: Visit) -> None:
     left, right = st.container(key="halves").columns((1, 1.1), gap="large")
     with left:
         add.draw(visit)
-    with right, problems.shown(retry=True):
+    with right, problems.show_errors(retry=True):
         queue = queue_of(visit.resources.bench)
         active = _active(queue.jobs())
         # Refreshed automatically only while a job is active.
@@ -154,7 +154,7 @@ def _collections(visit: Visit, user: User) -> None:
 
 
 @st.fragment
-@problems.shown()
+@problems.show_errors()
 def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     """Draw the choice of a collection, and the actions for it."""
     names = [facts.info.name for facts in every]
@@ -280,7 +280,7 @@ def _foreign(facts: Facts, resources: Resources) -> None:
 
 
 @st.fragment
-@problems.shown()
+@problems.show_errors()
 def _elsewhere(resources: Resources) -> None:
     """Draw the form that opens a table, or a collection in a Chroma folder or on a server."""
     with st.expander("Open an existing collection or table", key="elsewhere"):
@@ -304,7 +304,7 @@ def _elsewhere(resources: Resources) -> None:
         _form(name, Opening(folder=folder), resources, key="elsewhere")
 
 
-@problems.shown()
+@problems.show_errors()
 def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
     store = resources.bench.stores.at(opening.folder)
     hint = opening.embedder or embedder_hint(store.collection(name))

@@ -28,7 +28,8 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
 from ragfilter.ui.compare.side_choice import ComparedSide, differences
-from ragfilter.ui.kit import answers, grid, measuring, problems, query_labels, question_box, share, sidebar, summary
+from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_labels, question_box, summary, votes
+from ragfilter.ui.kit.answer_sides import AnswerSide, side_by_side
 from ragfilter.ui.kit.query_labels import ChosenSet
 from ragfilter.ui.kit.summary import Stack, StackRow
 from ragfilter.ui.look import html
@@ -41,7 +42,7 @@ from ragfilter.ui.session.views import View, Visit
 ONE = "One question"
 
 
-@problems.shown(retry=True)
+@problems.show_errors(retry=True)
 def draw(here: Visit) -> None:
     """Draw the two sides and their comparison."""
     name = side_choice.query_set()
@@ -49,7 +50,7 @@ def draw(here: Visit) -> None:
         # Otherwise the question is the heading.
         html.unseen_heading("Compare", level=1)
     if not here.ready:
-        sidebar.draw(here, None)
+        controls.draw(here, None)
         problems.draw_empty(here, None)
         return
     runs = here.saved_runs
@@ -58,15 +59,15 @@ def draw(here: Visit) -> None:
     if name:
         link.share(more=side_choice.parameters())
         link.show_address()
-        share.draw_link(place, None)
-        sidebar.draw(here, None)
+        question_box.draw_link(place, None)
+        controls.draw(here, None)
         _draw_set(here, sides, name, runs)
         return
     question_box.draw(here)
     view, error = views.answered_view(here, side_choice.parameters())
     link.show_address()
-    share.draw_link(place, view)
-    sidebar.draw(here, None)
+    question_box.draw_link(place, view)
+    controls.draw(here, None)
     if view is None:
         html.unseen_heading("Compare", level=1)
         problems.draw_empty(here, error)
@@ -111,7 +112,7 @@ STEP, OPENED = "compare-step", "compare-opened"
 ANSWERS, SETTINGS = "Answers", "Settings"
 
 
-@problems.shown()
+@problems.show_errors()
 def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     """Draw the comparison for one question."""
     with st.spinner("Searching …"):
@@ -138,15 +139,15 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
     if opened is not None:
         _chunk(opened, (a, b))
     contexts = context.pack(a.kept, a.settings), context.pack(b.kept, b.settings)
-    pair = answers.side_by_side(("A", "B"), contexts)
+    pair = side_by_side(("A", "B"), contexts)
     with html.row("compare-steps"):
         step = st.segmented_control("Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed")
         names = sides[0].called, sides[1].called
         by_name = {side.name: side for side in pair}
-        share.report_button(
-            lambda: of_two((a, b), names, **share.contents(view, by_name)),
-            share.report_name(view.asked.query),
-            key="compare-report",
+        html.report(
+            "compare-report",
+            lambda: of_two((a, b), names, **question_box.report_contents(view, by_name)),
+            question_box.report_name(view.asked.query),
         )
     if step == SETTINGS:
         told = differences(sides[0].settings, sides[1].settings)
@@ -205,24 +206,22 @@ def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
         st.text(hit.chunk.text or "This chunk has no text.")
 
 
-def _answers(
-    view: View, sides: tuple[ComparedSide, ComparedSide], pair: tuple[answers.AnswerSide, answers.AnswerSide]
-) -> None:
+def _answers(view: View, sides: tuple[ComparedSide, ComparedSide], pair: tuple[AnswerSide, AnswerSide]) -> None:
     """Draw both answers with their citations, and the votes on them."""
 
-    def show(side: answers.AnswerSide, other: answers.AnswerSide, reply: Answer) -> None:
-        cited = answers.draw_words(view, side, other, reply)
+    def draw_answer(side: AnswerSide, other: AnswerSide, reply: Answer) -> None:
+        cited = answers.draw_text(view, side, other, reply)
         titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
         html.aside(" · ".join(f"[{side.numbers[n - 1]}] {titles[n - 1]}" for n in cited))
 
     with st.container(key="compare-answers", border=True):
-        pair_answers = answers.draw_columns(view, pair, answers.title, show)
+        pair_answers = answers.draw_columns(view, pair, (answers.title(pair[0]), answers.title(pair[1])), draw_answer)
         if pair_answers is not None:
             voted = tuple(
-                answers.answered(each, reply, side.profile, side.settings)
+                votes.answered(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, pair_answers, sides, strict=True)
             )
-            answers.draw_votes(view, (voted[0], voted[1]), ("A", "B"), own="compare")
+            votes.draw(view, (voted[0], voted[1]), ("A", "B"), own="compare")
 
 
 GOES_ON = "compare-measuring"
@@ -265,10 +264,10 @@ def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str,
         html.empty("The two sides have no questions in common.", "Choose runs over the same query set.")
         return
     _facts(compared, resources.bench.prices)
-    share.report_button(
+    html.report(
+        "compare-set-report",
         partial(of_runs, compared, (sides[0].called, sides[1].called), resources.bench.prices),
         "ragfilter-compare.html",
-        key="compare-set-report",
     )
     _changes(compared)
 

@@ -32,7 +32,7 @@ HTML = '<dialog class="rf-label" aria-label="Label"></dialog>'
 
 
 @st.fragment
-@problems.shown()
+@problems.show_errors()
 def draw(chosen: ChosenSet) -> None:
     """Draw the mode over the page."""
     session = state.session()

@@ -16,15 +16,23 @@ from ragfilter.evaluate import frame, gate, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
-from ragfilter.evaluate.runs import MeasuredRun, changed_since, earlier, moved_since, origin_of, run_label
+from ragfilter.evaluate.runs import (
+    MeasuredRun,
+    changed_since,
+    earlier,
+    measured_queries,
+    moved_since,
+    origin_of,
+    run_label,
+)
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.publish.reports import of_run
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import labelling_mode, plots, sets
-from ragfilter.ui.kit import grid, measuring, problems, query_labels, question_box, share
+from ragfilter.ui.evaluate import labelling_mode, sets
+from ragfilter.ui.kit import grid, measuring, problems, query_labels, question_box
 from ragfilter.ui.kit.guide import GUARD, GUARDED
 from ragfilter.ui.kit.query_labels import ChosenSet
 from ragfilter.ui.look import html, prose, theme
@@ -37,7 +45,7 @@ UNASKED = 500
 """The most questions that the page measures by itself when it is opened."""
 
 
-@problems.shown(retry=True)
+@problems.show_errors(retry=True)
 def draw(visit: Visit) -> None:
     """Draw the bar, the progress of a run, and its results; or the labelling mode."""
     if not visit.ready:
@@ -195,7 +203,7 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
 
 
 @st.fragment
-@problems.shown()
+@problems.show_errors()
 def _views(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the choice of view, and the view."""
     with html.row("views-bar"):
@@ -228,10 +236,10 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         _guard(measured, resources)
         # The report is made outside the page run, without its session.
         sets, bench, plan = state.session().tuned_on, resources.bench, measured.run.plan
-        share.report_button(
+        html.report(
+            "run-report",
             lambda: of_run(measured, bench.prices, since=changed_since(plan, bench), sets=sets),
             f"ragfilter-run-{measured.run.id}.html",
-            key="run-report",
         )
     match view:
         case "Layers":
@@ -343,7 +351,7 @@ NAMED = {
 """The columns of the question table, by the figure each shows."""
 _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
-    "question": st.column_config.TextColumn(width=238),
+    "question": st.column_config.TextColumn(width=300),
     "lost": _number(width=50, help="Relevant chunks in the pool that the filter drops."),
     "ΔF1": _number(width=66, format="%+.3f", help="F1 minus the F1 of the unfiltered first k."),
     **{name: _number(width=78, format="%.3f") for name in ("precision", "recall")},
@@ -358,12 +366,12 @@ def _plots(measured: MeasuredRun) -> None:
         left, right = st.columns(2, gap="medium")
     with left:
         theme.draw_plot(
-            plots.precision_recall(frame.cells(measured.rows), curves, dark=dark),
+            measuring.precision_recall(frame.cells(measured.rows), curves, dark=dark),
             key="plot-pr",
             alt="Precision against recall for every row, with the oracle's line",
         )
         theme.draw_plot(
-            plots.kept_counts(frame.kept_counts(measured.records), dark=dark),
+            measuring.kept_counts(frame.kept_counts(measured.records), dark=dark),
             key="plot-kept",
             alt="How many questions keep how many chunks",
         )
@@ -389,7 +397,7 @@ def _distances(curves: Sequence[Curve]) -> None:
             help="Shows the figures beside the curve as if every chunk up to this distance were kept.",
         )
     theme.draw_plot(
-        plots.distances(curves, threshold, dark=theme.is_dark()),
+        measuring.distances(curves, threshold, dark=theme.is_dark()),
         key="plot-distances",
         alt="Distances of all questions by rank, relevant chunks marked",
     )
@@ -436,11 +444,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
 
 def gate_command(plan: Plan) -> str:
     """The command that fails if these settings get worse than the baseline."""
-    queries, qrels, llm = untitled(plan.query_set)
-    words = ["ragfilter", "gate", "--collection", plan.collection, "--queries", queries]
-    words += ["--qrels", qrels] if qrels else []
-    words += ["--with-llm"] if llm else []
-    words += ["--profile", plan.profile]
+    words = ["ragfilter", "gate", *measured_queries(plan), "--profile", plan.profile]
     # The record of tuning does not change what the settings keep.
     changes = {path: value for path, value in plan.changes.items() if path != "cutoff.tuned_on"}
     for path, value in changes.items():

@@ -11,7 +11,7 @@ import streamlit as st
 
 from ragfilter.engine.replay import replay, with_rules
 from ragfilter.engine.whatif import changes, stays, wording
-from ragfilter.layers.clearance import visible_refs
+from ragfilter.layers.clearance import without_hidden_refs
 from ragfilter.layers.registry import layer
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.report import visible_ids
@@ -46,7 +46,7 @@ def draw(view: View) -> None:
         return
     chunk = _whole(hit.chunk, view)
     # Users see only references to chunks that they can see.
-    shown_refs = chunk.refs if view.operator else visible_refs(view.mine.pool, view.user)(chunk)
+    shown_refs = chunk.refs if view.operator else without_hidden_refs(view.mine.pool, view.user)(chunk).refs
     _head(view.shown, replace(hit, chunk=replace(chunk, refs=shown_refs)))
     _labels(view, chunk.id)
     match _part(view, chunk.id):
@@ -88,7 +88,7 @@ def _opened(view: View) -> Hit | None:
     return find(view.shown) or hit
 
 
-@problems.shown()
+@problems.show_errors()
 def _labels(view: View, chunk_id: str) -> None:
     """Draw the buttons that grade the chunk, and its existing labels."""
     asked, grade_now = view.asked, view.grades.get(chunk_id)
@@ -155,7 +155,7 @@ def _part(view: View, chunk_id: str) -> str:
         )
         ids = [row.id for row in hit_table.listed(view, view.rows)]
         with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
-            grid.draw_steps(ids, chunk_id, state.open_chunk, "chunk")
+            grid.draw_neighbours(ids, chunk_id, state.open_chunk, "chunk")
     return shown
 
 
@@ -241,7 +241,7 @@ def _named(names: Sequence[str]) -> str:
     return "; ".join(telling_titles(names, TITLE_WIDTH)[:NAMED]) + more
 
 
-@problems.shown()
+@problems.show_errors()
 def _rule(view: View, chunk: Chunk) -> None:
     """Draw the editor of the chunk's rule. Its code, which needs the journal, is imported when it is first drawn."""
     from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
@@ -255,7 +255,7 @@ def _rule(view: View, chunk: Chunk) -> None:
         work = chunk_list.open_collection(collection, state.settings(), resources)
         return rule_effect.guard(work, chunk_id, text, immediate=True)
 
-    editor.draw(editor.Editing(chunk, collection, result.user, resources, effect, guard))
+    editor.draw(saving.Editing(chunk, collection, result.user, resources, effect, guard))
     saving.keep_in_browser()
 
 

@@ -15,7 +15,7 @@ from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
 from ragfilter.rules.overview import WORDS, make_listing
 from ragfilter.text import numbers
-from ragfilter.ui.kit import grid, share
+from ragfilter.ui.kit import grid, question_box
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session import state
@@ -67,16 +67,11 @@ def draw(view: View) -> None:
                 "Downloads these chunks in this order, as the user can see them. Cells that a "
                 "spreadsheet would run as formulas are escaped.",
             )
-            share.draw_report(view, "download-report")
+            question_box.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     with st.container(key="table"):
         grid.draw(
-            _frame(view, shown, refs),
-            [row.id for row in shown],
-            name=NAME,
-            height=400,
-            row_height=32,
-            columns=_columns(view, shown),
+            _frame(view, shown, refs), [row.id for row in shown], name=NAME, height=400, columns=_columns(view, shown)
         )
         # Arrow keys continue from the cell whose button was clicked. The click does not focus the
         # table, so draw this after it.

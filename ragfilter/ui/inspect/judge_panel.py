@@ -18,14 +18,14 @@ from ragfilter.report.verdicts import Forecast, JudgeStats, forecast, judge_prom
 from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import answers, grid
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.kit import grid
+from ragfilter.ui.look import html, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.views import View
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
-ROW, MAX_ROWS = 30, 6
+MAX_ROWS = 6
 ABOUT = (
     "An LLM reads the chunks that earlier layers let through and decides on each: keep it, discard "
     "it, or keep it and bring in what it refers to, 1, 3 or 5 references deep. It runs after the "
@@ -150,7 +150,7 @@ def call_facts(stats: JudgeStats, prices: Prices | None) -> dict[str, str]:
 def by_whom(stats: JudgeStats, settings: Judge) -> str:
     """Which model judged with which prompt, and how many chunks were in no prompt."""
     parts = [
-        f"Judged by {answers.model_label(stats.model) or 'nobody'}",
+        f"Judged by {prose.model_label(stats.model) or 'nobody'}",
         "cached, so time, tokens and cost describe the original call" if stats.cached else "",
         f"prompt {stats.prompt_version}" if stats.prompt_version else "",
         _shortened(stats.shortened, settings) if stats.shortened else "",
@@ -226,8 +226,7 @@ def _verdicts(result: PoolResult) -> None:
             pd.DataFrame(table),
             [row.id for row in rows],
             name="verdicts",
-            height=ROW * min(len(rows), MAX_ROWS) + 38,
-            row_height=ROW,
+            height=grid.ROW_PX * min(len(rows), MAX_ROWS) + 38,
             columns=config,
         )
 

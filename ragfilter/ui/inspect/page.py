@@ -22,8 +22,8 @@ from ragfilter.report import trace_text, visible_ids
 from ragfilter.report.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import chunk_panel, curve_panel, hit_table, judge_panel
-from ragfilter.ui.kit import answers, guide, problems, share, sidebar, summary
-from ragfilter.ui.kit.question_box import draw_present_button
+from ragfilter.ui.kit import answers, controls, guide, problems, question_box, summary
+from ragfilter.ui.kit.answer_sides import answer_sides
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
@@ -73,7 +73,7 @@ def begin(view: View) -> Places:
         before, after = summary.before_and_after(view.mine, falls)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
-        sidebar.draw_reset(f"Back to {now.profile}")
+        controls.draw_reset(f"Back to {now.profile}")
         summary.draw_stacks((before, after), view.mine, on_open=state.open_chunk)
     with right:
         html.unseen_heading("Curve")
@@ -133,10 +133,10 @@ def _open_more(view: View) -> None:
             partial(state.update, use_trace=not only, pending="again"),
             about="Filters only the hits that a trace recorded for this question.",
         )
-    draw_present_button()
+    question_box.draw_present_button()
     if link.looks(visible_ids(view.result)):
         # The address bar has the rest.
-        share.draw_link(st.container(key="share", width="content"), view)
+        question_box.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
     guide.draw(view.resources)
 
@@ -236,7 +236,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
 @st.fragment
 def _prompt(result: PoolResult) -> None:
     """Draw the exact messages for either context."""
-    both = {side.label: side for side in answers.answer_sides(result)}
+    both = {side.label: side for side in answer_sides(result)}
     with html.row("prompt-bar"):
         chosen = html.choice(
             "Context",

@@ -78,7 +78,8 @@ def chosen_set(visit: Visit, name: str = "") -> ChosenSet:
     """The query set `name`, or the current one. Raises StoreError."""
     collection, book = state.session().collection, visit.resources.bench.labels
     sets = sets_of(visit)
-    name = name or usual(sets)
+    current = state.session().query_set
+    name = name or (current if current in sets else next((s for s, count in sets.items() if count), next(iter(sets))))
     chosen = ChosenSet(visit, collection, sets, name, None, None)
     try:
         labels = query_sets.load(book, collection, name, llm=counts_llm_labels())
@@ -93,14 +94,6 @@ def sets_of(visit: Visit) -> dict[str, int]:
     user = state.user()
     catalogue = {} if user.unrestricted else bench.collection(collection).entries()
     return query_sets.sets(bench.labels, collection, catalogue, user)
-
-
-def usual(sets: Mapping[str, int]) -> str:
-    """The current query set: the chosen one or, without a choice, the first with questions."""
-    chosen = state.session().query_set
-    if chosen not in sets:
-        chosen = next((name for name, count in sets.items() if count), next(iter(sets)))
-    return str(chosen)
 
 
 def choose(chosen: ChosenSet) -> None:

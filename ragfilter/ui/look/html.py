@@ -130,6 +130,12 @@ def download(
     st.download_button(label, data, name, guess_type(name)[0], key=key, help=about, **given)
 
 
+def report(key: str, data: Callable[[], str], name: str) -> None:
+    """Draw the button that downloads a report."""
+    about = "Downloads one HTML file to share. It opens offline, prints on A4, and holds only what this user can see."
+    download("Report", key, data, name, about, "description")
+
+
 def heading(words: str) -> None:
     """Draw a heading for a part of the page."""
     st.header(words, anchor=False)

@@ -50,6 +50,12 @@ def quiet(markdown: str) -> str:
     return f":small[:gray[{markdown}]]"
 
 
+def model_label(model: str) -> str:
+    """The model's name, with a warning if it is the one that `make local-llm` serves."""
+    tiny = "smollm2-135m" in model.casefold()
+    return f"{model}, a tiny demonstration model, often wrong" if tiny else model
+
+
 def message(text: str) -> str:
     """Our own message: shown literally, except for `code` between backticks."""
     # Every second piece is code.

@@ -19,6 +19,7 @@ from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.rules import bulk_change, findings_table, rule_tables, undo_history
 from ragfilter.ui.session import link, state
@@ -35,7 +36,7 @@ BOXES = {name: f"rules-{name}" for name in chunk_list.FILTERS}
 PAGE_AT = "rules-page"
 PAGE = 200
 """Rows sent to the browser at a time."""
-HEIGHT, ROW, TEXT_HEIGHT = 640, 32, 120
+HEIGHT, TEXT_HEIGHT = 640, 120
 ONE_STATE, TWO_STATES = 84, 162
 TITLE_PX = 170
 
@@ -117,8 +118,7 @@ def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
             _frame(shown, matrix),
             [row.id for row in shown],
             name="rules",
-            height=min(HEIGHT, ROW * (len(shown) + 1) + 6),
-            row_height=ROW,
+            height=min(HEIGHT, grid.ROW_PX * (len(shown) + 1) + 6),
             columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE),
             chosen=state.session().rules.chunk,
             pick=chunk_list.open_,
@@ -162,7 +162,7 @@ def _columns(state_width: int) -> dict[str, Any]:
         "rule": text(width=192, help="The first term of each part, and how many others it has."),
         "source": text(width=136),
         "type": text(width=56),
-        "id": text(width=150),
+        "id": text(width="medium"),
         "kept wrongly": st.column_config.NumberColumn(
             width=88, help="Labelled questions that wrongly keep this chunk, which has no rule."
         ),
@@ -176,7 +176,7 @@ def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> N
     place = ids.index(chunk.id) + 1 if chunk is not None and chunk.id in ids else 0
     with st.container(key="rules-panel", border=True, gap="small"):
         with html.row("rules-steps"):
-            grid.draw_steps(ids, state.session().rules.chunk, partial(_go, ids), "rules")
+            grid.draw_neighbours(ids, state.session().rules.chunk, partial(_go, ids), "rules")
             if place:
                 html.aside(f"{place:,} of {len(ids):,}", width="content")
         if chunk is None:
@@ -188,7 +188,7 @@ def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> N
             st.text(chunk.text or "This chunk has no text.")
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
         effect, guard = partial(rule_effect.draw, work, chunk), partial(rule_effect.guard, work)
-        here = editor.Editing(chunk, work.collection, work.user, work.resources, effect, guard, shared, turns=False)
+        here = Editing(chunk, work.collection, work.user, work.resources, effect, guard, shared, undo_buttons=False)
         left, right = st.columns((1.15, 1), gap="medium")
         beside = right.container(key="rule-effect", gap="small")
         with left:

@@ -89,7 +89,7 @@ def columns() -> dict[str, Any]:
 
 def measured(work: VisibleCollection) -> Matrix | None:
     """The last matrix for these settings and questions, even if rules have changed since."""
-    key = work.collection, work.user, work.settings, work.mark
+    key = work.collection, work.user, work.settings, work.questions_key
     return work.resources.shelf(MATRICES).get(key)
 
 
@@ -107,7 +107,7 @@ def _matrix(work: VisibleCollection, questions: GatheredQuestions) -> Matrix:
                 questions.pools, questions.qrels, work.chunks.values(), questions.settings, questions.user
             )
 
-    of, shelf = (work.user, work.settings, work.mark), work.resources.shelf(MATRICES)
+    of, shelf = (work.user, work.settings, work.questions_key), work.resources.shelf(MATRICES)
     matrix = shelf.of((*work.key, *of), build)
     return shelf.put((work.collection, *of), matrix)
 

@@ -246,8 +246,6 @@ class Session:
     """The collection to be indexed, which then becomes the chosen one."""
     indexing: set[int] = field(default_factory=set)
     """The jobs ordered or seen at work since the last order, whose outcome is shown."""
-    departments: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
-    """The departments of collections, with their versions."""
     replaced: dict[str, int] = field(default_factory=dict)
     """How often each widget was replaced, by name."""
     shown: dict[str, tuple[Any, object]] = field(default_factory=dict)

@@ -40,7 +40,7 @@ from ragfilter.ui.tune import tuning_map
 from ragfilter.ui.tune.tuning_map import STOP
 
 
-@problems.shown(retry=True)
+@problems.show_errors(retry=True)
 def draw(visit: Visit) -> None:
     """Draw the bar and the suggestion, and below it the map for exploring by hand."""
     if not visit.ready:
