@@ -349,11 +349,12 @@ def prompt_folder(deployment: Deployment) -> Path | None:
 
 def chat_of(deployment: Deployment) -> OpenAIChat | None:
     """The configured LLM, or None. The caller closes it."""
-    if not deployment.has_llm:
+    key = deployment.openai_api_key.get_secret_value()
+    # Local servers need no key.
+    if not key and not deployment.openai_base_url:
         return None
     from ragfilter.models.openai import OpenAIChat
 
-    key = deployment.openai_api_key.get_secret_value()
     return OpenAIChat(model=deployment.openai_model, api_key=key, base_url=deployment.openai_base_url)
 
 

@@ -29,6 +29,9 @@ from ragfilter.library.batch import Workers
 from ragfilter.library.documents import Scores, check_metric, check_metrics, space_of, to_hits
 from ragfilter.library.result import Result, to_result
 from ragfilter.model import Cut, Entity, NeedKind, Pool, PoolResult, Space, User
+from ragfilter.models.embedders import BundledEmbedder
+from ragfilter.models.pruner import SentencePruner
+from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge, of_profile
 from ragfilter.settings.field import MAX_CHUNKS
@@ -355,17 +358,12 @@ def read_settings(given: str | Path | Settings) -> Settings:
 
 def _named_reranker(name: str, quality: Quality) -> Reranker:
     if name.startswith(HTTP):
-        check_installed("openai", extra="openai")
-        from ragfilter.models.rerankers import HttpReranker, RerankEndpoint
-
         url, key = (os.environ.get(f"RAGFILTER_RERANK_{each}", "") for each in ("URL", "KEY"))
         endpoint = RerankEndpoint(url, key)
         timeout_s = quality.reranker_timeout_ms / 1000
         return HttpReranker(name.removeprefix(HTTP), endpoint, timeout_s=timeout_s, batch=quality.reranker_batch)
     bundled = name == "late_interaction"
     check_installed("onnxruntime" if bundled else "sentence_transformers", extra="models")
-    from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
-
     return LateInteraction() if bundled else CrossEncoderReranker(name)
 
 
@@ -373,14 +371,10 @@ def _named_pruner(name: str) -> Pruner:
     if name != "sentences":
         raise InputError(f"There is no pruner {name!r}.", remedy="Pass 'sentences', or a pruner of your own.")
     check_installed("onnxruntime", extra="models")
-    from ragfilter.models.embedders import BundledEmbedder
-    from ragfilter.models.pruner import SentencePruner
-
     return SentencePruner(BundledEmbedder())
 
 
 def _named_judge(model: str) -> ChatModel:
-    check_installed("openai", extra="openai")
     from ragfilter.models.openai import OpenAIChat
 
     key, url = (os.environ.get(f"OPENAI_{name}", "") for name in ("API_KEY", "BASE_URL"))
