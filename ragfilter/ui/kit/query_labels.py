@@ -102,7 +102,7 @@ def choose(chosen: ChosenSet) -> None:
     if chosen.given is not None:
         # Only labelled questions count.
         sets[chosen.name] = len(chosen.given.qrels)
-    labels = {each: called(sets, each) for each in sets}
+    labels = {each: title(sets, each) for each in sets}
     widget.select(
         "Questions",
         labels,
@@ -116,7 +116,7 @@ def choose(chosen: ChosenSet) -> None:
     )
 
 
-def called(sets: Mapping[str, int], name: str) -> str:
+def title(sets: Mapping[str, int], name: str) -> str:
     """A set's title with its count. The title says if an LLM's labels count."""
     return f"{query_sets.title(name, llm=counts_llm_labels())} · {numbers.count(sets.get(name, 0))}"
 
