@@ -35,7 +35,7 @@ from ragfilter.settings.schema import Quality
 from ragfilter.stores.labels import LabelBook
 from ragfilter.stores.preferences import Preferences
 from ragfilter.stores.runs import Runs
-from ragfilter.stores.workspace import TextCache, Workspace
+from ragfilter.stores.workspace import Workspace
 from ragfilter.text.urls import shown
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ class Workbench:
                 closing.callback(chat.close)
             texts = None
             if chat is not None and deployment.cache_mb:
+                from ragfilter.stores.caches import TextCache
+
                 texts = TextCache(workspace.path, deployment.address, deployment.cache_mb)
                 closing.callback(texts.close)
             endpoint = chat.endpoint if chat is not None else ""

@@ -184,13 +184,8 @@ def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> P
 
 
 def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
-    """Add the contributions of each piece of the needed chunks to the pool."""
-    hits = {hit.id: hit for hit in (*pool.hits, *pool.reachable) if hit.id in need.chunk_ids}
-    texts = {i: hit.chunk.text for i, hit in hits.items()}
-    passages = [
-        PrunePassage(hit.chunk.title, tuple(texts[i][p.start : p.end] for p in pieces(texts[i])))
-        for i, hit in hits.items()
-    ]
+    chunks = {hit.id: hit.chunk for hit in (*pool.hits, *pool.reachable) if hit.id in need.chunk_ids}
+    passages = [PrunePassage(c.title, tuple(c.text[p.start : p.end] for p in pieces(c.text))) for c in chunks.values()]
     try:
         answer = within(PRUNING_S, lambda: pruner.contributions(pool.query, passages))
         values = [tuple(map(float, each)) for each in answer]
@@ -200,7 +195,7 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
             raise ModelError(message, remedy="Choose another pruner.")
     except Exception as error:
         return _with_failure(pool, "prune", pruner.name, error)
-    return _with(pool, "contributions", dict(zip(hits, values, strict=True)))
+    return _with(pool, "contributions", dict(zip(chunks, values, strict=True)))
 
 
 def _with_failure(pool: Pool, kind: NeedKind, model: str, error: Exception) -> Pool:

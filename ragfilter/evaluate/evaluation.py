@@ -209,15 +209,9 @@ def _row(own: QueryRecord, figures: Row, plain: QueryRecord, plain_figures: Row)
 
 
 def _kept(record: QueryRecord, figures: Row) -> KeptChunks:
+    scores = {name: figures[name] for name in ("precision", "recall", "f1", "f1_most")}
     return KeptChunks(
-        record.kept,
-        record.found,
-        figures["precision"],
-        figures["recall"],
-        figures["f1"],
-        record.unlabelled,
-        figures["f1_most"],
-        record.ids,
+        kept=record.kept, relevant_kept=record.found, unlabelled=record.unlabelled, ids=record.ids, **scores
     )
 
 

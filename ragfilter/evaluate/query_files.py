@@ -229,18 +229,13 @@ def _from_text(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _from_csv(path: Path) -> Iterator[tuple[str, str, str]]:
-    names: list[str] = []
-    text = ""
-    for line, cells in rows(read_text(path), str(path)):
+    numbered = rows(read_text(path), str(path))
+    names = [name.strip().lower() for name in next(numbered, (1, [*TEXT]))[1]]
+    text = next((name for name in TEXT if name in names), "")
+    if not text:
+        raise InputError(f"{path} has no column with questions.", remedy="Name the column text, query or question.")
+    for line, cells in numbered:
         place = f"{path}, line {line}"
-        if not names:
-            names = [name.strip().lower() for name in cells]
-            text = next((name for name in TEXT if name in names), "")
-            if not text:
-                raise InputError(
-                    f"{path} has no column with questions.", remedy="Name the column text, query or question."
-                )
-            continue
         check_cells(cells, names, place)
         row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
         if question := row.get(text):

@@ -87,9 +87,6 @@ class JudgementCache:
         self._judgements: Shelf[Judgement] = Shelf(size)
         self._ms: dict[str, deque[float]] = {}
 
-    def __len__(self) -> int:
-        return len(self._judgements)
-
     def __contains__(self, key: tuple[str, str]) -> bool:
         return self.get(*key) is not None
 

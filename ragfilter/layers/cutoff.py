@@ -87,7 +87,7 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, examined: int, pins: int)
         raised = f"max_results = {k} {over}" if k_wins else f"at least {least}"
         raised = f"{pins} pinned" if pins > fewest else raised
         reason = f"{wish.reason}; raised from {wish.kept} to {kept} ({raised})"
-        return replace(wish, kept=kept, reason=reason, raise_reason=raised, strategy_kept=wish.kept)
+        return replace(wish, kept=kept, reason=reason, strategy_kept=wish.kept)
     if kept == examined < n and wish.strategy != "fixed":
         precedence = f" and {over}" if k_wins else ""
         reason = f"{wish.reason}; max_results = {k} leaves out the other {n - examined}{precedence}"

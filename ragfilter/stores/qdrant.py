@@ -150,8 +150,7 @@ class QdrantCollection(VersionedCollection):
         with self._store.changing(self._name), self._store.asking() as client:
             if not self.dimension:
                 self._store.make(self._name, self.attributes, len(batch[0].vector))
-            for page in pages(points, PAGE):
-                client.upsert(self._name, page)
+            client.upload_points(self._name, points, batch_size=PAGE, wait=True)
             self.touch()
 
     def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, metadata.Metadata]]:

@@ -21,7 +21,7 @@ from ragfilter.basics.threads import Shelf
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
-from ragfilter.indexing.sentences import Sentences, prepare_when_idle
+from ragfilter.indexing.sentences import prepare_when_idle
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.models.pruner import SentencePruner
@@ -29,6 +29,7 @@ from ragfilter.protocols import Embedder, Progress, Reranker, Vectors, Vocabular
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
+from ragfilter.stores.caches import VectorCache
 from ragfilter.ui.jobs import JOB, Jobs
 from ragfilter.workbench import Workbench, read_deployment
 
@@ -54,7 +55,7 @@ class Resources:
 
     bench: Workbench
     deployment: Deployment
-    sentences: Sentences | None = None
+    sentences: VectorCache | None = None
     pools: Shelf[Pool] = field(default_factory=lambda: Shelf(POOLS))
     scores: Shelf[float] = field(default_factory=lambda: Shelf(SCORES))
     answers: Shelf[Answer] = field(default_factory=lambda: Shelf(ANSWERS))
@@ -103,8 +104,7 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     # one to draw the page while an answer is being made.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
     bench = Workbench.open(_deployment, kind="app")
-    sentences = Sentences(bench.workspace)
-    bench.before_closing(sentences.close)
+    sentences = bench.workspace.vectors
     # Embeds the sentences of indexed chunks while nobody waits.
     # Without its database, nothing is indexed, and its users report the error.
     with suppress(StoreError):
@@ -152,7 +152,7 @@ class CachedEmbedder:
     shelf: Shelf[Vectors]
     only_known: bool = False
     progress: Progress | None = None
-    stored: Sentences | None = None
+    stored: VectorCache | None = None
     """Vectors stored earlier."""
 
     @property

@@ -88,7 +88,7 @@ def test_a_renamed_collection_takes_all_along(bench: Workbench, source: Path) ->
         manage.rename(bench.workspace, "yours", "no good")
     with pytest.raises(CollectionMissing):
         manage.rename(bench.workspace, "mine", "other")
-    assert not bench.workspace.copy_path("other").exists()
+    assert not bench.workspace.contents.path("other").exists()
 
 
 def test_a_deleted_collection_leaves_nothing(bench: Workbench, source: Path) -> None:
@@ -113,7 +113,7 @@ def test_what_others_made_is_neither_renamed_nor_deleted(bench: Workbench) -> No
         with pytest.raises((StoreError, InputError)):
             change()
     assert sorted(bench) == ["mine", "theirs"]
-    assert bench.workspace.copy_path("mine").exists()
+    assert bench.workspace.contents.path("mine").exists()
 
 
 def test_the_command_line_does_it_all(tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,13 +11,11 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
-
 from ragfilter.errors import CollectionMissing, WorkspaceLocked, extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.stores.base import CollectionInfo, check_embedder, check_name, pages
-from ragfilter.stores.copies import Bars, CopySummary, StoredRow, with_rule
+from ragfilter.stores.copies import Bars, CopySummary, StoredRow, text_key, with_rule
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.collection import FEW, PgCollection
 from ragfilter.stores.postgres.connection import PgConnection
@@ -148,41 +146,13 @@ class PgStore(PgConnection):
             )
 
     def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:
-        """The vectors of these passages that a collection has, by the passages' keys."""
+        """The vectors of these passages that a collection has, by passage."""
+        by_key = {text_key(passage): passage for passage in passages}
         query = (
             "SELECT DISTINCT ON (passage) passage, vector::text "
             f"FROM {rows.chunks_of(self.registered(name).number)} WHERE passage = ANY(%(keys)s)"
         )
-        pairs = self.read(query, {"keys": list(passages)})
-        return {key: rows.read(text) for key, text in pairs}
-
-    def save_part(self, name: str, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
-        """Save vectors of unfinished indexing by the key of their text."""
-        with self._writing() as connection:
-            connection.exec_driver_sql(
-                "INSERT INTO ragfilter_embedded SELECT %(name)s, %(model)s, * FROM "
-                "unnest(%(keys)s::text[], %(vectors)s::bytea[]) ON CONFLICT DO NOTHING",
-                {
-                    "name": name,
-                    "model": embedder,
-                    "keys": list(keys),
-                    "vectors": [vector.astype("<f4").tobytes() for vector in vectors],
-                },
-            )
-
-    def parts(self, name: str, *, embedder: str) -> dict[str, Vectors]:
-        """The vectors left by interrupted indexing with the same model, by key."""
-        pairs = self.read(
-            "SELECT key, vector FROM ragfilter_embedded WHERE collection = %(name)s AND model = %(model)s",
-            {"name": name, "model": embedder},
-        )
-        return {key: np.frombuffer(vector, "<f4") for key, vector in pairs}
-
-    def remove_parts(self, name: str) -> None:
-        """Delete the vectors left by interrupted indexing."""
-        with self._writing() as connection:
-            delete = "DELETE FROM ragfilter_embedded WHERE collection = %(name)s"
-            connection.exec_driver_sql(delete, {"name": name})
+        return {by_key[key]: rows.read(text) for key, text in self.read(query, {"keys": list(by_key)})}
 
     def texts(self, name: str) -> list[Chunk]:
         """The chunks of a collection with only id, title and text."""
@@ -195,14 +165,13 @@ class PgStore(PgConnection):
         table = rows.chunks_of(self.registered(name).number)
         return dict(map(tuple, self.read(f"SELECT id, clearance_as_given FROM {table}")))
 
-    def changed(self, name: str) -> datetime:
+    def changed(self, name: str) -> datetime | None:
         """The time when the collection was last indexed."""
-        query = "SELECT changed FROM ragfilter_collections WHERE name = %(name)s"
-        changed: datetime = self.read(query, {"name": name})[0][0]
-        return changed
+        rows = self.read("SELECT changed FROM ragfilter_collections WHERE name = %(name)s", {"name": name})
+        return rows[0][0] if rows else None
 
-    def contents(self) -> dict[str, str]:
-        """The fingerprint of each collection's content."""
+    def marks(self) -> dict[str, str]:
+        """A mark of each collection's content, by name."""
         query = 'SELECT name, content FROM ragfilter_collections ORDER BY name COLLATE "C"'
         return dict(map(tuple, self.read(query)))
 
@@ -212,13 +181,11 @@ class PgStore(PgConnection):
             connection.exec_driver_sql(
                 "UPDATE ragfilter_collections SET name = %(new)s WHERE id = %(id)s", {"new": new, "id": row.number}
             )
-        self.remove_parts(name)
 
     def delete(self, name: str) -> None:
         """Delete a collection if it exists."""
         with self._writing() as connection:
             _drop(connection, name)
-        self.remove_parts(name)
 
     @contextmanager
     def only_one(self, name: str) -> Iterator[None]:

@@ -36,8 +36,6 @@ UNREAD = (*VECTOR_TYPES, "sparsevec", "bit", "bytea", "tsvector")
 """Column types that are not fields."""
 INSIDES = ("_node_content", "_node_type")
 """Keys under which LlamaIndex stores the chunk a second time, next to the fields."""
-FIELDS_AT_ONCE = 40
-"""Maximum number of fields per function call; PostgreSQL accepts 100 arguments."""
 COLUMNS = """
 SELECT c.oid::regclass::text, c.oid::int8, c.relname, a.attname, t.typname, a.atttypmod,
     coalesce(a.attnum = ANY(p.indkey) AND p.indnatts = 1, false)
@@ -354,11 +352,10 @@ class TableCollection(RowCollection):
     @property
     def _selected(self) -> str:
         """All fields of a row: its columns as JSON, then each JSON column."""
-        pairs = [f"{_text(f)}, c.{_name(c)}" for f, c in self._plain.items()]
-        parts = (pairs[at : at + FIELDS_AT_ONCE] for at in range(0, len(pairs), FIELDS_AT_ONCE))
-        plain = " || ".join(f"jsonb_build_object({', '.join(part)})" for part in parts)
-        plain = plain or "'{}'::jsonb"
-        return ", ".join((plain, *(f"c.{_name(name)}" for name in self._json)))
+        plain = ", ".join(f"c.{_name(column)} AS {_name(field)}" for field, column in self._plain.items())
+        return ", ".join(
+            (f"(SELECT to_jsonb(f) FROM (SELECT {plain}) f)", *(f"c.{_name(name)}" for name in self._json))
+        )
 
     @staticmethod
     def _fields(plain: Mapping[str, Any], *inside: object) -> dict[str, Any]:
@@ -414,8 +411,3 @@ def _is_uuid(text: str) -> bool:
 def _name(name: str) -> str:
     """Quote a column's name for SQL with parameters."""
     return '"' + name.replace('"', '""').replace("%", "%%") + '"'
-
-
-def _text(text: str) -> str:
-    """Quote a text for SQL with parameters."""
-    return "'" + text.replace("'", "''").replace("%", "%%") + "'"

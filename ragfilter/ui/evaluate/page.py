@@ -16,7 +16,15 @@ from ragfilter.evaluate import frame, gate, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
-from ragfilter.evaluate.runs import MeasuredRun, changed_since, earlier, moved_since, origin_of, run_label
+from ragfilter.evaluate.runs import (
+    MeasuredRun,
+    changed_since,
+    earlier,
+    measured_queries,
+    moved_since,
+    origin_of,
+    run_label,
+)
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.publish.reports import of_run
@@ -343,7 +351,7 @@ NAMED = {
 """The columns of the question table, by the figure each shows."""
 _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
-    "question": st.column_config.TextColumn(width=238),
+    "question": st.column_config.TextColumn(width=300),
     "lost": _number(width=50, help="Relevant chunks in the pool that the filter drops."),
     "ΔF1": _number(width=66, format="%+.3f", help="F1 minus the F1 of the unfiltered first k."),
     **{name: _number(width=78, format="%.3f") for name in ("precision", "recall")},
@@ -436,11 +444,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
 
 def gate_command(plan: Plan) -> str:
     """The command that fails if these settings get worse than the baseline."""
-    queries, qrels, llm = untitled(plan.query_set)
-    words = ["ragfilter", "gate", "--collection", plan.collection, "--queries", queries]
-    words += ["--qrels", qrels] if qrels else []
-    words += ["--with-llm"] if llm else []
-    words += ["--profile", plan.profile]
+    words = ["ragfilter", "gate", *measured_queries(plan), "--profile", plan.profile]
     # The record of tuning does not change what the settings keep.
     changes = {path: value for path, value in plan.changes.items() if path != "cutoff.tuned_on"}
     for path, value in changes.items():
