@@ -119,8 +119,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     limit = inputs.settings.prune.share * max((v for hit in hits for v in hit.contributions or ()), default=0.0)
     pruned = {hit.id: _mark_pieces(hit, limit) for hit in hits}
     kept = tuple(replace(hit, struck=_spans(pruned[hit.id])) for hit in hits)
-    before = sum(cost(hit.chunk) for hit in hits)
-    detail = Pruning(limit, pruned, before, sum(map(cost_in_prompt, kept)))
+    detail = Pruning(limit, pruned, sum(cost(hit.chunk) for hit in hits), sum(map(cost_in_prompt, kept)))
     if not inputs.explain:
         return LayerOutput(kept, detail=detail)
     decisions = tuple(_decision(hit, pruned[hit.id], limit) for hit in kept)

@@ -106,11 +106,8 @@ class ChunkTools:
             step.chunk.id for root in roots for step in walk(root, depth=depth, most=MAX_K, find=find)
         )
         # Check again on the whole chunks: one indexed in the meantime may be hidden.
-        there = {
-            chunk.id: _document(chunk, tuple(filter(find, chunk.refs)))
-            for chunk in where.chunks([*wanted_ids, *reached]).values()
-            if self.user.sees(chunk)
-        }
+        visible = filter(self.user.sees, where.chunks([*wanted_ids, *reached]).values())
+        there = {chunk.id: _document(chunk, tuple(filter(find, chunk.refs))) for chunk in visible}
         return {
             "status": "incomplete_collection" if where.incomplete else "ok",
             "message": where.incomplete,

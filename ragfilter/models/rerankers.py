@@ -12,18 +12,15 @@ import hashlib
 import json
 import logging
 import math
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from cachetools import LRUCache
 
 from ragfilter.basics.files import kind
-from ragfilter.basics.threads import within
+from ragfilter.basics.threads import Shelf, within
 from ragfilter.errors import ChatError, ModelError, SettingsError, extra
 from ragfilter.models.embedders import BundledEmbedder, LazyModel, explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
@@ -58,8 +55,7 @@ class LateInteraction:
     def __init__(self, embedder: BundledEmbedder | None = None, *, cache_bytes: int = CACHE_BYTES) -> None:
         """`embedder` provides the loaded model."""
         self._embedder = embedder or BundledEmbedder()
-        self._cache: LRUCache[bytes, TokenVectors] = LRUCache(cache_bytes, lambda t: t.nbytes)
-        self._guard = threading.Lock()
+        self._vectors: Shelf[TokenVectors] = Shelf(cache_bytes, lambda tokens: tokens.nbytes)
 
     @property
     def name(self) -> str:
@@ -82,16 +78,11 @@ class LateInteraction:
 
     def _chunks(self, texts: Sequence[str]) -> list[TokenVectors]:
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
-        with self._guard:
-            vectors = {key: self._cache[key] for key in keys if key in self._cache}
-        missing = {k: t for k, t in zip(keys, texts, strict=True) if k not in vectors}
-        fresh = [tokens.astype(np.float16) for tokens in self._encode(list(missing.values()))]
-        vectors.update(zip(missing, fresh, strict=True))
-        with self._guard:
-            for key in keys:
-                # Unless they are larger than the whole cache.
-                with suppress(ValueError):
-                    self._cache[key] = vectors[key]
+        known = {key: self._vectors.get(key) for key in keys}
+        vectors = {key: tokens for key, tokens in known.items() if tokens is not None}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
+        for key, tokens in zip(missing, self._encode(list(missing.values())), strict=True):
+            vectors[key] = self._vectors.put(key, tokens.astype(np.float16))
         return [vectors[key] for key in keys]
 
     def _encode(self, texts: list[str]) -> list[Vectors]:

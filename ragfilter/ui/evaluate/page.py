@@ -351,7 +351,7 @@ NAMED = {
 """The columns of the question table, by the figure each shows."""
 _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
-    "question": st.column_config.TextColumn(width=238),
+    "question": st.column_config.TextColumn(width=300),
     "lost": _number(width=50, help="Relevant chunks in the pool that the filter drops."),
     "ΔF1": _number(width=66, format="%+.3f", help="F1 minus the F1 of the unfiltered first k."),
     **{name: _number(width=78, format="%.3f") for name in ("precision", "recall")},

@@ -28,7 +28,9 @@ from ragfilter.ui.session import state
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
 PROPOSED = ("family", "draft")
 """The kinds that propose a rule."""
-MAX_LISTED = 1_000
+MAX_LISTED, TITLE_WIDTH = 1_000, 24
+WIDTHS = {"chunk": 176, "finding": 380}
+"""In pixels, chosen so that a window 1,440 wide shows the finding."""
 FIXES: ShelfSpec[BulkPlan] = ShelfSpec(4)
 Listed = tuple[str, Finding]
 """A finding with its kind, or the family for which it proposes a rule."""
@@ -127,7 +129,7 @@ def _table(work: VisibleCollection, listed: Sequence[Listed]) -> int | None:
             finding.severity,
             chunk_id,
         )
-        for chunk_id, title, (kind, finding) in zip(ids, work.titles(ids), listed, strict=True)
+        for chunk_id, title, (kind, finding) in zip(ids, work.titles(ids, TITLE_WIDTH), listed, strict=True)
     ]
     names = ["kind", "chunk", "finding", "fix", "severity", "id"]
     return grid.picked(
@@ -135,7 +137,7 @@ def _table(work: VisibleCollection, listed: Sequence[Listed]) -> int | None:
         [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed],
         name="findings",
         height=320,
-        columns={"finding": st.column_config.TextColumn(width=400)},
+        columns={name: st.column_config.TextColumn(width=px) for name, px in WIDTHS.items()},
     )
 
 

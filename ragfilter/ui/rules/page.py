@@ -162,7 +162,7 @@ def _columns(state_width: int) -> dict[str, Any]:
         "rule": text(width=192, help="The first term of each part, and how many others it has."),
         "source": text(width=136),
         "type": text(width=56),
-        "id": text(width=150),
+        "id": text(width="medium"),
         "kept wrongly": st.column_config.NumberColumn(
             width=88, help="Labelled questions that wrongly keep this chunk, which has no rule."
         ),
