@@ -35,7 +35,7 @@ def replay(
 ) -> PoolResult:
     """Run the layers over a gathered pool. Pure and deterministic; calls no store and no model.
 
-    Without a `user`, the settings decide who asks (`clearance.viewer`). `scan` is the query matched against the pool's
+    Without a `user`, the settings decide who asks (`clearance.enabled`). `scan` is the query matched against the pool's
     rules, for a caller who replays with many rules. Without `explain`, layers can omit their decisions; the kept chunks
     are the same. Replays that share `memo` must have the same `explain`.
 

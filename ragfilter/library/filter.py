@@ -30,9 +30,8 @@ from ragfilter.library.documents import Scores, check_metric, check_metrics, spa
 from ragfilter.library.result import Result, to_result
 from ragfilter.model import Chunk, Cut, Entity, NeedKind, Pool, PoolResult, Space, User
 from ragfilter.protocols import ChatModel, Pruner, Reranker
-from ragfilter.settings.config import Given, load, merge
+from ragfilter.settings.config import Given, load, merge, of_profile
 from ragfilter.settings.field import MAX_CHUNKS
-from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Quality, Settings
 from ragfilter.text.comparison import detect
 from ragfilter.text.normalise import whole
@@ -360,8 +359,8 @@ def read_settings(given: str | Path | Settings) -> Settings:
     if not isinstance(given, str | Path):
         what = f"The settings are of the type {type(given).__name__}."
         raise SettingsError(what, remedy="Pass a profile's name, a TOML file or Settings.")
-    if isinstance(given, str) and (given in PROFILES or not given.endswith(".toml")):
-        return load(profile=given, environ={}).settings
+    if isinstance(given, str) and not given.endswith(".toml"):
+        return of_profile(given)
     return load(file=Path(given), environ={}).settings
 
 
