@@ -24,24 +24,14 @@ from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.layers.tuned_on import SCALED
+from ragfilter.library import documents
 from ragfilter.library.batch import Workers
-from ragfilter.library.documents import (
-    EDGE,
-    NEGATED,
-    SPAN,
-    Scores,
-    check_metric,
-    check_metrics,
-    is_negated,
-    space_of,
-    to_hits,
-)
+from ragfilter.library.documents import Scores, check_metric, check_metrics, space_of, to_hits
 from ragfilter.library.result import Result, to_result
 from ragfilter.model import Chunk, Cut, Entity, NeedKind, Pool, PoolResult, Space, User
 from ragfilter.protocols import ChatModel, Pruner, Reranker
-from ragfilter.settings.config import Given, load, merge
+from ragfilter.settings.config import Given, load, merge, of_profile
 from ragfilter.settings.field import MAX_CHUNKS
-from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Quality, Settings
 from ragfilter.text.comparison import detect
 from ragfilter.text.normalise import whole
@@ -323,7 +313,7 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
     cutoff = settings.cutoff
     if not cutoff.enabled or (space not in ("l2", "cosine") and not reranks):
         return
-    span = 1.0 if reranks else SPAN[space]
+    span = 1.0 if reranks else documents.SPAN[space]
     values = "values made of rerank scores" if reranks else f"{space} distances of unit vectors"
     for name in strategy(cutoff.strategy).reads:
         if name in SCALED and getattr(cutoff, name) > span:
@@ -340,13 +330,13 @@ def check_similarities(settings: Settings, space: Space, distances: Sequence[flo
     known = quality.good_by == "background" and len(distances) >= BACKGROUND_FROM
     if not quality.enabled or known or space != "ip":
         return
-    outside = [d for d in distances if not -EDGE <= d <= SPAN[space] + EDGE]
+    outside = [d for d in distances if not -documents.EDGE <= d <= documents.SPAN[space] + documents.EDGE]
     if outside:
         raise SettingsError(
             f"quality.score_threshold = {quality.score_threshold:g} means nothing here: an ip "
             f"distance of {outside[0]:g} cannot be between unit vectors, so it has no similarity.",
-            remedy=f"If these are negative inner products: {NEGATED}"
-            if is_negated(distances)
+            remedy=f"If these are negative inner products: {documents.NEGATED}"
+            if documents.is_negated(distances)
             else "Normalise the vectors, or set quality.enabled to false.",
         )
 
@@ -369,8 +359,8 @@ def read_settings(given: str | Path | Settings) -> Settings:
     if not isinstance(given, str | Path):
         what = f"The settings are of the type {type(given).__name__}."
         raise SettingsError(what, remedy="Pass a profile's name, a TOML file or Settings.")
-    if isinstance(given, str) and (given in PROFILES or not given.endswith(".toml")):
-        return load(profile=given, environ={}).settings
+    if isinstance(given, str) and not given.endswith(".toml"):
+        return of_profile(given)
     return load(file=Path(given), environ={}).settings
 
 

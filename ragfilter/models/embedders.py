@@ -111,11 +111,8 @@ class BundledEmbedder(LazyModel[tuple[Any, Any]]):
             from tokenizers import Tokenizer
 
         try:
-            read = {
-                name: onnxruntime.OrtValue.ortvalue_from_numpy(weight)
-                for name, weight in load(weights).items()
-                if name not in UNUSED
-            }
+            tensors = {name: weight for name, weight in load(weights).items() if name not in UNUSED}
+            read = {name: onnxruntime.OrtValue.ortvalue_from_numpy(weight) for name, weight in tensors.items()}
             options = onnxruntime.SessionOptions()
             options.add_external_initializers(list(read), list(read.values()))
             # Threads in onnxruntime's pools spin while they wait, so we run batches in parallel instead.

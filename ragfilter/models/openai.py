@@ -542,8 +542,7 @@ class OpenAIEmbedder:
         self._at = read_endpoint(model, api_key=api_key, base_url=base_url)
         self._timeout_s = timeout_s
         # The texts are sent to no other address.
-        http_client = openai.DefaultHttpxClient(follow_redirects=False)
-        self._client = self._at.client(http_client=http_client)
+        self._client = self._at.client(http_client=openai.DefaultHttpxClient(follow_redirects=False))
 
     @property
     def name(self) -> str:
@@ -560,8 +559,7 @@ class OpenAIEmbedder:
         """Unit vectors (float32) of `texts`, shape (len(texts), dimension). Raises ModelError."""
         parts: list[Vectors] = []
         for start in range(0, len(texts), BATCH):
-            batch = [whole(text[:MAX_CHARS]) or " " for text in texts[start : start + BATCH]]
-            parts.append(self._ask(batch))
+            parts.append(self._ask([whole(text[:MAX_CHARS]) or " " for text in texts[start : start + BATCH]]))
         try:
             return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
         except ValueError:

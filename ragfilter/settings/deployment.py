@@ -93,8 +93,7 @@ class Deployment(BaseModel):
             given.pop("workspace", None)
         given |= values
         if workspace := str(given.get("workspace") or ""):
-            local = passing_folder(workspace) if is_address(workspace) else workspace
-            given["data_dir"] = local
+            given["data_dir"] = passing_folder(workspace) if is_address(workspace) else workspace
         return given
 
     @property

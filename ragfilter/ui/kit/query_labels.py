@@ -127,7 +127,7 @@ def explain(chosen: ChosenSet) -> None:
     if chosen.why is not None:
         html.empty(chosen.why.message, chosen.why.remedy)
     elif counts_llm_labels():
-        html.aside(f"LLM labels count here. {query_sets.agreed(chosen.labels).told}")
+        html.aside(f"LLM labels count here. {query_sets.agreed(chosen.labels).sentence}")
 
 
 def every_label(resources: Resources, collection: str, user: User) -> Labels | None:
