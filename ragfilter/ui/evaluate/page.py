@@ -97,12 +97,12 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             "evaluate",
             icon="play_arrow",
             type="primary",
-            disabled=chosen.given is None,
+            disabled=chosen.measurable is None,
             about="Measures the sidebar's settings on the labelled questions of this set. "
             "Continues a stopped run. Skips questions without labels.",
         )
         # The page measures by itself if nothing is measured yet, and no LLM is called.
-        unasked = chosen.given is not None and len(chosen.given.qrels) <= UNASKED
+        unasked = chosen.measurable is not None and len(chosen.measurable.qrels) <= UNASKED
         if pressed or (unasked and not saved and not chosen.visit.settings.judge.enabled):
             run = measuring.begin(chosen, state.session().profile, chosen.visit.settings, unasked=not pressed)
             state.session().run = run.id
@@ -125,9 +125,9 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
 
 
 def _measure_label(chosen: ChosenSet) -> str:
-    if chosen.given is None:
+    if chosen.measurable is None:
         return "Measure"
-    count = counted(len(chosen.given.qrels), "question")
+    count = counted(len(chosen.measurable.qrels), "question")
     begun = measuring.unfinished(chosen)
     if begun is None or not begun.done:
         return f"Measure {count}"
@@ -136,11 +136,11 @@ def _measure_label(chosen: ChosenSet) -> str:
 
 def _notes(chosen: ChosenSet) -> list[str]:
     """Caveats about the labels."""
-    if chosen.given is None:
+    if chosen.measurable is None:
         return []
-    notes, count = wording.about_labels(chosen.given), len(chosen.given.qrels)
+    notes, count = wording.about_labels(chosen.measurable), len(chosen.measurable.qrels)
     gone, lost = chosen.gone()
-    if bare := len(chosen.given.queries) - count - lost:
+    if bare := len(chosen.measurable.queries) - count - lost:
         notes.append(f"{counted(bare, 'question')} skipped: no labels.")
     if gone:
         notes.append(

@@ -257,7 +257,7 @@ def draw_labels(chosen: ChosenSet) -> None:
     _conflicts(seen, chosen.chunks)
     _lost(chosen)
     if any(label.made_by == "llm" for label in seen):
-        html.aside(query_sets.agreed(seen).told)
+        html.aside(query_sets.agreed(seen).sentence)
     _propose(chosen)
 
 
@@ -364,7 +364,7 @@ def _propose(chosen: ChosenSet) -> None:
         return
     requests = session.bill[1]
     bill = labelling.bill(requests, backends, resources.bench.prices)
-    st.markdown(message(bill.told))
+    st.markdown(message(bill.sentence))
     html.button(
         "Propose labels",
         "propose",
