@@ -247,12 +247,10 @@ def opened(address: str, folder: Path, seed: int, *, large: bool = False) -> Ite
         stored = [StoredRow(chunk, vector) for chunk, vector in zip(made, vectors, strict=True)]
         database.put("roads", stored, embedder=Hashed.name, content="roads")
         damaged = {i: rng.choice(DAMAGE) for i in rng.sample(range(len(made)), len(made) // 8)}
-        number = database.registered("roads").number
         with database.changing("roads") as (connection, row):
             for i, how in damaged.items():
                 connection.exec_driver_sql(
-                    f"UPDATE {rows.chunks_of(number)} SET {how}, edited = {row.version} WHERE id = %(id)s",
-                    {"id": made[i].id},
+                    f"UPDATE {row.table} SET {how}, edited = {row.version} WHERE id = %(id)s", {"id": made[i].id}
                 )
                 made[i] = replace(made[i], clearance=None)
         table = TableStore(address)

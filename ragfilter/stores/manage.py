@@ -52,11 +52,11 @@ def export(workspace: Workspace, collection: StoredCollection, user: User = UNRE
     known = collection.entries()
     clearances = workspace.contents.as_given(collection.name)
     ids = [i for i, chunk in known.items() if user.sees(chunk)]
-    shown = set(ids)
+    visible = set(ids)
     for page in pages(ids, PAGE):
         for i, chunk in collection.chunks(page).items():
             if not user.unrestricted:
-                chunk = replace(chunk, refs=tuple(filter(shown.__contains__, chunk.refs)))
+                chunk = replace(chunk, refs=tuple(filter(visible.__contains__, chunk.refs)))
             yield to_line(chunk, clearances.get(i))
 
 
