@@ -132,6 +132,8 @@ class EveryTable(database.Book):
         with self._writing() as connection:
             for table in self._of_collections:
                 connection.execute(table.delete().where(table.c.collection == name))
+            connection.execute(labels.ORPHANS)
+            connection.execute(runs.ORPHANS)
 
     def rows(self, table: sa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """All rows of a table by their keys, with times in UTC."""
