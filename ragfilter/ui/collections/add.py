@@ -1,7 +1,6 @@
 """Adding data: drop files, preview the chunks, name the collection, index.
 
-Uploaded files stay in a folder of the workspace until they are indexed or discarded.
-"""
+Uploaded files stay in a folder of the workspace until they are indexed or discarded."""
 
 from __future__ import annotations
 
@@ -119,7 +118,6 @@ def draw(visit: Visit) -> None:
 
 
 def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft | None:
-    """The draft of the current uploads. Deletes earlier ones. Raises InputError."""
     before: UploadDraft | None = st.session_state.get(DRAFT)
     ids = "".join(f"{upload.file_id}/" for upload in uploads)
     key = hashlib.sha256(ids.encode()).hexdigest()[:24]
@@ -139,7 +137,6 @@ def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft
 
 
 def _discard() -> None:
-    """Delete the uploads, and empty the upload box."""
     _delete_files()
     _empty_box()
 
@@ -168,7 +165,6 @@ def _preview(draft: UploadDraft, reading: ReadOptions) -> tuple[tuple[Record, ..
 
 
 def _reading(draft: UploadDraft) -> ReadOptions:
-    """Draw the controls for splitting the files. Returns their values."""
     plain = ReadOptions()
     headings = True
     if any(file.suffix.lower() in (".md", ".markdown") for file in draft.files):
@@ -201,7 +197,6 @@ def _reading(draft: UploadDraft) -> ReadOptions:
 
 
 def _columns(names: Mapping[str, int]) -> dict[str, str]:
-    """Draw the choice of CSV column for each field. Returns nothing if the header names them."""
     if not names:
         return {}
     html.aside("Columns of the CSV files. Others are kept as metadata.")
@@ -237,7 +232,6 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 
 
 def _chunks(records: Sequence[Record]) -> None:
-    """Draw the first chunks as they would be stored."""
     html.aside("The first chunks")
     with st.container(key="first-chunks", gap="xsmall"):
         for record in records:
@@ -250,7 +244,6 @@ def _chunks(records: Sequence[Record]) -> None:
 
 
 def _refusals(refused: Sequence[InputError]) -> None:
-    """Draw the files and records left out, and why."""
     if not refused:
         return
     listed = "\n".join(f"- {message(str(error))}" for error in refused[:MAX_TOLD])
@@ -259,7 +252,6 @@ def _refusals(refused: Sequence[InputError]) -> None:
 
 
 def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
-    """Draw the choice of collection, and the button that starts indexing."""
     ours = [info.name for info in visit.collections.values() if info.ours]
     target = st.selectbox(
         "Collection",
@@ -305,7 +297,6 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
 
 
 def _model(target: str, visit: Visit) -> str:
-    """Draw the embedding model of the collection `target`, or a choice for a new one."""
     bench = visit.resources.bench
     if target:
         model = visit.collections[target].embedder

@@ -92,7 +92,6 @@ def _job(job: IndexJob) -> None:
 
 
 def _left_out(job: IndexJob) -> None:
-    """Draw the records left out, then warnings about the others."""
     at = job.standing
     warnings = at.report.warnings if at.report else ()
     counts = [f"{at.left_out:,} left out" if at.left_out else "", counted(len(warnings), "warning") if warnings else ""]
@@ -136,7 +135,6 @@ MODEL = (
 
 
 def _collections(visit: Visit, user: User) -> None:
-    """Draw the table of collections, and the actions for one of them. Raises StoreError."""
     html.heading("Collections")
     if not visit.collections:
         html.empty("No collection yet.", "Add files on the left, or build a sample on the Inspect page.")
@@ -156,7 +154,6 @@ def _collections(visit: Visit, user: User) -> None:
 @st.fragment
 @problems.show_errors()
 def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
-    """Draw the choice of a collection, and the actions for it."""
     names = [facts.info.name for facts in every]
     if st.session_state.get(MANAGED) not in names:
         # Set as state, because a box already on the page ignores a new default.
@@ -265,7 +262,6 @@ def _do(change: partial[None], name: str, after: str) -> None:
 
 
 def _foreign(facts: Facts, resources: Resources) -> None:
-    """Draw the opening of a collection not made by ragfilter, with a form to change it."""
     name = facts.info.name
     opening = resources.bench.stores.opening(name)
     st.markdown(quiet("Not made by ragfilter: queried and exported as it is."))
@@ -282,7 +278,6 @@ def _foreign(facts: Facts, resources: Resources) -> None:
 @st.fragment
 @problems.show_errors()
 def _elsewhere(resources: Resources) -> None:
-    """Draw the form that opens a table, or a collection in a Chroma folder or on a server."""
     with st.expander("Open an existing collection or table", key="elsewhere"):
         folder = st.text_input(
             "Chroma folder or server, or PostgreSQL database",
@@ -333,7 +328,6 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
 
 
 def _mapped(name: str, opening: Opening, resources: Resources, key: str) -> tuple[dict[str, str], str]:
-    """Draw the choice of a table's columns and distance. Returns both."""
     table = cast("TableStore", resources.bench.stores.at(opening.folder)).table(name)
     columns = {**table.guess(), **opening.columns}
     with html.row(f"{key}-columns", "bottom"):

@@ -1,6 +1,5 @@
-"""The Evaluate page: how good the current settings are on labelled questions. It shows a run's
-rows, the contribution of each layer, the questions and the figures.
-"""
+"""The Evaluate page: how good the current settings are on labelled questions. It shows a run's rows, the contribution
+of each layer, the questions and the figures."""
 
 from __future__ import annotations
 
@@ -71,7 +70,6 @@ def draw(visit: Visit) -> None:
 
 
 def _sets(chosen: ChosenSet) -> None:
-    """Draw the questions and labels in place of the results."""
     with html.row("sets-bar"):
         part = html.choice(
             "Part",
@@ -135,7 +133,6 @@ def _measure_label(chosen: ChosenSet) -> str:
 
 
 def _notes(chosen: ChosenSet) -> list[str]:
-    """Caveats about the labels."""
     if chosen.given is None:
         return []
     notes, count = wording.about_labels(chosen.given), len(chosen.given.qrels)
@@ -184,7 +181,6 @@ BASELINE = "baseline.json"
 
 
 def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
-    """Draw a sentence on what the run shows, and the chosen view of its results."""
     if not measured.records:
         html.empty("No question in this run has been measured yet.", "Press Measure to continue.")
         return
@@ -205,7 +201,6 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
 @st.fragment
 @problems.show_errors()
 def _views(measured: MeasuredRun, resources: Resources) -> None:
-    """Draw the choice of view, and the view."""
     with html.row("views-bar"):
         view = html.choice("View", VIEWS, key="view", default=ROWS)
         measure, every = "f1", False
@@ -412,7 +407,6 @@ def _distances(curves: Sequence[Curve]) -> None:
 
 
 def _guard(measured: MeasuredRun, resources: Resources) -> None:
-    """Draw the run as a baseline file, and the command that compares with it in CI."""
     box = st.popover("Guard", key=GUARD, icon=":material/verified_user:", type="tertiary", on_change="rerun")
     if not box.open:
         return

@@ -153,7 +153,6 @@ def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
 
 
 def _files(chosen: ChosenSet) -> None:
-    """Draw the upload that creates a set from files."""
     emptied = st.session_state.get("set-saved", 0)
     questions = st.file_uploader(
         "From a file",

@@ -1,6 +1,5 @@
 """Changes to many rules: one change to all filtered rows, or the changes in a file. Each is previewed, with its effect
-and a diff, and saved as one step. Files are JSONL for git or CSV for spreadsheets.
-"""
+and a diff, and saved as one step. Files are JSONL for git or CSV for spreadsheets."""
 
 from __future__ import annotations
 

@@ -146,7 +146,6 @@ def _said(finding: Finding) -> str:
 
 
 def _all(work: VisibleCollection, findings: Sequence[Finding]) -> None:
-    """Draw the effect of applying these findings, and the button that does it."""
     doubtful = sum(finding.fix is not None and not finding.sure for finding in findings)
     include = doubtful > 0 and st.checkbox(
         f"Include the doubtful ones ({doubtful:,})",
@@ -178,7 +177,6 @@ def _plan(work: VisibleCollection, findings: Sequence[Finding], doubtful: bool) 
 
 
 def _one(work: VisibleCollection, finding: Finding | None) -> None:
-    """Draw one finding with the effect of its fix."""
     if finding is None:
         html.empty("No finding is open.", "Click a row to see its fix, or apply it alone.")
         return

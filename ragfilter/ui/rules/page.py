@@ -1,7 +1,6 @@
 """The Rules page. It draws one part at a time, by default the table of all chunks with the editor of the open one.
 
-Only one page of rows is sent to the browser; filtering, sorting and pagination happen on the server.
-"""
+Only one page of rows is sent to the browser; filtering, sorting and pagination happen on the server."""
 
 from __future__ import annotations
 
@@ -93,7 +92,6 @@ def _share(work: VisibleCollection, part: str) -> None:
 
 
 def _chunks(work: VisibleCollection) -> None:
-    """Draw the table and the editor."""
     rows = chunk_list.listing(work)
     left, right = st.columns((1, 1.3), gap="medium")
     with left:
@@ -171,7 +169,6 @@ def _columns(state_width: int) -> dict[str, Any]:
 
 
 def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> None:
-    """Draw the editor of the open chunk, and the buttons for the chunks before and after it."""
     chunk = work.chunk(state.session().rules.chunk)
     place = ids.index(chunk.id) + 1 if chunk is not None and chunk.id in ids else 0
     with st.container(key="rules-panel", border=True, gap="small"):

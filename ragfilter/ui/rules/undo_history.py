@@ -119,7 +119,6 @@ def _what(step: Step) -> str:
 
 
 def _step(work: VisibleCollection, edit_id: int | None) -> None:
-    """Draw the selected step's changes, and the effect of undoing or redoing it."""
     among = _among(work)
     visible = [
         edit
@@ -140,7 +139,6 @@ def _step(work: VisibleCollection, edit_id: int | None) -> None:
 
 
 def _turn(work: VisibleCollection, edit_id: int, turn: Turn) -> None:
-    """Draw the effect of undoing or redoing the step, and the button."""
     bench = work.resources.bench
     try:
         entries = edits.plan_turn(
@@ -165,7 +163,6 @@ def _turn(work: VisibleCollection, edit_id: int, turn: Turn) -> None:
 
 
 def _go(work: VisibleCollection, edit_id: int, turn: Turn) -> None:
-    """Undo or redo the step."""
     bench, done = work.resources.bench, DONE[turn]
     state.session().rules.last = ("", None)
     try:

@@ -1,10 +1,9 @@
-"""Widgets whose value can also change in other ways: by undo, a link or another widget. Most are
-for settings, from `settings.fields()`.
+"""Widgets whose value can also change in other ways: by undo, a link or another widget. Most are for settings, from
+`settings.fields()`.
 
-Writing such a value into a widget that the browser already shows is not safe. If the next run
-begins before the browser has drawn it, the value is lost, and the browser reports the old one as
-the user's choice. So a new widget, which starts with the value, replaces the old one.
-"""
+Writing such a value into a widget that the browser already shows is not safe. If the next run begins before the browser
+has drawn it, the value is lost, and the browser reports the old one as the user's choice. So a new widget, which starts
+with the value, replaces the old one."""
 
 from __future__ import annotations
 
@@ -67,9 +66,8 @@ def choose(label: str, options: Sequence[V], value: V, name: str, on_change: Cal
 def key_of(name: str, value: Any, labels: object = None) -> str:
     """The key for the widget called `name`, which must be drawn with `value` as its default.
 
-    It stays the same while the widget itself is used, and changes to ``name--1`` once the value
-    or the labels are changed in any other way.
-    """
+    It stays the same while the widget itself is used, and changes to ``name--1`` once the value or the labels are
+    changed in any other way."""
     counts, shown = state.session().replaced, state.session().shown
     key = current(name)
     known, shown_labels = shown.get(key, (value, labels))
