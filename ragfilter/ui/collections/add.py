@@ -168,31 +168,13 @@ def _reading(draft: UploadDraft) -> ReadOptions:
     plain = ReadOptions()
     headings = True
     if any(file.suffix.lower() in (".md", ".markdown") for file in draft.files):
-        headings = st.toggle(
-            "Split Markdown at its headings",
-            value=True,
-            key="cut-headings",
-            help="One chunk per section, titled with the headings above it.",
-        )
+        about = "One chunk per section, titled with the headings above it."
+        headings = st.toggle("Split Markdown at its headings", value=True, key="cut-headings", help=about)
     left, right = st.columns(2)
-    size = left.slider(
-        "Longest chunk",
-        SHORTEST,
-        LARGEST,
-        plain.size,
-        50,
-        key="cut-size",
-        help="Characters. The bundled embedding model reads about the first 1,000.",
-    )
-    overlap = right.slider(
-        "Overlap",
-        0,
-        size // 2,
-        min(plain.overlap, size // 2),
-        10,
-        key="cut-overlap",
-        help="Characters that a chunk repeats from the end of the previous one.",
-    )
+    about = "Characters. The bundled embedding model reads about the first 1,000."
+    size = left.slider("Longest chunk", SHORTEST, LARGEST, plain.size, 50, key="cut-size", help=about)
+    about = "Characters that a chunk repeats from the end of the previous one."
+    overlap = right.slider("Overlap", 0, size // 2, min(plain.overlap, size // 2), 10, key="cut-overlap", help=about)
     return ReadOptions(size, overlap, headings, _columns(draft.columns()))
 
 

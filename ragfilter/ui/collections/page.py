@@ -108,14 +108,8 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
     at = job.standing
     with st.container(horizontal=True, gap="small"):
         if at.open:
-            html.button(
-                "Stop",
-                f"stop-{job.id}",
-                state.then_page(queue.stop),
-                job.id,
-                icon="stop",
-                about="Chunks embedded so far are kept.",
-            )
+            about = "Chunks embedded so far are kept."
+            html.button("Stop", f"stop-{job.id}", state.then_page(queue.stop), job.id, icon="stop", about=about)
             return
         if at.state == "done":
             if html.button("Ask a question", f"ask-{job.id}", icon="search", type="primary"):
@@ -311,12 +305,8 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         placeholder=f"for example {resources.bench.embedder.name}",
     ).strip()
     columns, metric = _mapped(name, opening, resources, key) if is_address(opening.folder) else ({}, "")
-    writable = st.toggle(
-        "Allow changes",
-        opening.writable,
-        key=f"{key}-writable-{name}",
-        help="Lets ragfilter write rules into the collection.",
-    )
+    about = "Lets ragfilter write rules into the collection."
+    writable = st.toggle("Allow changes", opening.writable, key=f"{key}-writable-{name}", help=about)
     if html.button("Open", f"{key}-open", type="primary"):
         bench = resources.bench
         wanted = Opening(opening.folder, model, writable, columns, metric)

@@ -108,15 +108,8 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
         if len(saved) > 1:
             labels = {each: run_label(run, state.session().tuned_on) for each, run in saved.items()}
             widget.select("Run", labels, _chosen_id(saved), "run-box", state.put, "run", width=330)
-        html.button(
-            "Label",
-            "open-labelling",
-            state.put,
-            True,
-            "labelling",
-            icon="edit_note",
-            about="Label chunks, question by question, with the keys 2, 1 and 0.",
-        )
+        about = "Label chunks, question by question, with the keys 2, 1 and 0."
+        html.button("Label", "open-labelling", state.put, True, "labelling", icon="edit_note", about=about)
         with st.popover("More", key="evaluate-more", type="tertiary"):
             _more(chosen)
     return saved
@@ -150,18 +143,10 @@ def _notes(chosen: ChosenSet) -> list[str]:
 
 
 def _more(chosen: ChosenSet) -> None:
-    st.toggle(
-        "Questions and labels",
-        key="sets-open",
-        persist_state="session",
-        help="Edit the questions of this set, see who labelled what, or let an LLM propose labels.",
-    )
-    st.toggle(
-        "Count an LLM's labels",
-        key=query_labels.LLM,
-        persist_state="session",
-        help="Used for chunks that no person has labelled. Off: only people's labels count.",
-    )
+    about = "Edit the questions of this set, see who labelled what, or let an LLM propose labels."
+    st.toggle("Questions and labels", key="sets-open", persist_state="session", help=about)
+    about = "Used for chunks that no person has labelled. Off: only people's labels count."
+    st.toggle("Count an LLM's labels", key=query_labels.LLM, persist_state="session", help=about)
     on, keep = chosen.book.records_history(chosen.collection), chosen.book.record_history
     st.toggle(
         "Keep asked questions",

@@ -187,14 +187,8 @@ def _one(work: VisibleCollection, finding: Finding | None) -> None:
         sure = rule_effect.confirm(work, rules, "finding-sure")
     with st.container(key="finding-actions", horizontal=True, gap="small"):
         html.button("Apply this one", "finding-apply", bulk_change.save, work, rules, "Apply", disabled=not sure)
-        html.button(
-            "Edit first",
-            "finding-edit",
-            _edit,
-            work,
-            finding,
-            about="Opens the editor with the fix, if there is one. Nothing is saved.",
-        )
+        about = "Opens the editor with the fix, if there is one. Nothing is saved."
+        html.button("Edit first", "finding-edit", _edit, work, finding, about=about)
     if finding.fix is not None:
         bulk_change.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 

@@ -270,13 +270,8 @@ def _tested_rules(
     if selected is None:
         html.aside("Click a rule to see why it passes or blocks a question.")
         return
-    question = st.selectbox(
-        "Question",
-        questions[:MAX_LISTED],
-        key=QUESTION,
-        accept_new_options=True,
-        help="Choose a question, or type one.",
-    )
+    about = "Choose a question, or type one."
+    question = st.selectbox("Question", questions[:MAX_LISTED], key=QUESTION, accept_new_options=True, help=about)
     if question:
         explanation = explain(parse(rules[selected]), question)
         html.draw(_explained(explanation, whole(question)))
