@@ -77,14 +77,9 @@ def draw(visit: Visit) -> None:
     html.heading("Add data")
     resources = visit.resources
     limit = resources.deployment.max_upload_mb
+    about = "Any number of files, or a whole folder with its contents."
     folder = (
-        st.segmented_control(
-            "What to upload",
-            ["Files", "Folder"],
-            default="Files",
-            key="upload-kind",
-            help="Any number of files, or a whole folder with its contents.",
-        )
+        st.segmented_control("What to upload", ["Files", "Folder"], default="Files", key="upload-kind", help=about)
         == "Folder"
     )
     uploads = st.file_uploader(

@@ -192,14 +192,11 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     info = facts.info
     workspace, store = resources.bench.workspace, resources.bench.stores.of(info.name)
     left_out = "" if user.unrestricted else " Chunks that this user cannot see are left out."
-    if html.button(
-        "Recalibrate",
-        "manage-recalibrate",
-        icon="sync",
-        disabled=not info.count,
-        about="After a change of model, chunking or corpus: tunes the settings again on this "
-        "collection's labels, on the Tune page.",
-    ):
+    about = (
+        "After a change of model, chunking or corpus: tunes the settings again on this "
+        "collection's labels, on the Tune page."
+    )
+    if html.button("Recalibrate", "manage-recalibrate", icon="sync", disabled=not info.count, about=about):
         state.open_collection(info.name)
         problems.recalibrate()
     html.download(

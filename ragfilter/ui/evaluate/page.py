@@ -201,13 +201,8 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             )
             every = st.toggle("All figures", key="all-figures", persist_state="session")
         st.space("stretch")
-        if html.button(
-            "Compare",
-            "evaluate-compare",
-            icon="compare_arrows",
-            type="tertiary",
-            about="Compares this run with another one, or with other settings, by question.",
-        ):
+        about = "Compares this run with another one, or with other settings, by question."
+        if html.button("Compare", "evaluate-compare", icon="compare_arrows", type="tertiary", about=about):
             # The run is side B, over its questions.
             queries, _, _ = untitled(measured.run.plan.query_set)
             run = f"run-{measured.run.id}"
@@ -366,15 +361,9 @@ def _distances(curves: Sequence[Curve]) -> None:
     low, high = (min(every), max(every)) if every else (0.0, 1.0)
     threshold = (low + high) / 2
     if high > low:
+        about = "Shows the figures beside the curve as if every chunk up to this distance were kept."
         threshold = st.slider(
-            "Distance",
-            low,
-            high,
-            threshold,
-            step=(high - low) / 200,
-            format="%.3f",
-            key="distance-line",
-            help="Shows the figures beside the curve as if every chunk up to this distance were kept.",
+            "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f", key="distance-line", help=about
         )
     theme.draw_plot(
         measuring.distances(curves, threshold, dark=theme.is_dark()),

@@ -94,14 +94,9 @@ def draw_questions(chosen: ChosenSet) -> None:
                 about="Adds questions asked on Inspect that are not in the list yet.",
             )
             with st.popover("Remove set", disabled=own):
+                about = "Cannot be undone. Labels stay with their questions."
                 html.button(
-                    f"Remove {literal(name)}",
-                    "set-remove",
-                    _remove,
-                    chosen,
-                    type="primary",
-                    disabled=own,
-                    about="Cannot be undone. Labels stay with their questions.",
+                    f"Remove {literal(name)}", "set-remove", _remove, chosen, type="primary", disabled=own, about=about
                 )
             if there:
                 parts = 1 + counts_llm_labels()
@@ -364,15 +359,9 @@ def _propose(chosen: ChosenSet) -> None:
     requests = session.bill[1]
     bill = labelling.bill(requests, backends, resources.bench.prices)
     st.markdown(message(bill.told))
+    about = "Its labels are marked, and count only if you turn them on under More."
     html.button(
-        "Propose labels",
-        "propose",
-        _ask_llm,
-        chosen,
-        requests,
-        type="primary",
-        disabled=not bill.chunks,
-        about="Its labels are marked, and count only if you turn them on under More.",
+        "Propose labels", "propose", _ask_llm, chosen, requests, type="primary", disabled=not bill.chunks, about=about
     )
 
 
