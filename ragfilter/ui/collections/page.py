@@ -160,15 +160,9 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     problems.incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:
         queue = queue_of(visit.resources.bench)
-        html.button(
-            "Rebuild",
-            "rebuild",
-            state.then_page(queue.put),
-            Order(name),
-            icon="build",
-            disabled=any(j.standing.open and j.order.collection == name for j in queue.jobs()),
-            about="Restores the collection from the workspace's copy. Nothing is re-embedded.",
-        )
+        busy = any(job.standing.open and job.order.collection == name for job in queue.jobs())
+        put, about = state.then_page(queue.put), "Restores the collection from the workspace's copy, without embedding."
+        html.button("Rebuild", "rebuild", put, Order(name), icon="build", disabled=busy, about=about)
     if not facts.info.ours:
         _foreign(facts, visit.resources)
 
@@ -209,38 +203,19 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     )
     # The keys name the collection, so that its popovers close when another one is chosen.
     with st.popover("Rename", key=f"rename-box-{info.name}", disabled=not info.ours):
-        new = st.text_input(
-            "New name",
-            key=f"rename-{info.name}",
-            help="Rule edits and labels move with it. Settings tuned on it still name the old one.",
-        ).strip()
-        html.button(
-            "Rename",
-            "rename",
-            _do,
-            partial(manage.rename, workspace, info.name, new),
-            info.name,
-            new,
-            disabled=not new or new == info.name,
-            about="Existing links to this collection will stop working.",
-        )
+        about = "Rule edits and labels move with it. Settings tuned on it still name the old one."
+        new = st.text_input("New name", key=f"rename-{info.name}", help=about).strip()
+        rename, same = partial(manage.rename, workspace, info.name, new), new in ("", info.name)
+        about = "Existing links to this collection will stop working."
+        html.button("Rename", "rename", _do, rename, info.name, new, disabled=same, about=about)
     with st.popover("Delete", key=f"delete-box-{info.name}", disabled=not info.ours):
-        typed = st.text_input(
-            "Type its name to delete it",
-            key=f"delete-{info.name}",
-            help="This deletes its chunks, rule edits and labels. To keep them, export the chunks "
-            f"first, and the labels with `ragfilter labels export`.{left_out}",
-        ).strip()
-        html.button(
-            "Delete",
-            "delete",
-            _do,
-            partial(manage.delete, workspace, info.name),
-            info.name,
-            "",
-            type="primary",
-            disabled=typed != info.name,
+        about = (
+            "This deletes its chunks, rule edits and labels. To keep them, export the chunks first, and the labels "
+            f"with `ragfilter labels export`.{left_out}"
         )
+        typed = st.text_input("Type its name to delete it", key=f"delete-{info.name}", help=about).strip()
+        delete = partial(manage.delete, workspace, info.name)
+        html.button("Delete", "delete", _do, delete, info.name, "", type="primary", disabled=typed != info.name)
 
 
 @state.then_page
@@ -294,13 +269,8 @@ def _elsewhere(resources: Resources) -> None:
 def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
     store = resources.bench.stores.at(opening.folder)
     hint = opening.embedder or embedder_hint(store.collection(name))
-    model = st.text_input(
-        "Embedding model",
-        hint,
-        key=f"{key}-model-{name}",
-        help=MODEL,
-        placeholder=f"for example {resources.bench.embedder.name}",
-    ).strip()
+    example = f"for example {resources.bench.embedder.name}"
+    model = st.text_input("Embedding model", hint, key=f"{key}-model-{name}", help=MODEL, placeholder=example).strip()
     columns, metric = _mapped(name, opening, resources, key) if is_address(opening.folder) else ({}, "")
     about = "Lets ragfilter write rules into the collection."
     writable = st.toggle("Allow changes", opening.writable, key=f"{key}-writable-{name}", help=about)
@@ -320,15 +290,9 @@ def _mapped(name: str, opening: Opening, resources: Resources, key: str) -> tupl
     with html.row(f"{key}-columns", "bottom"):
         for field, names in table.choices().items():
             chosen = columns.pop(field, "")
-            column = st.selectbox(
-                f"{field.capitalize()} column",
-                names,
-                names.index(chosen) if chosen in names else None,
-                placeholder="all",
-                key=f"{key}-{field}-{name}",
-                disabled=not names,
-                help="Every other column becomes a field of the same name.",
-            )
+            label, at = f"{field.capitalize()} column", names.index(chosen) if chosen in names else None
+            own, about = f"{key}-{field}-{name}", "Every other column becomes a field of the same name."
+            column = st.selectbox(label, names, at, placeholder="all", key=own, disabled=not names, help=about)
             columns |= {field: column} if column else {}
         spaces = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
         metric = st.selectbox(

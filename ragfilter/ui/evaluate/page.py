@@ -71,13 +71,8 @@ def draw(visit: Visit) -> None:
 
 def _sets(chosen: ChosenSet) -> None:
     with html.row("sets-bar"):
-        part = html.choice(
-            "Part",
-            PARTS,
-            "Questions: edit the set. Labels: see who made them, where people disagree, and what an LLM proposes.",
-            key="sets-part",
-            default=QUESTIONS,
-        )
+        about = "Questions: edit the set. Labels: see who made them, where people disagree, and what an LLM proposes."
+        part = html.choice("Part", PARTS, about, key="sets-part", default=QUESTIONS)
     for note in _notes(chosen):
         html.aside(note)
     if part == QUESTIONS:
@@ -90,15 +85,12 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
     with html.row("evaluate-bar", "bottom"):
         query_labels.choose(chosen)
-        pressed = html.button(
-            _measure_label(chosen),
-            "evaluate",
-            icon="play_arrow",
-            type="primary",
-            disabled=chosen.given is None,
-            about="Measures the sidebar's settings on the labelled questions of this set. "
-            "Continues a stopped run. Skips questions without labels.",
+        label, none = _measure_label(chosen), chosen.given is None
+        about = (
+            "Measures the sidebar's settings on the labelled questions of this set. Continues a stopped run. "
+            "Skips questions without labels."
         )
+        pressed = html.button(label, "evaluate", icon="play_arrow", type="primary", disabled=none, about=about)
         # The page measures by itself if nothing is measured yet, and no LLM is called.
         unasked = chosen.given is not None and len(chosen.given.qrels) <= UNASKED
         if pressed or (unasked and not saved and not chosen.visit.settings.judge.enabled):
@@ -118,11 +110,8 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
 def _measure_label(chosen: ChosenSet) -> str:
     if chosen.given is None:
         return "Measure"
-    count = counted(len(chosen.given.qrels), "question")
-    begun = measuring.unfinished(chosen)
-    if begun is None or not begun.done:
-        return f"Measure {count}"
-    return f"Continue from {begun.done} of {count}"
+    count, begun = counted(len(chosen.given.qrels), "question"), measuring.unfinished(chosen)
+    return f"Continue from {begun.done} of {count}" if begun and begun.done else f"Measure {count}"
 
 
 def _notes(chosen: ChosenSet) -> list[str]:

@@ -72,27 +72,14 @@ def draw_questions(chosen: ChosenSet) -> None:
             "within a question show as spaces and are kept.",
         )
         with st.container(key="set-actions", horizontal=True, gap="small"):
+            stored, empty = None if own else name, not lines(text) or not title.strip()
+            about = "" if title.strip() else "Name the set first."
             html.button(
-                "Save",
-                "set-save",
-                _save,
-                chosen,
-                None if own else name,
-                turn,
-                filled,
-                type="primary",
-                disabled=not lines(text) or not title.strip(),
-                about="" if title.strip() else "Name the set first.",
+                "Save", "set-save", _save, chosen, stored, turn, filled, type="primary", disabled=empty, about=about
             )
-            html.button(
-                "Add asked questions",
-                "set-from-history",
-                _add_asked,
-                chosen,
-                f"set-text-{turn}",
-                disabled=not chosen.sets[ASKED] or name == ASKED,
-                about="Adds questions asked on Inspect that are not in the list yet.",
-            )
+            key, none = f"set-text-{turn}", not chosen.sets[ASKED] or name == ASKED
+            about = "Adds questions asked on Inspect that are not in the list yet."
+            html.button("Add asked questions", "set-from-history", _add_asked, chosen, key, disabled=none, about=about)
             with st.popover("Remove set", disabled=own):
                 about = "Cannot be undone. Labels stay with their questions."
                 html.button(
@@ -276,16 +263,14 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     html.heading("Disagreements")
     html.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
     names = {i: catalogue[i].name for (first, *_) in parted if (i := first.chunk_id) in catalogue}
-    rows = [
-        (
-            first.query,
-            names.get(first.chunk_id, f"{first.chunk_id} (no longer there)"),
-            "; ".join(label.words for label in (first, *others)),
-        )
-        for first, *others in parted
-    ]
-    table = pd.DataFrame(rows, columns=["question", "chunk", "said"])
-    ids = [f"{pair[0].query} {pair[0].chunk_id}" for pair in parted]
+    table = pd.DataFrame(
+        {
+            "question": [first.query for first, *_ in parted],
+            "chunk": [names.get(i, f"{i} (no longer there)") for i in (first.chunk_id for first, *_ in parted)],
+            "said": ["; ".join(label.words for label in labels) for labels in parted],
+        }
+    )
+    ids = [f"{first.query} {first.chunk_id}" for first, *_ in parted]
     row = grid.picked(table, ids, name="conflicts", columns=COLUMNS)
     if row is not None:
         first = parted[row][0]
@@ -295,7 +280,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
 
 def _lost(chosen: ChosenSet) -> None:
     """Draw the labels whose chunk is gone. A click assigns a label to a chunk."""
-    standing, places = (chosen.book.standing(chosen.collection), chosen.book.quotations(chosen.collection))
+    standing, places = chosen.book.standing(chosen.collection), chosen.book.quotations(chosen.collection)
     lost = [label for label in standing if label.chunk_id.startswith(UNCOUNTED)]
     store = chosen.resources.bench.collection(chosen.collection)
     chunks = store.chunks([*chosen.chunks]) if lost else {}
@@ -341,19 +326,10 @@ def _propose(chosen: ChosenSet) -> None:
         if html.button("What would LLM labels cost?", "propose-cost", disabled=none):
             of_set = chosen.book, chosen.collection, chosen.name, chosen.chunks, chosen.user
             with st.spinner("Looking up the chunks …"):
-                session.bill = (
-                    wanted,
-                    tuple(
-                        labelling.requests(
-                            query_sets.questions(*of_set).values(),
-                            chosen.book.standing(chosen.collection),
-                            chosen.visit.settings,
-                            backends,
-                            state.user(),
-                            depth=DEPTH,
-                        )
-                    ),
-                )
+                questions, standing = query_sets.questions(*of_set).values(), chosen.book.standing(chosen.collection)
+                settings, user = chosen.visit.settings, state.user()
+                found = labelling.requests(questions, standing, settings, backends, user, depth=DEPTH)
+                session.bill = wanted, tuple(found)
             st.rerun()
         return
     requests = session.bill[1]

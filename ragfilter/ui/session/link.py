@@ -68,6 +68,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         level = "0"
     query, opened = params.get(QUERY, "").strip(), params.get(OPEN, "").split(",")
     look = {name: params[name].strip() for name in LOOKS if params.get(name, "").strip()}
+    parts: dict[str, Any] = {field: part in opened for part, field in PARTS.items()}
     return Session(
         name,
         state.settings_of(name, changes).changed_from(of_profile(name)),
@@ -81,10 +82,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         opened={PART: "", **look},
         compared={k: v.strip() for k, v in params.items() if _is_compared(k) and v.strip()},
         notices=[*notices, *errors],
-        tuning="tuning" in opened,
-        evidence="evidence" in opened,
-        use_trace="recorded" in opened,
-        labelling="labelling" in opened,
+        **parts,
     )
 
 
