@@ -44,17 +44,9 @@ def offer(work: VisibleCollection, rules: Rules, action: str, *, key: str) -> No
     """Draw the effect of storing `rules`, the button that stores them, and every change. `action`
     names the change: ``Remove``, ``Add the group x to``."""
     sure = rule_effect.confirm(work, rules, f"{key}-sure")
-    html.button(
-        literal(f"{action} {counted(len(rules), 'rule')}"),
-        f"{key}-save",
-        save,
-        work,
-        rules,
-        action,
-        type="primary",
-        disabled=not sure,
-        about="Saves them as one step, which you can undo.",
-    )
+    label = literal(f"{action} {counted(len(rules), 'rule')}")
+    about = "Saves them as one step, which you can undo."
+    html.button(label, f"{key}-save", save, work, rules, action, type="primary", disabled=not sure, about=about)
     diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
     draw_diffs(diffs, f"{key}-changes")
     rule_effect.wait(work)
@@ -63,14 +55,9 @@ def offer(work: VisibleCollection, rules: Rules, action: str, *, key: str) -> No
 def save(work: VisibleCollection, rules: Rules, action: str) -> None:
     """Store `rules` as one step, unless a rule has changed since the page read it."""
     bench = work.resources.bench
+    collection, expected = bench.collection(work.collection), {i: work.chunks[i].rule for i in rules}
     try:
-        saved = edits.save_all(
-            bench.collection(work.collection),
-            bench.journal,
-            rules=rules,
-            expected={i: work.chunks[i].rule for i in rules},
-            who=author(),
-        )
+        saved = edits.save_all(collection, bench.journal, rules=rules, expected=expected, who=author())
     except RagfilterError as error:
         # A StoreError itself says what was saved.
         put_outcome(str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False)
@@ -212,20 +199,13 @@ def _export(work: VisibleCollection) -> None:
         "check` and `rules test` check them."
     )
     with st.container(key="files-export", horizontal=True, gap="small"):
-        for name, make in (
-            ("JSONL", lambda: "".join(rule_files.lines(chunks))),
-            ("CSV", lambda: rule_files.csv_text(chunks)),
-        ):
-            html.download(
-                name,
-                f"files-{name.lower()}",
-                partial(_exported, make, work, last_edit),
-                f"{work.collection}-rules.{name.lower()}",
-                "The table marks rules edited after this export as changed."
-                if work.user.unrestricted
-                else "Contains only what you can see. Changed rules stay marked in the table.",
-                disabled=not chunks,
-            )
+        about = "The table marks rules edited after this export as changed."
+        if not work.user.unrestricted:
+            about = "Contains only what you can see. Changed rules stay marked in the table."
+        texts = {"JSONL": lambda: "".join(rule_files.lines(chunks)), "CSV": lambda: rule_files.csv_text(chunks)}
+        for name, make in texts.items():
+            export, file = partial(_exported, make, work, last_edit), f"{work.collection}-rules.{name.lower()}"
+            html.download(name, f"files-{name.lower()}", export, file, about, disabled=not chunks)
 
 
 def _exported(make: Callable[[], str], work: VisibleCollection, last_edit: int) -> str:

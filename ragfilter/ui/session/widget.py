@@ -8,7 +8,6 @@ with the value, replaces the old one."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -140,12 +139,7 @@ def setting_key(path: str, view: str = "set") -> str:
 
 
 def draw_setting(
-    info: FieldInfo,
-    settings: Settings,
-    own: Config,
-    *,
-    view: str = "set",
-    kept: Mapping[str, int] = MappingProxyType({}),
+    info: FieldInfo, settings: Settings, own: Config, *, view: str = "set", kept: Mapping[str, int] | None = None
 ) -> None:
     """Draw the setting's widget. A value that differs from `own`, the profile with the environment's changes, is marked
     and gets a reset button. `kept` is how many chunks each strategy of the cutoff would keep."""
@@ -160,20 +154,14 @@ def draw_setting(
     is_changed = value != before
     # The container is the same whether or not the value is changed, because a widget that moves loses focus.
     with st.container(key=f"box-{setting_key(info.path, view)}", gap=None):
-        _widget(info, value, view, f"{MARK} {info.label}" if is_changed else info.label, kept)
+        _widget(info, value, view, f"{MARK} {info.label}" if is_changed else info.label, kept or {})
         if view == "set":
             tell_variable(info.path, value, own)
         if is_changed:
             variable = own.variable(info.path, before)
-            html.button(
-                value_text(info, before) + (f" ({variable})" if variable else ""),
-                f"back-{setting_key(info.path, view)}",
-                state.change,
-                {info.path: before},
-                icon="undo",
-                type="tertiary",
-                about="Back to this value.",
-            )
+            label = value_text(info, before) + (f" ({variable})" if variable else "")
+            key, about = f"back-{setting_key(info.path, view)}", "Back to this value."
+            html.button(label, key, state.change, {info.path: before}, icon="undo", type="tertiary", about=about)
 
 
 def tell_variable(path: str, value: Any, own: Config) -> None:
