@@ -293,7 +293,7 @@ def _queries(measured: MeasuredRun) -> None:
     if rows.empty:
         html.empty("There are no questions of this kind.", "Choose All.")
         return
-    shown = rows[[*NAMED]].rename(columns=NAMED)
+    shown = rows[FIGURES].rename(columns=NAMES)
     name = f"questions-{measured.run.id}"
     clicked = grid.picked(shown, rows["id"], name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
@@ -301,18 +301,9 @@ def _queries(measured: MeasuredRun) -> None:
         question_box.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
 
 
-NAMED = {
-    "query": "question",
-    "lost": "lost",
-    "f1": "F1",
-    "gain": "ΔF1",
-    "precision": "precision",
-    "recall": "recall",
-    "kept": "kept",
-    "relevant": "relevant",
-    "unlabelled": "unlabelled",
-}
-"""The columns of the question table, by the figure each shows."""
+FIGURES = ["query", "lost", "f1", "gain", "precision", "recall", "kept", "relevant", "unlabelled"]
+NAMES = {"query": "question", "f1": "F1", "gain": "ΔF1"}
+"""The columns of the question table, and those that have another name there."""
 _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
     "question": st.column_config.TextColumn(width=300),
@@ -329,16 +320,10 @@ def _plots(measured: MeasuredRun) -> None:
     with st.container(key="plots"):
         left, right = st.columns(2, gap="medium")
     with left:
-        theme.draw_plot(
-            measuring.precision_recall(frame.cells(measured.rows), curves, dark=dark),
-            key="plot-pr",
-            alt="Precision against recall for every row, with the oracle's line",
-        )
-        theme.draw_plot(
-            measuring.kept_counts(frame.kept_counts(measured.records), dark=dark),
-            key="plot-kept",
-            alt="How many questions keep how many chunks",
-        )
+        plot = measuring.precision_recall(frame.cells(measured.rows), curves, dark=dark)
+        theme.draw_plot(plot, key="plot-pr", alt="Precision against recall for every row, with the oracle's line")
+        plot = measuring.kept_counts(frame.kept_counts(measured.records), dark=dark)
+        theme.draw_plot(plot, key="plot-kept", alt="How many questions keep how many chunks")
     with right:
         _distances(curves)
 
@@ -386,15 +371,9 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             content = bench.workspace.content_of(collection, plan.viewer)
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
-        html.download(
-            "Use as baseline",
-            "guard-baseline",
-            baseline.dumps,
-            BASELINE,
-            "Each question's results in this run, as a small file for git.",
-            on_click=state.then_page(state.keep),
-            args=(measured.run.plan.collection, GUARDED),
-        )
+        about, keep = "Each question's results in this run, as a small file for git.", state.then_page(state.keep)
+        args = (plan.collection, GUARDED)
+        html.download("Use as baseline", "guard-baseline", baseline.dumps, BASELINE, about, on_click=keep, args=args)
         html.aside("Commit the file. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 
