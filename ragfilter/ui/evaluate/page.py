@@ -346,11 +346,9 @@ def _distances(curves: Sequence[Curve]) -> None:
     )
     means = within(curves, threshold)
     st.markdown(
-        f"Up to {numbers.distance(threshold)}, on these same questions: precision "
-        f"**{means['precision']:.3f}**, recall **{means['recall']:.3f}**, F1 "
-        f"**{means['f1']:.3f}** ({means['f1_most']:.3f} if all {means['unlabelled']:.1f} "
-        f"without a label were relevant), **{means['kept']:.1f}** chunks of the first "
-        f"{DEEPEST}."
+        f"Up to {numbers.distance(threshold)}, on these same questions: precision **{means['precision']:.3f}**, recall "
+        f"**{means['recall']:.3f}**, F1 **{means['f1']:.3f}** ({means['f1_most']:.3f} if all {means['unlabelled']:.1f} "
+        f"without a label were relevant), **{means['kept']:.1f}** chunks of the first {DEEPEST}."
     )
 
 

@@ -92,9 +92,8 @@ def draw_questions(chosen: ChosenSet) -> None:
                     "set-export",
                     lambda: packed(*query_sets.exported(*of_set)[:parts]),
                     f"{collection}-labels.zip",
-                    "The questions (queries.jsonl) and their labels, in the formats of BEIR "
-                    "(qrels.tsv) and TREC (qrels.txt). An LLM's labels, if they count, are in "
-                    "separate files (qrels-llm).",
+                    "The questions (queries.jsonl) and their labels, in the formats of BEIR (qrels.tsv) and TREC "
+                    "(qrels.txt). An LLM's labels, if they count, are in separate files (qrels-llm).",
                 )
     with right:
         _files(chosen)

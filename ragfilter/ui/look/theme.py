@@ -41,9 +41,8 @@ RULE_SIGNS = {
 }
 """The sign of each state of a rule, the same on every page."""
 RULE_STATES_HELP = (
-    "invalid: cannot work. warning: questioned by the linter. none: no rule. note: the linter can "
-    "improve it. valid: no finding. draft: not saved. changed: edited since the last export, or "
-    "ever if nothing was exported."
+    "invalid: cannot work. warning: questioned by the linter. none: no rule. note: the linter can improve it. valid: "
+    "no finding. draft: not saved. changed: edited since the last export, or ever if nothing was exported."
 )
 
 ICON = (

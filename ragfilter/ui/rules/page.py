@@ -25,10 +25,9 @@ from ragfilter.ui.session import link, state
 from ragfilter.ui.session.views import Visit
 
 ABOUT = (
-    "Chunks: find a chunk and edit its rule. Findings: problems in rules, and proposed rules. "
-    "Bulk: one change to all filtered chunks. Matrix: what each rule does to labelled questions; "
-    "Chunks then shows it too. Tester: which rules pasted questions meet. Files: import and "
-    "export. History: every change."
+    "Chunks: find a chunk and edit its rule. Findings: problems in rules, and proposed rules. Bulk: one change to all "
+    "filtered chunks. Matrix: what each rule does to labelled questions; Chunks then shows it too. Tester: which "
+    "rules pasted questions meet. Files: import and export. History: every change."
 )
 BOXES = {name: f"rules-{name}" for name in chunk_list.FILTERS}
 """The widgets of the filter, by their parameters in the link."""
