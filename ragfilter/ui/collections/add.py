@@ -229,13 +229,11 @@ def _refusals(refused: Sequence[InputError]) -> None:
 def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
     bench, problem = visit.resources.bench, ""
     ours = [info.name for info in visit.collections.values() if info.ours]
-    target = st.selectbox(
-        "Collection",
-        [NEW, *ours],
-        key="upload-target",
-        format_func=lambda name: name or "a new one",
-        help="In an existing one, chunks with the same id are replaced.",
+    about, names = (
+        "In an existing one, chunks with the same id are replaced.",
+        {NEW: "a new one"} | {n: n for n in ours},
     )
+    target = st.selectbox("Collection", names, key="upload-target", format_func=names.__getitem__, help=about)
     if target:
         name, model = target, visit.collections[target].embedder
         html.aside(f"Embedding model: {model}.")

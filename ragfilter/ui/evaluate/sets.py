@@ -22,7 +22,7 @@ from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.labelling import Request
 from ragfilter.evaluate.query_files import read_import, write
 from ragfilter.model import Chunk
-from ragfilter.stores.labels import ASKED, LABELLED, UNCOUNTED, Label, conflicts
+from ragfilter.stores.labels import ASKED, LABELLED, UNCOUNTED, Label, Maker, conflicts
 from ragfilter.stores.relabel import choices, settle
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -53,14 +53,9 @@ def draw_questions(chosen: ChosenSet) -> None:
     filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{turn}", there)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
-        title = st.text_input(
-            "Name of the set",
-            "" if own else name,
-            key=f"set-name-{turn}",
-            persist_state="session",
-            placeholder="A name for your own set",
-            help="Changing the name renames the set. Built-in sets are saved as copies.",
-        )
+        about = "Changing the name renames the set. Built-in sets are saved as copies."
+        start, key, hint = "" if own else name, f"set-name-{turn}", "A name for your own set"
+        title = st.text_input("Name of the set", start, key=key, persist_state="session", placeholder=hint, help=about)
         text = st.text_area(
             "Questions, one per line",
             "\n".join(map(one_line, filled.values())),
@@ -142,29 +137,16 @@ def _files(chosen: ChosenSet) -> None:
         help="A BEIR queries.jsonl file, a CSV file with a column named text, query or question, "
         "or one question per line. The set is named after the file.",
     )
+    about = "BEIR or TREC qrels. Credited to a labeller named after the file."
     qrels = st.file_uploader(
-        "With its labels",
-        type=["tsv", "txt", "qrels", "trec"],
-        key=f"set-qrels-{emptied}",
-        help="BEIR or TREC qrels. Credited to a labeller named after the file.",
+        "With its labels", type=["tsv", "txt", "qrels", "trec"], key=f"set-qrels-{emptied}", help=about
     )
-    by_llm = qrels is not None and st.checkbox(
-        "An LLM made these labels",
-        key=f"set-by-llm-{emptied}",
-        help="They count only if “Count an LLM's labels” is on.",
-    )
+    about = "They count only if “Count an LLM's labels” is on."
+    by_llm = qrels is not None and st.checkbox("An LLM made these labels", key=f"set-by-llm-{emptied}", help=about)
     # Name what has arrived, so that a file still uploading is not silently left out.
-    html.button(
-        "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",
-        "set-import",
-        _import,
-        chosen,
-        questions,
-        qrels,
-        by_llm,
-        disabled=questions is None,
-        about="Saves the file's questions as a set." if questions else "Drop a file first.",
-    )
+    label = f"Import questions{' and labels' if qrels else ''}" if questions else "Import"
+    about = "Saves the file's questions as a set." if questions else "Drop a file first."
+    html.button(label, "set-import", _import, chosen, questions, qrels, by_llm, disabled=not questions, about=about)
 
 
 @state.tell_errors()
@@ -206,16 +188,11 @@ def _import(chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | No
         warnings = [by_name(each, paths) for each in warnings]
     there = {i for i, chunk in chosen.chunks.items() if chosen.user.sees(chunk)}
     title = Path(questions.name).stem
+    book, collection, who = chosen.book, chosen.collection, qrels.name if qrels else ""
+    made_by: Maker = "llm" if by_llm else "human"
+    otherwise = "Rename the file, or remove the set."
     missing = query_sets.import_set(
-        chosen.book,
-        chosen.collection,
-        title,
-        by_id,
-        rows,
-        there,
-        who=qrels.name if qrels else "",
-        made_by="llm" if by_llm else "human",
-        otherwise="Rename the file, or remove the set.",
+        book, collection, title, by_id, rows, there, who=who, made_by=made_by, otherwise=otherwise
     )
     lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""
     _saved(title)

@@ -143,21 +143,15 @@ def _change(kind: str) -> RuleChange:
     if kind == REMOVE:
         return bulk.remove()
     if kind == SET:
-        text = st.text_area(
-            "Rule",
-            key=RULE,
-            persist_state="session",
-            placeholder='{"contain_one_of": [["term", "other spelling"]]}',
-            help="Replaces the rule of every chunk.",
-        )
+        hint, about = '{"contain_one_of": [["term", "other spelling"]]}', "Replaces the rule of every chunk."
+        text = st.text_area("Rule", key=RULE, persist_state="session", placeholder=hint, help=about)
         if not text or not text.strip():
             raise InputError("There is no rule.", remedy="Write one.")
         return bulk.set_rule(text)
     if kind == GROUP:
         return bulk.add_group(_terms("Terms of the new group"))
-    term = st.text_input(
-        "Existing term", key=TERM, persist_state="session", help="Changes every group that contains this term."
-    )
+    about = "Changes every group that contains this term."
+    term = st.text_input("Existing term", key=TERM, persist_state="session", help=about)
     if kind == SPELLINGS:
         return bulk.add_spellings(term or "", _terms("Spellings to add"))
     new = st.text_input("Replacement term", key=NEW, persist_state="session", help="Replaces the existing term.")

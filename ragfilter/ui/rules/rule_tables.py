@@ -211,14 +211,9 @@ WIDE = 56
 
 def draw_tester(work: VisibleCollection) -> None:
     """Draw the questions, the rules they meet and one of them explained."""
-    text = st.text_area(
-        "Questions",
-        key=TEXT,
-        persist_state="session",
-        height=140,
-        placeholder=f"One question per line, up to {MAX_QUESTIONS:,}",
-        help="Paste questions or a log. Only the rules are checked; nothing is searched.",
-    )
+    hint = f"One question per line, up to {MAX_QUESTIONS:,}"
+    about = "Paste questions or a log. Only the rules are checked; nothing is searched."
+    text = st.text_area("Questions", key=TEXT, persist_state="session", height=140, placeholder=hint, help=about)
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MAX_QUESTIONS]
     if not questions:
@@ -256,12 +251,8 @@ def _tested_rules(
     )
     ids = [of_rule[rule] for rule in rules]
     first, number = [some[0] for some in ids], st.column_config.NumberColumn
-    table = {
-        "chunk": chunks(work, ids, WIDE),
-        "passes": n_passing,
-        "blocks": [n_questions - n for n in n_passing],
-        "id": first,
-    }
+    blocks = [n_questions - n for n in n_passing]
+    table = {"chunk": chunks(work, ids, WIDE), "passes": n_passing, "blocks": blocks, "id": first}
     columns = {
         "passes": number(help="Questions that meet the rule.", width=80),
         "blocks": number(help="Questions that do not meet it.", width=80),
