@@ -80,13 +80,9 @@ class Completion:
 
     def _add_judgement(self, pool: Pool, judgement: Judgement) -> Pool:
         reachable = (*pool.reachable, *self._reachable(pool, judgement))
-        chunks = (hit.chunk for hit in (*pool.hits, *reachable))
-        return replace(
-            pool,
-            judgements=call.join_judgements(pool.judgements, [judgement]),
-            reachable=reachable,
-            references=references_of(chunks, self.backends.collection),
-        )
+        judgements = call.join_judgements(pool.judgements, [judgement])
+        references = references_of((hit.chunk for hit in (*pool.hits, *reachable)), self.backends.collection)
+        return replace(pool, judgements=judgements, reachable=reachable, references=references)
 
     def _reachable(self, pool: Pool, judgement: Judgement) -> tuple[Hit, ...]:
         """The chunks that the verdicts' expansions can reach and whose text the pool lacks: under the settings and,
@@ -103,8 +99,7 @@ class Completion:
 
         def permitted(chunk_id: str) -> Chunk | None:
             chunk = None if chunk_id in discarded else find_any(chunk_id)
-            clean = chunk is not None and is_clean(chunk, settings, scan, self.user)
-            return chunk if clean else None
+            return chunk if chunk is not None and is_clean(chunk, settings, scan, self.user) else None
 
         finders: list[Finder] = [permitted] if self.push_down else [permitted, find_any]
         most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))

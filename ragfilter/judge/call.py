@@ -102,8 +102,7 @@ class JudgementCache:
             return
         self._judgements.put((judgement.model, judgement.prompt_key), judgement)
         with self._judgements.lock:
-            times = self._ms.setdefault(judgement.model, deque(maxlen=REMEMBERED_CALLS))
-            times.append(judgement.ms)
+            self._ms.setdefault(judgement.model, deque(maxlen=REMEMBERED_CALLS)).append(judgement.ms)
         if judgement.verdicts:
             self._stored.put(replace(judgement, reply="", cached=False), judgement.model, judgement.prompt_key)
 

@@ -85,14 +85,14 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
     with html.row("evaluate-bar", "bottom"):
         query_labels.choose(chosen)
-        label, none = _measure_label(chosen), chosen.given is None
+        label, none = _measure_label(chosen), chosen.measurable is None
         about = (
             "Measures the sidebar's settings on the labelled questions of this set. Continues a stopped run. "
             "Skips questions without labels."
         )
         pressed = html.button(label, "evaluate", icon="play_arrow", type="primary", disabled=none, about=about)
         # The page measures by itself if nothing is measured yet, and no LLM is called.
-        unasked = chosen.given is not None and len(chosen.given.qrels) <= UNASKED
+        unasked = chosen.measurable is not None and len(chosen.measurable.qrels) <= UNASKED
         if pressed or (unasked and not saved and not chosen.visit.settings.judge.enabled):
             run = measuring.begin(chosen, state.session().profile, chosen.visit.settings, unasked=not pressed)
             state.session().run = run.id
@@ -108,18 +108,18 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
 
 
 def _measure_label(chosen: ChosenSet) -> str:
-    if chosen.given is None:
+    if chosen.measurable is None:
         return "Measure"
-    count, begun = counted(len(chosen.given.qrels), "question"), measuring.unfinished(chosen)
+    count, begun = counted(len(chosen.measurable.qrels), "question"), measuring.unfinished(chosen)
     return f"Continue from {begun.done} of {count}" if begun and begun.done else f"Measure {count}"
 
 
 def _notes(chosen: ChosenSet) -> list[str]:
-    if chosen.given is None:
+    if chosen.measurable is None:
         return []
-    notes, count = wording.about_labels(chosen.given), len(chosen.given.qrels)
+    notes, count = wording.about_labels(chosen.measurable), len(chosen.measurable.qrels)
     gone, lost = chosen.gone()
-    if bare := len(chosen.given.queries) - count - lost:
+    if bare := len(chosen.measurable.queries) - count - lost:
         notes.append(f"{counted(bare, 'question')} skipped: no labels.")
     if gone:
         notes.append(

@@ -67,10 +67,10 @@ def draw_questions(chosen: ChosenSet) -> None:
             "within a question show as spaces and are kept.",
         )
         with st.container(key="set-actions", horizontal=True, gap="small"):
-            stored, empty = None if own else name, not lines(text) or not title.strip()
+            old_name, empty = None if own else name, not lines(text) or not title.strip()
             about = "" if title.strip() else "Name the set first."
             html.button(
-                "Save", "set-save", _save, chosen, stored, turn, filled, type="primary", disabled=empty, about=about
+                "Save", "set-save", _save, chosen, old_name, turn, filled, type="primary", disabled=empty, about=about
             )
             key, none = f"set-text-{turn}", not chosen.sets[ASKED] or name == ASKED
             about = "Adds questions asked on Inspect that are not in the list yet."
@@ -214,7 +214,7 @@ def draw_labels(chosen: ChosenSet) -> None:
     _conflicts(seen, chosen.chunks)
     _lost(chosen)
     if any(label.made_by == "llm" for label in seen):
-        html.aside(query_sets.agreed(seen).told)
+        html.aside(query_sets.agreed(seen).sentence)
     _propose(chosen)
 
 
@@ -304,13 +304,13 @@ def _propose(chosen: ChosenSet) -> None:
             with st.spinner("Looking up the chunks …"):
                 questions, standing = query_sets.questions(*of_set).values(), chosen.book.standing(chosen.collection)
                 settings, user = chosen.visit.settings, state.user()
-                found = labelling.requests(questions, standing, settings, backends, user, depth=DEPTH)
-                session.bill = wanted, tuple(found)
+                requests = labelling.requests(questions, standing, settings, backends, user, depth=DEPTH)
+                session.bill = wanted, tuple(requests)
             st.rerun()
         return
     requests = session.bill[1]
     bill = labelling.bill(requests, backends, resources.bench.prices)
-    st.markdown(message(bill.told))
+    st.markdown(message(bill.sentence))
     about = "Its labels are marked, and count only if you turn them on under More."
     html.button(
         "Propose labels", "propose", _ask_llm, chosen, requests, type="primary", disabled=not bill.chunks, about=about

@@ -33,10 +33,10 @@ STOP = "Stops after the current question. Measure continues from there."
 def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
     """The plan of a run with these settings, which started from `profile`. Its query set's name
     says if an LLM's labels count. Requires labelled questions. Raises StoreError."""
-    assert chosen.given is not None
+    assert chosen.measurable is not None
     resources, name = chosen.resources, query_sets.title(chosen.name, llm=counts_llm_labels())
     backends, user = resources.backends(chosen.collection), state.user()
-    return runs.plan(chosen.given, name, profile, settings, backends, user, resources.bench)
+    return runs.plan(chosen.measurable, name, profile, settings, backends, user, resources.bench)
 
 
 def unfinished(chosen: ChosenSet) -> Run | None:
@@ -47,12 +47,12 @@ def unfinished(chosen: ChosenSet) -> Run | None:
 
 def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool = False) -> Run:
     """Start a run, or continue one that was stopped. `unasked`: nobody pressed a button. Raises StoreError."""
-    resources, saved, given = chosen.resources, chosen.resources.bench.runs, chosen.given
-    assert given is not None
+    resources, saved, labels = chosen.resources, chosen.resources.bench.runs, chosen.measurable
+    assert labels is not None
     backends = resources.backends(chosen.collection)
     run = saved.begin(plan(chosen, profile, settings), who="" if unasked else author())
     resources.jobs.start(
-        state.user(), _key(run), lambda job: runs.go_on(run, given, saved, backends, seen=job.tell), again=True
+        state.user(), _key(run), lambda job: runs.go_on(run, labels, saved, backends, seen=job.tell), again=True
     )
     return run
 

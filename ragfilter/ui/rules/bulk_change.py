@@ -186,7 +186,7 @@ def draw_files(work: VisibleCollection) -> None:
 def _export(work: VisibleCollection) -> None:
     # Read before the rules, so that only edits in the file count as exported.
     last_edit = work.resources.bench.journal.last_edit(work.collection)
-    work = chunk_list.open_collection(work.collection, work.settings, work.resources)
+    work = chunk_list.visible_collection(work.collection, work.settings, work.resources)
     chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
     st.markdown(
         f"**Export** {counted(len(chunks), 'rule')} for version control, where `ragfilter rules "

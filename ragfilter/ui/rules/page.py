@@ -44,7 +44,7 @@ def draw(visit: Visit) -> None:
     rules = state.session().rules
     _open_link()
     try:
-        work = chunk_list.open_collection(state.session().collection, visit.settings, visit.resources)
+        work = chunk_list.visible_collection(state.session().collection, visit.settings, visit.resources)
         with html.row("rules-bar"):
             part = html.choice("Part", PARTS, ABOUT, key=chunk_list.PART, default="Chunks")
             undo_history.draw_turns(work)
