@@ -35,7 +35,7 @@ def replay(
 ) -> PoolResult:
     """Run the layers over a gathered pool. Pure and deterministic; calls no store and no model.
 
-    Without a `user`, the settings decide who asks (`clearance.viewer`). `scan` is the query matched against the pool's
+    Without a `user`, the settings decide who asks (`clearance.enabled`). `scan` is the query matched against the pool's
     rules, for a caller who replays with many rules. Without `explain`, layers can omit their decisions; the kept chunks
     are the same. Replays that share `memo` must have the same `explain`.
 
@@ -176,11 +176,8 @@ def renew_rules(pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, use
     on = settings.with_values({"query_must.enabled": True, "entities.enabled": False})
     scan = scan_rules(renewed)
     # Chunks found only through rules do not show that the search itself went far enough.
-    clean = [
-        hit
-        for hit in entering_hits(renewed, on, user)
-        if hit.found_by == "query" and is_clean(hit.chunk, on, scan, user)
-    ]
+    own = (hit for hit in entering_hits(renewed, on, user) if hit.found_by == "query")
+    clean = [hit for hit in own if is_clean(hit.chunk, on, scan, user)]
     needed = (*clean[:wanted], *(hit for hit in renewed.hits if hit.id in rules))
     enough = pool.exhaustive or len(clean) >= wanted
     return renewed if enough and all(hit.chunk.loaded for hit in needed) else None

@@ -288,9 +288,8 @@ def _read(doc: Any, place: int, metric: Metric | None) -> _Document:
     raw, scores, store = _flat(fields)
     names = SCORES if metric is None else OF_METRIC.get(metric, DISTANCES)
     score = next((s for name in names if (s := _as_score(scores.get(name))) is not None), None)
-    own = raw is fields and isinstance(doc, Mapping)
-    foreign = not own and any(name in raw for name in CONTENTS)
-    chunk, warnings = _to_chunk(raw, place, foreign=foreign)
+    is_ours = raw is fields and isinstance(doc, Mapping)
+    chunk, warnings = _to_chunk(raw, place, foreign=not is_ours and any(name in raw for name in CONTENTS))
     if metric is None:
         return _Document(doc, chunk, warnings, unsaid=score is not None)
     return _Document(doc, chunk, warnings, score, store=store)

@@ -111,11 +111,8 @@ class BundledEmbedder(LazyModel[tuple[Any, Any]]):
             from tokenizers import Tokenizer
 
         try:
-            read = {
-                name: onnxruntime.OrtValue.ortvalue_from_numpy(weight)
-                for name, weight in load(weights).items()
-                if name not in UNUSED
-            }
+            tensors = {name: weight for name, weight in load(weights).items() if name not in UNUSED}
+            read = {name: onnxruntime.OrtValue.ortvalue_from_numpy(weight) for name, weight in tensors.items()}
             options = onnxruntime.SessionOptions()
             options.add_external_initializers(list(read), list(read.values()))
             # Threads in onnxruntime's pools spin while they wait, so we run batches in parallel instead.
@@ -204,12 +201,8 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
         With `fetch`, a model that is not on this machine is downloaded once.
         """
         super().__init__()
-        self._model = model
+        self.name = model
         self._offline = not fetch or kind(model) == "folder"
-
-    @property
-    def name(self) -> str:
-        return self._model
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors (float32) of `texts`, shape (len(texts), dimension). Texts are cut at the
@@ -224,9 +217,9 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
             encoded = model.encode(clean, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
             vectors = np.asarray(encoded, dtype=np.float32)
         except Exception as error:
-            raise ModelError(f"The embedding model {self._model} failed: {error}.", remedy=CHECK) from error
+            raise ModelError(f"The embedding model {self.name} failed: {error}.", remedy=CHECK) from error
         if not np.isfinite(vectors).all():
-            raise ModelError(f"The embedding model {self._model} gave a vector that is not finite.", remedy=CHECK)
+            raise ModelError(f"The embedding model {self.name} gave a vector that is not finite.", remedy=CHECK)
         return vectors
 
     def knows(self, word: str) -> bool:
@@ -237,13 +230,13 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
         return any(i not in (None, tokens.unk_token_id) for i in ids)
 
     def _load(self) -> SentenceTransformer:
-        with explain_failures("embedding model", self._model, self._offline, "sentence-transformers", BUNDLED):
+        with explain_failures("embedding model", self.name, self._offline, "sentence-transformers", BUNDLED):
             # Imported here: torch takes seconds, and not every command needs it.
             with extra("models"):
                 quiet_loading()
                 from sentence_transformers import SentenceTransformer
 
-            return SentenceTransformer(self._model, device="cpu", local_files_only=self._offline)
+            return SentenceTransformer(self.name, device="cpu", local_files_only=self._offline)
 
 
 def _dimension(model: Any) -> int:

@@ -191,14 +191,12 @@ def _head(result: PoolResult, hit: Hit) -> None:
 
 def _step(trace: LayerTrace, chunk_id: str) -> str:
     """Draw one layer's decision on the chunk; nothing if the chunk never reached the layer."""
-    for decision in trace.decisions:
-        if decision.chunk_id == chunk_id:
-            sign = html.outcome_sign(decision.outcome, decision.layer, decision.setting)
-            name = layer(trace.layer).title
-            return (
-                f"<li>{sign}<b>{html.text(name)}</b> {html.text(decision.outcome)}: {html.text(decision.reason)}</li>"
-            )
-    return ""
+    decision = next((each for each in trace.decisions if each.chunk_id == chunk_id), None)
+    if decision is None:
+        return ""
+    sign = html.outcome_sign(decision.outcome, decision.layer, decision.setting)
+    name, words = html.text(layer(trace.layer).title), html.text(f"{decision.outcome}: {decision.reason}")
+    return f"<li>{sign}<b>{name}</b> {words}</li>"
 
 
 NAMED = 3
@@ -254,7 +252,7 @@ def _rule(view: View, chunk: Chunk) -> None:
         _effect(result, chunk, rule, changed=rule_effect.is_changed(chunk, rule))
 
     def guard(chunk_id: str, text: str) -> str:
-        work = chunk_list.open_collection(collection, state.settings(), resources)
+        work = chunk_list.visible_collection(collection, state.settings(), resources)
         return rule_effect.guard(work, chunk_id, text, immediate=True)
 
     editor.draw(saving.Editing(chunk, collection, result.user, resources, effect, guard))

@@ -84,8 +84,7 @@ def tree(chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool =
     if root is None or not result.user.sees(root):
         return None
     settings = result.settings
-    by_depth = preview_expansion(chunk_id, known, settings, result.user, query=result.query)
-    reached = by_depth[max(DEPTHS)]
+    reached = preview_expansion(chunk_id, known, settings, result.user, query=result.query)[max(DEPTHS)]
     fates = _fates(result)
     below: dict[str, list[ReachedChunk]] = {}
     for each in reached:
@@ -100,15 +99,11 @@ def tree(chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool =
             put(chunk.id)
 
     put(chunk_id)
-    kept = {node.id for node in nodes if node.fate in ("kept", "brought")}
-    sums = {
-        depth: (
-            len(come),
-            sum(each.chunk.id not in kept for each in come),
-            sum(estimate(each.chunk.passage) for each in come),
-        )
-        for depth, come in by_depth.items()
-    }
+    sums = {}
+    for depth in DEPTHS:
+        come = [node for node in nodes if node.step <= depth]
+        new = sum(node.fate not in ("kept", "brought") for node in come)
+        sums[depth] = len(come), new, sum(node.tokens for node in come)
     walked = [root, *(known.by_id[r.chunk.id] for r in reached if r.step < max(DEPTHS))]
     inside = {chunk_id, *(node.id for node in nodes)}
     full = len(nodes) >= settings.judge.max_expansion

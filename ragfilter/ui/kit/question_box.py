@@ -69,8 +69,13 @@ def draw(visit: Visit) -> None:
     if not visit.collections:
         return
     _follow(visit)
-    offered = examples(state.session().collection, visit.resources) if visit.ready else {}
     now = state.session()
+    offered = examples(now.collection, visit.resources) if visit.ready else {}
+    asked = now.asked if now.pending == "again" else None
+    moved = asked is not None and asked.collection != now.collection
+    if asked and moved and asked.query in examples(asked.collection, visit.resources).values():
+        # The visitor's own question goes along to another collection, an example of the last one does not.
+        state.update(query="", asked=None, pending=False)
     if offered and now.asked is None and not now.pending and not now.present:
         state.ask(next(iter(offered.values())))
         now.pending = "example"

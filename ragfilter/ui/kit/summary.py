@@ -126,7 +126,7 @@ def _why(result: PoolResult) -> tuple[str, str]:
         return "No cutoff", "everything" if trace.n_in <= k else f"first {k}"
     cut, spec = detail.cut, strategy(detail.cut.strategy)
     cliff = spec.cliff(result.settings.cutoff)
-    if cut.limit is None or cut.raise_reason:
+    if cut.limit is None or cut.strategy_kept is not None:
         return cliff, cut.reason
     fell_back = "distance_offset" in spec.reads
     return "No cliff" if fell_back else cliff, f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
