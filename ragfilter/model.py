@@ -361,7 +361,7 @@ class Cut:
 
     `kept` counts the values that stay. `cliff_after_rank` and `gap` describe the winning cliff;
     `limit` is the absolute limit (the fallback), if that decided. Ranks are 1-based in the list.
-    `raise_reason` says why more stay than the strategy kept (`strategy_kept`): "2 pinned".
+    `strategy_kept` counts those that the strategy kept, if more stay.
     """
 
     strategy: str
@@ -371,7 +371,6 @@ class Cut:
     cliff_after_rank: int | None = None
     gap: float | None = None
     limit: float | None = None
-    raise_reason: str = ""
     strategy_kept: int | None = None
 
 

@@ -64,8 +64,7 @@ class Catalogue(dict[str, Chunk]):
     @cached_property
     def audiences(self) -> tuple[Chunk, ...]:
         """One chunk for every combination of source, clearance and department."""
-        by_audience = {(c.source, c.clearance, c.department): c for c in self.values()}
-        return tuple(by_audience.values())
+        return tuple({(c.source, c.clearance, c.department): c for c in self.values()}.values())
 
     def visible(self, user: User) -> int:
         """How many chunks `user` can see."""

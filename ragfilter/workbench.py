@@ -35,7 +35,7 @@ from ragfilter.settings.schema import Quality
 from ragfilter.stores.labels import LabelBook
 from ragfilter.stores.preferences import Preferences
 from ragfilter.stores.runs import Runs
-from ragfilter.stores.workspace import TextCache, Workspace
+from ragfilter.stores.workspace import Workspace
 from ragfilter.text.urls import shown
 
 if TYPE_CHECKING:
@@ -84,13 +84,16 @@ class Workbench:
         with ExitStack() as closing:
             judge_prompts.use_folder(prompt_folder(deployment))
             workspace = closing.enter_context(open_workspace_of(deployment, kind))
-            # Now, so that a database that does not answer is reported once.
-            workspace.pg()
+            if workspace.address:
+                # Now, so that a database that does not answer is reported once.
+                workspace.store()
             chat = chat_of(deployment)
             if chat is not None:
                 closing.callback(chat.close)
             texts = None
             if chat is not None and deployment.cache_mb:
+                from ragfilter.stores.caches import TextCache
+
                 texts = TextCache(workspace.path, deployment.address, deployment.cache_mb)
                 closing.callback(texts.close)
             endpoint = chat.endpoint if chat is not None else ""
@@ -154,16 +157,11 @@ class Workbench:
 
         return self._open_book(DraftStore)
 
-    @property
-    def template_folder(self) -> Path:
-        """The folder of the user's own prompt templates: as configured, else in the workspace."""
-        return Path(self.deployment.rule_templates or self.workspace.path / "templates")
-
     def templates(self) -> tuple[Template, ...]:
         """The prompt templates, the user's own before the packaged ones. Raises InputError."""
         from ragfilter.rules.templates import packaged, with_folder
 
-        own = self.template_folder
+        own = Path(self.deployment.rule_templates or self.workspace.path / "templates")
         return with_folder(own) if self.deployment.rule_templates or own.exists() else packaged()
 
     def collections(self) -> tuple[CollectionInfo, ...]:
@@ -192,11 +190,9 @@ class Workbench:
         if collection.ours or self.stores.opening(name).embedder:
             return embedder
         if self.stores.hint(name) != embedder.name:
-            raise StoreError(
-                f"Nothing says that {embedder.name} made the vectors of {name!r}.",
-                remedy="Open it under Collections, with the embedding model that made them.",
-                action="open",
-            )
+            remedy = "Open it under Collections, with the embedding model that made them."
+            what = f"Nothing says that {embedder.name} made the vectors of {name!r}."
+            raise StoreError(what, remedy=remedy, action="open")
         return embedder
 
     def load_embedder(self, model: str) -> NamedEmbedder:
@@ -216,13 +212,14 @@ class Workbench:
         except CollectionMissing:
             names = ", ".join(info.name for info in self.collections())
             known = f"There are: {names}. " if names else ""
-            copied = name in self.workspace.copied()
-            but = ", but there is a copy of it" if copied else ""
-            raise CollectionMissing(
-                f"There is no collection {name!r}{but}.",
-                remedy=known + ("Rebuild it from the copy." if copied else "Index one first."),
-                action="rebuild" if copied else "index",
-            ) from None
+            if name in self.workspace.copied():
+                what, remedy = (
+                    f"There is no collection {name!r}, but there is a copy of it.",
+                    "Rebuild it from the copy.",
+                )
+                raise CollectionMissing(what, remedy=f"{known}{remedy}", action="rebuild") from None
+            what = f"There is no collection {name!r}."
+            raise CollectionMissing(what, remedy=f"{known}Index one first.", action="index") from None
 
     def version_seen(self, name: str, user: User) -> str:
         """The version of a collection as `user` sees it: changes to hidden chunks do not affect it.
@@ -353,11 +350,12 @@ def prompt_folder(deployment: Deployment) -> Path | None:
 
 def chat_of(deployment: Deployment) -> OpenAIChat | None:
     """The configured LLM, or None. The caller closes it."""
-    if not deployment.has_llm:
+    key = deployment.openai_api_key.get_secret_value()
+    # Local servers need no key.
+    if not key and not deployment.openai_base_url:
         return None
     from ragfilter.models.openai import OpenAIChat
 
-    key = deployment.openai_api_key.get_secret_value()
     return OpenAIChat(model=deployment.openai_model, api_key=key, base_url=deployment.openai_base_url)
 
 

@@ -45,14 +45,14 @@ CHILD = """
 import sys
 from killed import PART, Even, records
 from ragfilter.stores import index as indexing
-from ragfilter.stores import copies
+from ragfilter.stores.copies import Copies
 from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.stores.chroma import ChromaStore
 from ragfilter.stores.workspace import Workspace
 
 folder, act, fields, point, when = sys.argv[1:]
 owners = {
-    "embed": Even, "change_clearances": copies, "write_copy": copies, "delete": ChromaStore,
+    "embed": Even, "change_clearances": Copies, "replace": Copies, "delete": ChromaStore,
     "recreate": ChromaStore, "withhold": ChromaCollection, "write": ChromaCollection,
 }
 indexing.EMBED_PART = indexing.WRITE_PART = PART

@@ -22,7 +22,7 @@ from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
 from ragfilter.protocols import Usage
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.workspace import CACHE, TextCache
+from ragfilter.stores.caches import TEXTS, TextCache
 
 SAID = Judgement(
     ("a", "b"),
@@ -53,9 +53,9 @@ def kept(tmp_path: Path) -> Iterator[Callable[..., TextCache]]:
 
 def stored(folder: Path) -> int:
     """How many texts are in the file."""
-    if not (folder / CACHE).exists():
+    if not (folder / TEXTS).exists():
         return 0
-    with closing(sqlite3.connect(folder / CACHE)) as database:
+    with closing(sqlite3.connect(folder / TEXTS)) as database:
         found: int = database.execute("SELECT count(*) FROM cached_texts").fetchone()[0]
         return found
 
@@ -72,7 +72,7 @@ def test_a_text_outlives_the_process(kept: Callable[..., TextCache]) -> None:
 def test_a_file_that_cannot_be_used_is_told_once_and_is_in_nobodys_way(
     kept: Callable[..., TextCache], tmp_path: Path, state: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / CACHE
+    path = tmp_path / TEXTS
     cache = kept()
     if state == "folder":
         path.mkdir()
@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_used_is_told_once_and_is_in_nobodys_way(
         assert cache.get("before") == "text"
     elif state != "folder":
         cache.close()
-        (tmp_path / CACHE).unlink()
+        (tmp_path / TEXTS).unlink()
     if state != "folder":
         cache.put("new", "x")
         assert cache.get("new") == "x"
@@ -154,7 +154,7 @@ def test_a_judgement_that_someone_else_wrote_decides_nothing(
 ) -> None:
     cache = kept()
     JudgementCache(texts=cache).put(SAID)
-    with closing(sqlite3.connect(tmp_path / CACHE)) as other, other:
+    with closing(sqlite3.connect(tmp_path / TEXTS)) as other, other:
         other.execute("UPDATE cached_texts SET text = ?", (text,))
     assert JudgementCache(texts=cache).get("m", "k") is None
 
@@ -233,7 +233,7 @@ def test_the_same_command_asks_once(
     assert len(server.asked) == 1
     assert (first.pop("cached"), again.pop("cached")) == (False, True)
     assert first == again
-    written = b"".join(file.read_bytes() for file in folder.glob(f"{CACHE}*"))
+    written = b"".join(file.read_bytes() for file in folder.glob(f"{TEXTS}*"))
     assert b"answer-1:" in written
     assert b"sk-hidden" not in written
     assert b"beholder" not in written

@@ -133,7 +133,7 @@ def seen_hits(result: PoolResult) -> str:
 def expansions(result: PoolResult) -> str:
     """The chunks that an expansion of each visible chunk would bring in."""
     every = [hit.chunk for hit in (*result.pool.hits, *result.pool.reachable)]
-    known = Known({chunk.id: chunk for chunk in every}, {chunk.id: chunk for chunk in every})
+    known = Known({chunk.id: chunk for chunk in every})
     roots = [chunk.id for chunk in every if sees(result.user, chunk)]
     settings, user = result.settings, result.user
     return "\n".join(

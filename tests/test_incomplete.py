@@ -118,7 +118,7 @@ MOVED = {"department": "ops"}
     [
         ("index", "withhold", "after", RAISED),
         ("index", "embed", "before", RAISED),
-        ("index", "write_copy", "before", RAISED),
+        ("index", "replace", "before", RAISED),
         ("index", "write", "before", ONLY_RAISED),
         ("index", "write", "after", MOVED),
         ("reset", "embed", "before", RAISED),

@@ -16,7 +16,6 @@ from ragfilter.errors import InputError, ModelError, StoreError, WorkspaceLocked
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
-from ragfilter.stores import copies
 from ragfilter.stores import index as indexing
 from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.stores.index import index, rebuild
@@ -90,7 +89,7 @@ def test_records_become_a_complete_collection_with_a_copy(workspace: Workspace) 
     assert "Title\nThe text." in embedder.embedded
     (info,) = workspace.store().collections()
     assert (info.count, info.space, info.embedder, info.complete) == (4, "l2", "fake", True)
-    copy = copies.read_copy(workspace.copy_path("demo"))
+    copy = workspace.contents.read("demo")
     assert {row.chunk.id: row.chunk for row in copy} == expected(given)
     query = embedder.embed(["text 1"])[0]
     nearest = workspace.store().collection("demo").nearest(query, 1)
@@ -130,7 +129,7 @@ def test_reset_removes_what_the_source_no_longer_has(workspace: Workspace) -> No
     assert (report.total, report.added, report.embedded) == (2, 2, 2)
     assert stored(workspace) == expected(given)
     assert workspace.store().collection("demo").embedder == "other"
-    assert len(copies.read_copy(workspace.copy_path("demo"))) == 2
+    assert len(workspace.contents.read("demo")) == 2
 
 
 # --- bad input changes nothing
@@ -220,7 +219,7 @@ def test_an_interrupted_embedding_leaves_the_old_collection_and_goes_on_from_the
     # Ten were new; two parts of three were kept.
     assert (report.embedded, len(embedder.embedded)) == (4, 4)
     assert stored(workspace) == expected(some(12))
-    assert not (workspace.copies_dir / "demo.parts").exists()
+    assert workspace.vectors.find("fake", embedder.embedded) == {}
 
 
 @pytest.mark.parametrize(("reset", "again"), [(False, False), (True, False), (True, True)])
@@ -279,13 +278,12 @@ def test_rebuild_restores_a_damaged_collection_without_the_model(tmp_path: Path)
         assert workspace.store().collection("demo").nearest(query, 20) == before
 
 
-@pytest.mark.parametrize("damage", ["DELETE FROM embeddings; DELETE FROM embeddings_queue", "DROP TABLE collections"])
-def test_what_rebuilding_cannot_repair_is_moved_away_and_rebuilt(tmp_path: Path, damage: str) -> None:
+def test_what_rebuilding_cannot_repair_is_moved_away_and_rebuilt(tmp_path: Path) -> None:
     with Workspace.open(tmp_path) as workspace:
         for name in ("demo", "other"):
             index(some(3), name=name, workspace=workspace, embedder=FakeEmbedder())
     with closing(sqlite3.connect(tmp_path / "chroma" / "chroma.sqlite3")) as database:
-        database.executescript(damage)
+        database.executescript("DROP TABLE collections")
     with Workspace.open(tmp_path) as workspace, pytest.raises(StoreError) as caught:
         rebuild("demo", workspace=workspace)
     assert f"Move {tmp_path / 'chroma'} away" in caught.value.remedy
@@ -324,5 +322,5 @@ def test_edited_rules_survive_rebuilding_and_indexing_anew(workspace: Workspace)
     index(some(4, "new", **rule), name="demo", workspace=workspace, embedder=FakeEmbedder(), rules=lambda: edits)
     assert rules() == after
     # The copy has the values of the source.
-    copy = {row.chunk.id: row.chunk.rule for row in copies.read_copy(workspace.copy_path("demo"))}
+    copy = {row.chunk.id: row.chunk.rule for row in workspace.contents.read("demo")}
     assert copy["c0"] == '{"contain":"old"}'

@@ -33,14 +33,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_three_variants_are_shipped_and_the_default_is_first() -> None:
-    assert judge_prompts.names()[0] == "default"
-    assert {"default", "strict", "terse"} <= set(judge_prompts.names())
-    for name in judge_prompts.names():
+    assert next(iter(judge_prompts.variants())) == "default"
+    assert {"default", "strict", "terse"} <= set(judge_prompts.variants())
+    for name in judge_prompts.variants():
         one = judge_prompts.variant(name)
         assert all(action in one.instructions for action in ACTIONS)
         assert one.about
-    texts = {judge_prompts.variant(name).instructions for name in judge_prompts.names()}
-    assert len(texts) == len(judge_prompts.names())
+    texts = {judge_prompts.variant(name).instructions for name in judge_prompts.variants()}
+    assert len(texts) == len(judge_prompts.variants())
 
 
 def test_an_unknown_prompt_is_refused_and_the_known_are_named(snapshot: SnapshotAssertion) -> None:
@@ -71,7 +71,7 @@ def test_a_bad_file_is_told_and_left_out(
     said = refused.value.message
     assert said.replace(str(folder), "") == snapshot
     with caplog.at_level(logging.WARNING):
-        assert judge_prompts.names() == ("good",)
+        assert tuple(judge_prompts.variants()) == ("good",)
     assert said in caplog.text
     with pytest.raises(InputError, match="Use one of good"):
         judge_prompts.variant("bad")
@@ -93,8 +93,8 @@ def test_own_prompts_come_beside_the_packaged_ones(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="must be one of default, strict, terse"):
         Judge(prompt="mine")
     judge_prompts.use_folder(own(own(tmp_path), "strict", "strictly"))
-    assert judge_prompts.names() == ("default", "strict", "terse", "mine")
-    assert field("judge.prompt").choices == judge_prompts.names()
+    assert tuple(judge_prompts.variants()) == ("default", "strict", "terse", "mine")
+    assert field("judge.prompt").choices == tuple(judge_prompts.variants())
     assert Judge(prompt="mine").prompt == "mine"
     assert "strictly" in judge_prompts.variant("strict").instructions
     assert judge_prompts.variant("default").version == "1"
@@ -115,7 +115,7 @@ def test_the_workspace_opened_last_brings_its_prompts(tmp_path: Path) -> None:
     # A result may outlive its workspace.
     assert "as a" in judge_prompts.variant("mine").instructions
     with open_workspace(tmp_path / "b"):
-        assert "mine" not in judge_prompts.names()
+        assert "mine" not in judge_prompts.variants()
 
 
 def test_an_edited_prompt_is_another_prompt(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def test_the_one_unused_for_longest_goes_first() -> None:
     kept.get("m", "a")
     kept.put(replace(SAID, prompt_key="d"))
     assert [("m", name) in kept for name in "abcd"] == [True, False, True, True]
-    assert len(kept) == 3
+    assert len(kept._judgements) == 3
 
 
 def test_the_usual_time_is_the_median_of_the_models_last_calls() -> None:

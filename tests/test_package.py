@@ -175,7 +175,6 @@ BEYOND_THE_CORE = [
     "ragfilter.__main__",
     "ragfilter.cli",
     "ragfilter.basics.database",
-    "ragfilter.basics.postgres",
     "ragfilter.evaluate",
     "ragfilter.indexing",
     "ragfilter.ingest",

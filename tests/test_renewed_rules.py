@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ragfilter.engine import gather as gathering
 from ragfilter.engine.gather import Backends, gather, wanted_hits
 from ragfilter.engine.replay import renew_rules, replay
 from ragfilter.model import PUBLIC, Chunk
@@ -41,6 +42,12 @@ class Row(MemoryCollection):
 def settings(profile: str) -> Settings:
     chosen = load(profile=profile, environ={}).settings
     return chosen.with_values({"retrieval.pool_size": 80, "quality.enabled": False})
+
+
+@pytest.fixture(autouse=True)
+def bounded_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layer without `candidates` would have the texts of all hits fetched, even while it is off."""
+    monkeypatch.setattr(gathering, "LAYERS", tuple(layer for layer in gathering.LAYERS if layer.candidates))
 
 
 @pytest.mark.parametrize("profile", ["full", "query-must", "adaptive-gap"])

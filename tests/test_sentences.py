@@ -13,9 +13,10 @@ import pytest
 from ragfilter.answer.extractive import extract, passages_of
 from ragfilter.basics.threads import Shelf
 from ragfilter.indexing.order import Order, carry_out
-from ragfilter.indexing.sentences import FILE, Sentences, prepare, prepare_when_idle
+from ragfilter.indexing.sentences import prepare, prepare_when_idle
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, Hit
+from ragfilter.stores.caches import VECTORS, VectorCache
 from ragfilter.ui.resources import CachedEmbedder
 from ragfilter.workbench import Workbench
 
@@ -35,7 +36,7 @@ def index(bench: Workbench, **texts: str) -> None:
     carry_out(Order("mine", str(source), reset=True), bench)
 
 
-def known(sentences: Sentences, *texts: str) -> list[int]:
+def known(sentences: VectorCache, *texts: str) -> list[int]:
     """How many sentences of each text are stored."""
     name = "all-MiniLM-L6-v2"
     return [len(sentences.find(name, passages_of("", text))) for text in texts]
@@ -45,7 +46,7 @@ def known(sentences: Sentences, *texts: str) -> list[int]:
 def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_question(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sentences = Sentences(bench.workspace)
+    sentences = bench.workspace.vectors
     index(bench, a=TROLLS, b=CAVES)
     assert list(prepare(bench, sentences)) == [(4, 4)]
     assert known(sentences, TROLLS, CAVES) == [2, 2]
@@ -65,7 +66,7 @@ def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_quest
     list(prepare(bench, sentences))
     assert asked == ["Rats steal the food of travellers."]
     assert known(sentences, TROLLS, CAVES) == [0, 2]
-    bench.workspace.copy_path("mine").unlink()
+    bench.workspace.contents.path("mine").unlink()
     list(prepare(bench, sentences))
     assert known(sentences, CAVES) == [0]
 
@@ -73,7 +74,7 @@ def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_quest
 @pytest.mark.model
 def test_nothing_is_embedded_while_somebody_waits_or_has_just_waited(bench: Workbench) -> None:
     index(bench, a=TROLLS)
-    sentences = Sentences(bench.workspace)
+    sentences = bench.workspace.vectors
     step = prepare_when_idle(bench, sentences, iter([True, False]).__next__)
     assert [step(), step()] == [False, False]
     step = prepare_when_idle(bench, sentences, lambda: False)
@@ -82,13 +83,13 @@ def test_nothing_is_embedded_while_somebody_waits_or_has_just_waited(bench: Work
 
 def test_the_command_embeds_them(copy_demo: Callable[[], Path]) -> None:
     with open_workspace(copy_demo()) as bench:
-        assert set(Sentences(bench.workspace).completed()) == {"demo"}
+        assert set(bench.workspace.vectors.completed()) == {"demo"}
 
 
 @pytest.mark.model
 def test_a_damaged_file_stores_nothing_and_says_so_once(bench: Workbench, caplog: pytest.LogCaptureFixture) -> None:
-    (bench.workspace.path / FILE).write_bytes(b"nonsense" * 999)
-    sentences = Sentences(bench.workspace)
+    (bench.workspace.path / VECTORS).write_bytes(b"nonsense" * 999)
+    sentences = bench.workspace.vectors
     with caplog.at_level(logging.WARNING):
         sentences.put("mine", "model", ["a"], np.ones((1, 4), np.float32))
         assert sentences.find("model", ["a"]) == {}

@@ -17,11 +17,10 @@ from test_indexing_queue import until
 from ragfilter.cli.app import main
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, Worker, queue_of
-from ragfilter.indexing.sentences import Sentences
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
+from ragfilter.stores.caches import TextCache, VectorCache
 from ragfilter.stores.opening import FILE, Opening, openings
-from ragfilter.stores.workspace import TextCache
 from ragfilter.workbench import Workbench
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -117,13 +116,13 @@ def test_settings_openings_answers_and_sentences_are_there_for_both(
     files.write(FILE, '{"theirs": {"folder": "postgresql://host/db", "embedder": "m"}}')
     cache = TextCache(tmp_path, address, 1.0)
     cache.put("asked", "answered")
-    Sentences(bench.workspace).put("mine", "m", ["a"], np.ones((1, 4), np.float32))
+    VectorCache(tmp_path, address).put("mine", "m", ["a"], np.ones((1, 4), np.float32))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))
     with Workbench.open(Deployment(workspace=address)) as other:
         assert other.workspace.path != bench.workspace.path
         assert config.saved_names(other.workspace.files) == ["strict"]
         assert openings(other.workspace.files) == {"theirs": Opening("postgresql://host/db", "m")}
-        found = Sentences(other.workspace).find("m", ["a", "b"])
+        found = VectorCache(tmp_path, address).find("m", ["a", "b"])
         assert {text: list(vector) for text, vector in found.items()} == {"a": [1.0] * 4}
         there = TextCache(tmp_path, address, 1.0)
         assert there.get("asked") == "answered"

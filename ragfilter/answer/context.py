@@ -164,7 +164,9 @@ def _estimated(title: str, source: str, text: str) -> int:
 
 def _block(number: int, chunk: Chunk, text: str, budget: int | None) -> str:
     """One numbered block, shortened to the `budget` if there is one."""
-    lines = _header(chunk)
+    page = "" if chunk.page is None else f", page {chunk.page}"
+    lines = [f"Title: {one_line(chunk.title, TITLE_CHARS)}"] if chunk.title else []
+    lines += [f"Source: {one_line(chunk.source, SOURCE_CHARS)}{page}"] if chunk.source else []
     if budget is not None:
         room = budget - FRAME_TOKENS - sum(estimate(line) for line in lines)
         if room < budget // 3:
@@ -172,9 +174,3 @@ def _block(number: int, chunk: Chunk, text: str, budget: int | None) -> str:
             lines, room = [], budget - FRAME_TOKENS
         text = f"{head(text, room - estimate(SHORTENED))} {SHORTENED}"
     return "\n".join((f"<chunk {number}>", *lines, defuse(text), f"</chunk {number}>"))
-
-
-def _header(chunk: Chunk) -> list[str]:
-    page = "" if chunk.page is None else f", page {chunk.page}"
-    lines = [f"Title: {one_line(chunk.title, TITLE_CHARS)}"] if chunk.title else []
-    return [*lines, f"Source: {one_line(chunk.source, SOURCE_CHARS)}{page}"] if chunk.source else lines

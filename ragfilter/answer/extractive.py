@@ -86,8 +86,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
     candidates = ([each for each in candidates if _tells(each[2])] or candidates)[:MAX_UNITS]
     if not candidates:
         return ()
-    texts = (_passage(chunk.title, unit) for _, chunk, unit in candidates)
-    vectors = embedder.embed([query, *texts])
+    vectors = embedder.embed([query, *(_passage(chunk.title, unit) for _, chunk, unit in candidates)])
     scores = vectors[1:] @ vectors[0]
     facts = _facts(query)
     sides = {name: _facts(part) for name, part in comparison.parts(query).items()}

@@ -46,11 +46,8 @@ def estimated_usage(messages: Sequence[Message], text: str, failed: str) -> Usag
 def total_usage(usages: Iterable[Usage]) -> Usage:
     """Add up the usages. A call that used no tokens does not make the sum an estimate."""
     used = [each for each in usages if each.prompt_tokens or each.completion_tokens]
-    return Usage(
-        sum(each.prompt_tokens for each in used),
-        sum(each.completion_tokens for each in used),
-        estimated=any(each.estimated for each in used),
-    )
+    prompt, completion = sum(each.prompt_tokens for each in used), sum(each.completion_tokens for each in used)
+    return Usage(prompt, completion, any(each.estimated for each in used))
 
 
 class Reply(NamedTuple):

@@ -189,17 +189,8 @@ def _llm_answer(
     text: str, prompt: tuple[Message, ...], context: Context, model: str, usage: Usage, prices: Prices | None
 ) -> Answer:
     known, unknown = citations(text, len(context.chunks))
-    return Answer(
-        text,
-        known,
-        unknown,
-        model=model,
-        prompt=prompt,
-        prompt_version=VERSION,
-        usage=usage,
-        cost=None if prices is None else prices.of(usage),
-        currency="" if prices is None else prices.currency,
-    )
+    answer = Answer(text, known, unknown, model, prompt=prompt, prompt_version=VERSION, usage=usage)
+    return answer if prices is None else replace(answer, cost=prices.of(usage), currency=prices.currency)
 
 
 def citations(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -250,8 +241,7 @@ class Answers:
         if stored is None:
             return None
         text, usage, ms = stored
-        answer = _llm_answer(text, prompt, context, model, usage, prices)
-        return replace(answer, ms=ms, cached=True)
+        return replace(_llm_answer(text, prompt, context, model, usage, prices), ms=ms, cached=True)
 
     def put(self, answer: Answer) -> None:
         """Store a model's answer if it is complete and not empty."""

@@ -1,8 +1,4 @@
-"""Opens the workspace's database, and turns its failures into our errors.
-
-Supports SQLite and PostgreSQL through SQLAlchemy. Used by `rules.journal`, `rules.draft_store`,
-`stores.labels`, `stores.preferences`, `stores.runs` and `stores.postgres`.
-"""
+"""The workspace's database, in SQLite or PostgreSQL, through SQLAlchemy; its failures become our errors."""
 
 from __future__ import annotations
 
@@ -13,8 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from math import ceil
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ragfilter.basics.threads import check_stopped
 from ragfilter.errors import InputError, OutcomeUnknown, StoreError, StoreUnavailable, extra
 from ragfilter.text.urls import shown
 
@@ -22,6 +21,9 @@ with extra("chroma"):
     import sqlalchemy as sa
     from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
     from sqlalchemy.schema import CreateIndex, CreateTable
+
+if TYPE_CHECKING:
+    from psycopg.abc import PQGen
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -64,7 +66,7 @@ TEXT, WHOLE = sa.Text(), sa.Integer()
 TIME = sa.DateTime(timezone=True)
 
 
-def table(name: str, /, *others: sa.Constraint, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
+def table(name: str, /, *others: sa.Constraint | sa.Index, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
     """Define a table with numbered rows (`id`) and no missing values."""
     sql_columns = [sa.Column(each, kind, nullable=False) for each, kind in columns.items()]
     number = sa.Column("id", sa.Integer, primary_key=True)
@@ -79,14 +81,13 @@ class Book:
     called: str
     """Its name in error messages."""
     tables: Sequence[sa.Table]
-    indexes: Sequence[sa.Index] = ()
     busy_s = BUSY_S
     _timeout_s = BUSY_S
 
     def __init__(self, url: str) -> None:
         """Open it, and make its tables if they are missing. Raises InputError if the URL is bad."""
         self._url = url
-        self._engine = connect(url, self.what, self.busy_s, lambda: self._timeout_s)
+        self._engine = self._connect()
         self._reading = self._engine
         if self._engine.dialect.name == "postgresql":
             self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -99,6 +100,29 @@ class Book:
     def close(self) -> None:
         """Close the connections. It cannot be used afterwards."""
         self._engine.dispose()
+
+    def _connect(self) -> sa.Engine:
+        try:
+            parsed = sa.make_url(self._url)
+            backend = parsed.get_backend_name()
+            if backend not in ("sqlite", "postgresql"):
+                raise InputError(
+                    f"The {self.what} cannot be kept in {backend}.",
+                    remedy="Use sqlite:///path/to/file or postgresql://host/database.",
+                )
+            if backend == "sqlite":
+                return sa.create_engine(parsed, connect_args={"timeout": self.busy_s})
+            parsed = parsed.set(drivername="postgresql+psycopg")
+            engine = sa.create_engine(parsed, connect_args={"connect_timeout": int(BUSY_S)}, pool_pre_ping=True)
+        except (ArgumentError, ModuleNotFoundError, ValueError) as error:
+            # The message does not repeat a URL that cannot be parsed: it may contain a password.
+            why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
+            raise InputError(
+                f"The {self.what}'s database URL cannot be used ({why}).",
+                remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the database's driver.",
+            ) from None
+        answer_in_time(engine, lambda: self._timeout_s)
+        return engine
 
     def _prepare(self) -> None:
         """Make missing tables and indexes. Raises StoreError, before any change, if a table exists
@@ -114,8 +138,8 @@ class Book:
                     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
                 for table in self.tables:
                     connection.execute(CreateTable(table, if_not_exists=True))
-                for index in self.indexes:
-                    connection.execute(CreateIndex(index, if_not_exists=True))
+                    for index in table.indexes:
+                        connection.execute(CreateIndex(index, if_not_exists=True))
 
     def _check(self, there: sa.Inspector) -> None:
         for table in self.tables:
@@ -245,35 +269,71 @@ class OptionalBook(Book):
             return otherwise
 
 
-def connect(url: str, what: str, busy_s: float = BUSY_S, seconds: Callable[[], float] = lambda: BUSY_S) -> sa.Engine:
-    """Make the engine for the database at `url`, which stores `what`. A server must answer within
-    `seconds()`. Raises InputError if the URL is bad."""
-    try:
-        parsed = sa.make_url(url)
-        sqlite = parsed.get_backend_name() == "sqlite"
-        if not sqlite and parsed.get_backend_name() != "postgresql":
-            raise InputError(
-                f"The {what} cannot be kept in {parsed.get_backend_name()}.",
-                remedy="Use sqlite:///path/to/file or postgresql://host/database.",
-            )
-        if sqlite:
-            return sa.create_engine(parsed, connect_args={"timeout": busy_s})
-        parsed = parsed.set(drivername="postgresql+psycopg")
-        waits = {"connect_timeout": int(BUSY_S)}
-        engine = sa.create_engine(parsed, connect_args=waits, pool_pre_ping=True)
-    except (ArgumentError, ModuleNotFoundError, ValueError) as error:
-        # The message does not repeat a URL that cannot be parsed: it may contain a password.
-        why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
-        raise InputError(
-            f"The {what}'s database URL cannot be used ({why}).",
-            remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the database's driver.",
-        ) from None
-    from ragfilter.basics.postgres import answer_in_time
-
-    answer_in_time(engine, seconds)
-    return engine
-
-
 def in_utc(at: datetime) -> datetime:
     """Add UTC to a time read from the database, since SQLite stores no time zone."""
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def answer_in_time(engine: sa.Engine, seconds: Callable[[], float]) -> None:
+    """Make reads through `engine` raise NoAnswer after `seconds()` without an answer. Writes may take minutes, so they
+    raise it only once the server does not answer a new connection either. Both raise Abandoned as soon as nobody waits
+    for them. The connection is then closed, so that the server rolls back uncommitted changes."""
+    # Imported here: a folder needs no PostgreSQL.
+    with extra("postgres"):
+        import psycopg
+        from psycopg.errors import ConnectionTimeout
+
+    class NoAnswer(psycopg.OperationalError):
+        """The server did not answer in time."""
+
+    class Timed(psycopg.Connection[Any]):
+        opened_with: tuple[Any, dict[str, Any]]
+
+        def wait(self, gen: PQGen[T], *given: Any, **named: Any) -> T:
+            try:
+                return super().wait(self.watched(gen), *given, **named)
+            except BaseException as error:
+                if not isinstance(error, psycopg.Error) or isinstance(error, NoAnswer):
+                    self.pgconn.finish()
+                raise
+
+        def watched(self, gen: PQGen[T]) -> PQGen[T]:
+            until = monotonic() + seconds()
+            try:
+                wanted = next(gen)
+                while True:
+                    # 0 ten times a second while there is no data.
+                    ready = yield wanted
+                    if not ready:
+                        check_stopped()
+                        if monotonic() > until:
+                            if self.autocommit or self.read_only or not self.others_are_answered():
+                                raise NoAnswer(f"no answer within {seconds():g} s")
+                            until = monotonic() + seconds()
+                    wanted = gen.send(ready)
+            except StopIteration as done:
+                answer: T = done.value
+                return answer
+
+        def others_are_answered(self) -> bool:
+            args, named = self.opened_with
+            try:
+                psycopg.connect(*args, **named | {"connect_timeout": ceil(seconds() / 2)}).close()
+            except psycopg.Error as error:
+                return not isinstance(error, ConnectionTimeout)
+            return True
+
+    def open_timed(dialect: object, record: object, args: Any, named: dict[str, Any]) -> Timed:
+        connection = Timed.connect(*args, **named)
+        connection.opened_with = args, named
+        return connection
+
+    def is_open(connection: psycopg.Connection[Any]) -> bool:
+        # Twice, since the first call reads the server's last message before it closed.
+        connection.pgconn.consume_input()
+        connection.pgconn.consume_input()
+        return True
+
+    sa.event.listen(engine, "do_connect", open_timed)
+    # Runs before each use. A query to the server would take as long as most requests.
+    engine.dialect.do_ping = is_open

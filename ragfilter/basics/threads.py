@@ -103,10 +103,11 @@ V = TypeVar("V")
 
 
 class Shelf(Generic[V]):
-    """A cache of at most `size` values. Hold `lock` during steps that belong together."""
+    """A cache of at most `size` values, or of this size in the unit of `weigh`. Hold `lock` during steps that belong
+    together."""
 
-    def __init__(self, size: int) -> None:
-        self._values: LRUCache[Hashable, V] = LRUCache(size)
+    def __init__(self, size: int, weigh: Callable[[V], int] | None = None) -> None:
+        self._values: LRUCache[Hashable, V] = LRUCache(size, weigh)
         self.lock = threading.RLock()
 
     def __len__(self) -> int:

@@ -86,7 +86,7 @@ class Sides(options.Viewing):
         for name in prompts if self.prompts != "all" else ():
             # Validated as the setting that it becomes.
             self._open(bases[0].profile, {"--prompts": {"judge.prompt": name}})
-        chosen = judge_prompts.names() if self.prompts == "all" else tuple(prompts)
+        chosen = tuple(judge_prompts.variants()) if self.prompts == "all" else tuple(prompts)
         return judged(choices, chosen), note
 
     def _axes(self) -> dict[str, list[str]]:

@@ -18,7 +18,7 @@ from ragfilter.cli.options import DataDir, Texts, columns_of, in_words, refuse
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
 from ragfilter.indexing.order import Done, Order, carry_out
 from ragfilter.indexing.queue import Queue
-from ragfilter.indexing.sentences import Sentences, prepare
+from ragfilter.indexing.sentences import prepare
 from ragfilter.ingest.load import DEMOS
 from ragfilter.ingest.records import ReadOptions
 from ragfilter.stores.workspace import database_of
@@ -97,7 +97,7 @@ def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
     try:
         with options.open_for(data_dir, "index") as bench:
             done = carry_out(order, bench, progress.show)
-            for embedded in prepare(bench, Sentences(bench.workspace)):
+            for embedded in prepare(bench, bench.workspace.vectors):
                 progress.show("sentences embedded", *embedded)
             return done
     except WorkspaceLocked:

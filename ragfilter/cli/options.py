@@ -351,7 +351,7 @@ class LabelledOptions(QueryOptions):
             if self.llm:
                 catalogue = bench.collection(place.collection).entries()
                 standing = bench.labels.standing(place.collection)
-                tell(query_sets.agreed(seen_by(standing, catalogue, user)).told)
+                tell(query_sets.agreed(seen_by(standing, catalogue, user)).sentence)
             labels, unknown = self.load(bench, place, user, llm=self.llm, bare=bare)
             yield OpenedLabels(bench, place.backends(bench), labels, unknown)
 

@@ -81,7 +81,7 @@ def tune(
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
     with labelled.open("tune", place, user) as (_, backends, labels, _unknown):
         options.warn_of(labels)
-        tuning = tune_questions(
+        tuning, _ = tune_questions(
             labels,
             loaded.settings,
             backends,
@@ -244,7 +244,7 @@ def recalibrate(
         )
         if labels.qrels:
             options.warn_of(labels)
-            tuning = tune_questions(
+            tuning, _ = tune_questions(
                 labels,
                 start(before, loaded.profile),
                 backends,

@@ -80,13 +80,9 @@ class Completion:
 
     def _add_judgement(self, pool: Pool, judgement: Judgement) -> Pool:
         reachable = (*pool.reachable, *self._reachable(pool, judgement))
-        chunks = (hit.chunk for hit in (*pool.hits, *reachable))
-        return replace(
-            pool,
-            judgements=call.join_judgements(pool.judgements, [judgement]),
-            reachable=reachable,
-            references=references_of(chunks, self.backends.collection),
-        )
+        judgements = call.join_judgements(pool.judgements, [judgement])
+        references = references_of((hit.chunk for hit in (*pool.hits, *reachable)), self.backends.collection)
+        return replace(pool, judgements=judgements, reachable=reachable, references=references)
 
     def _reachable(self, pool: Pool, judgement: Judgement) -> tuple[Hit, ...]:
         """The chunks that the verdicts' expansions can reach and whose text the pool lacks: under the settings and,
@@ -103,8 +99,7 @@ class Completion:
 
         def permitted(chunk_id: str) -> Chunk | None:
             chunk = None if chunk_id in discarded else find_any(chunk_id)
-            clean = chunk is not None and is_clean(chunk, settings, scan, self.user)
-            return chunk if clean else None
+            return chunk if chunk is not None and is_clean(chunk, settings, scan, self.user) else None
 
         finders: list[Finder] = [permitted] if self.push_down else [permitted, find_any]
         most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
@@ -184,13 +179,8 @@ def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> P
 
 
 def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
-    """Add the contributions of each piece of the needed chunks to the pool."""
-    hits = {hit.id: hit for hit in (*pool.hits, *pool.reachable) if hit.id in need.chunk_ids}
-    texts = {i: hit.chunk.text for i, hit in hits.items()}
-    passages = [
-        PrunePassage(hit.chunk.title, tuple(texts[i][p.start : p.end] for p in pieces(texts[i])))
-        for i, hit in hits.items()
-    ]
+    chunks = {hit.id: hit.chunk for hit in (*pool.hits, *pool.reachable) if hit.id in need.chunk_ids}
+    passages = [PrunePassage(c.title, tuple(c.text[p.start : p.end] for p in pieces(c.text))) for c in chunks.values()]
     try:
         answer = within(PRUNING_S, lambda: pruner.contributions(pool.query, passages))
         values = [tuple(map(float, each)) for each in answer]
@@ -200,7 +190,7 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
             raise ModelError(message, remedy="Choose another pruner.")
     except Exception as error:
         return _with_failure(pool, "prune", pruner.name, error)
-    return _with(pool, "contributions", dict(zip(hits, values, strict=True)))
+    return _with(pool, "contributions", dict(zip(chunks, values, strict=True)))
 
 
 def _with_failure(pool: Pool, kind: NeedKind, model: str, error: Exception) -> Pool:

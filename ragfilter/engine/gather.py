@@ -18,7 +18,7 @@ from ragfilter.errors import InputError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec
-from ragfilter.layers.clearance import effective_user, is_clean, with_clearance
+from ragfilter.layers.clearance import effective_user, is_clean, with_chunks, with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User
 from ragfilter.protocols import Catalogue, ChatModel, Collection, DistinctRules, Embedder, Pruner, Reranker, Vectors
@@ -158,7 +158,6 @@ def _only_sources(settings: Settings, user: User, name: str, catalogue: Catalogu
 
 
 def _files_there(sources: Iterable[str]) -> str:
-    """The names of the first few files."""
     names = sorted(filter(None, sources))
     if not names:
         return "Its chunks have no file names; leave the pattern empty."
@@ -419,8 +418,5 @@ def _with_pinned_texts(
     inputs = LayerInput(settings, pool, scan or scan_rules(pool), user, explain=False)
     hits = tuple(hit for hit in entering_hits(pool, settings, user) if user.sees(hit.chunk))
     pinned = query_must.apply(hits, inputs).pinned
-    lacking = [hit.id for hit in hits if hit.id in pinned and not hit.chunk.loaded]
-    full = collection.chunks(lacking)
-    if not full:
-        return pool
-    return replace(pool, hits=tuple(replace(h, chunk=full[h.id]) if h.id in full else h for h in pool.hits))
+    full = collection.chunks([hit.id for hit in hits if hit.id in pinned and not hit.chunk.loaded])
+    return replace(pool, hits=with_chunks(pool.hits, lambda chunk: full.get(chunk.id, chunk))) if full else pool

@@ -35,7 +35,7 @@ def replay(
 ) -> PoolResult:
     """Run the layers over a gathered pool. Pure and deterministic; calls no store and no model.
 
-    Without a `user`, the settings decide who asks (`clearance.viewer`). `scan` is the query matched against the pool's
+    Without a `user`, the settings decide who asks (`clearance.enabled`). `scan` is the query matched against the pool's
     rules, for a caller who replays with many rules. Without `explain`, layers can omit their decisions; the kept chunks
     are the same. Replays that share `memo` must have the same `explain`.
 
@@ -161,11 +161,8 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
     def changed(chunk: Chunk) -> Chunk:
         return replace(chunk, rule=rules[chunk.id]) if chunk.id in rules else chunk
 
-    def of(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        return tuple(replace(h, chunk=changed(h.chunk)) if h.id in rules else h for h in hits)
-
-    references = tuple(map(changed, pool.references))
-    return replace(pool, hits=of(pool.hits), reachable=of(pool.reachable), references=references)
+    hits, reachable = (clearance.with_chunks(each, changed) for each in (pool.hits, pool.reachable))
+    return replace(pool, hits=hits, reachable=reachable, references=tuple(map(changed, pool.references)))
 
 
 def renew_rules(pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int) -> Pool | None:
@@ -179,11 +176,8 @@ def renew_rules(pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, use
     on = settings.with_values({"query_must.enabled": True, "entities.enabled": False})
     scan = scan_rules(renewed)
     # Chunks found only through rules do not show that the search itself went far enough.
-    clean = [
-        hit
-        for hit in entering_hits(renewed, on, user)
-        if hit.found_by == "query" and is_clean(hit.chunk, on, scan, user)
-    ]
+    own = (hit for hit in entering_hits(renewed, on, user) if hit.found_by == "query")
+    clean = [hit for hit in own if is_clean(hit.chunk, on, scan, user)]
     needed = (*clean[:wanted], *(hit for hit in renewed.hits if hit.id in rules))
     enough = pool.exhaustive or len(clean) >= wanted
     return renewed if enough and all(hit.chunk.loaded for hit in needed) else None
@@ -221,7 +215,8 @@ def scan_rules(pool: Pool) -> Scan:
 
 def _nothing_left(traces: Iterable[LayerTrace]) -> str:
     trace = next(trace for trace in traces if trace.n_in and not trace.n_out)
-    return f"Nothing is left: {trace.layer} dropped the last {'chunk' if trace.n_in == 1 else f'{trace.n_in} chunks'}."
+    last = "chunk" if trace.n_in == 1 else f"{trace.n_in} chunks"
+    return f"Nothing is left: {trace.layer} dropped the last {last}."
 
 
 MAX_STEPS = 300

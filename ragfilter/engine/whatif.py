@@ -243,8 +243,7 @@ class _Search:
     def change(self, values: dict[str, Any]) -> SettingChange:
         """The change of one or two settings, with the other chunks it adds and removes."""
         before = [hit.id for hit in replay(self.pool, self.settings, self.user).kept]
-        settings = self.settings.with_values(values)
-        changed = replay(self.pool, settings, self.user, memo=self.memo, explain=False)
+        changed = replay(self.pool, self.settings.with_values(values), self.user, memo=self.memo, explain=False)
         moved = _moved(before, [hit.id for hit in changed.kept], self.chunk_id)
         one, *two = (SettingChange(p, self.settings.get(p), new) for p, new in values.items())
         return replace(one, came=moved[0], went=moved[1], also=two[0] if two else None)

@@ -81,12 +81,6 @@ def folds_of(queries: Sequence[str], folds: int) -> Choice:
     return assign_folds(len(groups), folds)[[groups[text] for text in texts]]
 
 
-def choose(table: Table) -> int:
-    """The candidate with the highest mean, the first one if tied."""
-    means = table.mean(axis=0)
-    return int(np.argmax(means >= means.max() - EPSILON))
-
-
 def pick(table: Table, chosen: Choice) -> Table:
     """The score of each query with the candidate chosen for it."""
     return np.take_along_axis(table, chosen[:, None], axis=1)[:, 0]
@@ -173,7 +167,8 @@ class Target:
     def choose(self, tables: Tables) -> int:
         """The best candidate, the first one if tied. If none reaches the recall, the one that comes closest."""
         if self.figure != "tokens":
-            return choose(tables[self.figure])
+            means = tables[self.figure].mean(axis=0)
+            return int(np.argmax(means >= means.max() - EPSILON))
         recall = tables["recall"].mean(axis=0)
         least = min(self.recall, recall.max()) - 1e-12
         return int(np.argmin(np.where(recall >= least, tables["tokens"].mean(axis=0), np.inf)))

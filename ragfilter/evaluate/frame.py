@@ -44,11 +44,10 @@ LABELS = {
 }
 DIGITS = {"kept": 1, "tokens": 0, "ms": 1, "unlabelled": 1}
 """How many decimals a figure has, if not three."""
-MEANS = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "ms", "unlabelled", "f1_most")
 _SHARES = ("precision", "recall", "f1", "f2", "ndcg", "f1_most")
-_SCORED = (*_SHARES, "unlabelled")
+SCORED = (*_SHARES, "unlabelled")
 """Figures that need labels."""
-_COUNTED = ("kept", "tokens", "ms")
+COUNTED = ("kept", "tokens", "ms")
 _COLUMNS = tuple(
     each.name for each in fields(QueryRecord) if each.name not in ("error", "status", "curve", "ids", "lost_ids")
 )
@@ -92,10 +91,10 @@ def frame(
     """The figures of records.
 
     `by` query: a row for each record, with its counts and figures (NaN without labels). `by` variant: a row for each
-    variant that all queries have, in order. It has the number of queries, the mean of each of `MEANS` and the ends of
-    its interval (``f1``, ``f1_low``, ``f1_high``; NaN if there are too few queries), the mean costs, the noise
-    reduction and the number of fallbacks. If `against` names a variant, each row is also compared with it in pairs:
-    ``wins``, ``losses``, ``ties``, ``gain``, ``gain_low``, ``gain_high``, ``p_value``.
+    variant that all queries have, in order. It has the number of queries, the means of `SCORED` and `COUNTED` with the
+    ends of their intervals (``f1``, ``f1_low``, ``f1_high``; NaN if there are too few queries), the mean costs, the
+    noise reduction and the number of fallbacks. If `against` names a variant, each row is also compared with it in
+    pairs: ``wins``, ``losses``, ``ties``, ``gain``, ``gain_low``, ``gain_high``, ``p_value``.
     """
     each = _table([{name: getattr(record, name) for name in _COLUMNS} for record in records])
     if each.empty:
@@ -104,7 +103,7 @@ def frame(
     figures = metrics.figures(counts, each["relevant"])
     each = each.assign(**{name: figures[name] for name in _SHARES if name != "ndcg"})
     each = each.astype({"unlabelled": float, "labelled": bool})
-    each.loc[~each["labelled"], [*_SCORED]] = np.nan
+    each.loc[~each["labelled"], [*SCORED]] = np.nan
     if by == "query":
         return each
     whole = each.groupby("variant")["id"].transform("size") == each["id"].nunique()
@@ -177,25 +176,23 @@ def best_k(records: Iterable[QueryRecord]) -> int | None:
 def rows(records: Sequence[QueryRecord], variants: Sequence[Variant], *, against: str = "") -> pd.DataFrame:
     """The table of a measurement: `frame` by variant with the bounds, in order. ``group`` is the row's group, and
     ``about`` describes it. The variants of `layer_gains` have no row. Empty without records."""
-    shown = {each.name: each for each in variants if each.group not in ("added", "left out")}
-    wanted = {*shown, FIXED, ORACLE}
-    table = frame((r for r in with_bounds(records) if r.variant in wanted), against=against)
+    fixed = "plain", f"{best_k(records)} over all queries; each is measured with the k that is best on the others"
+    entries: dict[str, tuple[str, str]] = {}
+    untimed = {FIXED, ORACLE}
+    for each in variants:
+        if each.group not in ("added", "left out"):
+            entries[each.name] = each.group, each.about
+        if each.plain:
+            untimed.add(each.name)
+            entries.setdefault(FIXED, fixed)
+    entries |= {FIXED: fixed, ORACLE: ("oracle", ABOUT_ORACLE)}
+    table = frame((r for r in with_bounds(records) if r.variant in entries), against=against)
     if table.empty:
         return table
-    plain = [name for name, each in shown.items() if each.plain]
-    names = [*shown, ORACLE]
-    names.insert(names.index(plain[0]) + 1 if plain else len(shown), FIXED)
-    group = {name: each.group for name, each in shown.items()}
-    about = {name: each.about for name, each in shown.items()}
-    fixed = f"{best_k(records)} over all queries; each is measured with the k that is best on the "
-    table = table.assign(
-        group=table["variant"].map({**group, FIXED: "plain", ORACLE: "oracle"}),
-        about=table["variant"].map({**about, FIXED: f"{fixed}others", ORACLE: ABOUT_ORACLE}),
-    )
-    untimed = table["variant"].isin([*plain, FIXED, ORACLE])
-    table.loc[untimed, ["ms", "ms_low", "ms_high"]] = np.nan
-    table.index = pd.Index(map(names.index, table["variant"]))
-    return table.sort_index().reset_index(drop=True)
+    names = table["variant"]
+    table = table.assign(group=names.map(lambda name: entries[name][0]), about=names.map(lambda name: entries[name][1]))
+    table.loc[names.isin(untimed), ["ms", "ms_low", "ms_high"]] = np.nan
+    return table.sort_values("variant", key=lambda names: names.map([*entries].index), ignore_index=True)
 
 
 def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> list[Row]:
@@ -211,7 +208,7 @@ def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> 
         name = row["variant"]
         alike.setdefault(tuple(kept.get(name, [name])), []).append(row)
     merged = [{**each[0], "names": [row["variant"] for row in each]} for each in alike.values()]
-    sign = 1 if figure in _COUNTED or figure == "unlabelled" else -1
+    sign = 1 if figure in COUNTED or figure == "unlabelled" else -1
     # Rows without the figure come last, before the oracle.
     return sorted(merged, key=lambda row: (row["group"] == "oracle", pd.isna(row[figure]), sign * row[figure]))
 
@@ -322,12 +319,12 @@ def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> 
     judge, if it is on, is added last; leaving out another layer is measured without the judge."""
     each = frame(records, by="query")
     sides = {name: group.set_index("id") for name, group in by_variant(each).items()}
-    there = [v for v in variants if v.name in sides and len(sides[v.name]) == each["id"].nunique()]
-    added = [v.name for v in there if v.group == "added"]
+    complete = [v for v in variants if v.name in sides and len(sides[v.name]) == each["id"].nunique()]
+    added = [v.name for v in complete if v.group == "added"]
     pairs = [(after, "added", after, before) for before, after in pairwise(added)]
-    if any(v.name == CURRENT and v.settings.judge.enabled for v in there):
+    if any(v.name == CURRENT and v.settings.judge.enabled for v in complete):
         pairs.append(("judge", "added", CURRENT, added[-1]))
-    pairs += [(v.name, v.group, added[-1], v.name) for v in there if v.group == "left out"]
+    pairs += [(v.name, v.group, added[-1], v.name) for v in complete if v.group == "left out"]
     gained = []
     for name, group, with_, without in pairs:
         gains = {each: sides[with_][each] - sides[without][each] for each in ("f1", "recall", "tokens")}
@@ -380,8 +377,8 @@ def _of_variant(name: str, group: pd.DataFrame) -> dict[str, Any]:
     return {
         "variant": name,
         "queries": len(group),
-        **flat(means({name: labelled[name] for name in _SCORED})),
-        **flat(means({name: group[name] for name in _COUNTED})),
+        **flat(means({name: labelled[name] for name in SCORED})),
+        **flat(means({name: group[name] for name in COUNTED})),
         **{cost: group[cost].mean() for cost in ("query_ms", "llm_tokens", "llm_ms")},
         "noise_reduction": noise_reduction(labelled),
         "fallbacks": int(group["fallback"].sum()),

@@ -229,18 +229,13 @@ def _from_text(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _from_csv(path: Path) -> Iterator[tuple[str, str, str]]:
-    names: list[str] = []
-    text = ""
-    for line, cells in rows(read_text(path), str(path)):
+    numbered = rows(read_text(path), str(path))
+    names = [name.strip().lower() for name in next(numbered, (1, [*TEXT]))[1]]
+    text = next((name for name in TEXT if name in names), "")
+    if not text:
+        raise InputError(f"{path} has no column with questions.", remedy="Name the column text, query or question.")
+    for line, cells in numbered:
         place = f"{path}, line {line}"
-        if not names:
-            names = [name.strip().lower() for name in cells]
-            text = next((name for name in TEXT if name in names), "")
-            if not text:
-                raise InputError(
-                    f"{path} has no column with questions.", remedy="Name the column text, query or question."
-                )
-            continue
         check_cells(cells, names, place)
         row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
         if question := row.get(text):
@@ -281,14 +276,14 @@ def read_spans(path: Path, sources: Path | None = None) -> list[Span]:
     return spans
 
 
-def _span(given: Mapping[str, Any], where: str, sources: Path | None) -> Span:
+def _span(row: Mapping[str, Any], where: str, sources: Path | None) -> Span:
     from ragfilter.stores.labels import Quotation
 
     try:
-        question, source = whole(given["question"]).strip(), whole(given.get("source", ""))
-        start, end = int(given.get("start", -1)), int(given.get("end", -1))
-        page, grade = int(given.get("page", -1)), int(given.get("grade", RELEVANT))
-        quote = whole(given.get("quote", ""))
+        question, source = whole(row["question"]).strip(), whole(row.get("source", ""))
+        start, end = int(row.get("start", -1)), int(row.get("end", -1))
+        page, grade = int(row.get("page", -1)), int(row.get("grade", RELEVANT))
+        quote = whole(row.get("quote", ""))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InputError(f"{where}: this is not a span's label.", remedy=SPAN) from None
     if not quote and sources is not None and 0 <= start < end:

@@ -281,13 +281,14 @@ def moved_since(now: MeasuredRun, before: MeasuredRun) -> str:
 
 def origin_of(plan: Plan) -> gate.BaselineOrigin:
     """The origin of a baseline made from this plan's run."""
-    return gate.BaselineOrigin(
-        collection=plan.collection,
-        collection_version=plan.collection_version,
-        labels_version=plan.labels_version,
-        model=plan.model,
-        space=plan.space,
-    )
+    return gate.BaselineOrigin(**{name: getattr(plan, name) for name in gate.ORIGINS})
+
+
+def measured_queries(plan: Plan) -> list[str]:
+    """The options of a command that measures this plan's queries."""
+    queries, qrels, llm = query_sets.untitled(plan.query_set)
+    words = ["--collection", plan.collection, "--queries", queries]
+    return words + (["--qrels", qrels] if qrels else []) + (["--with-llm"] if llm else [])
 
 
 def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[RunRow]:

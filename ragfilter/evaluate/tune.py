@@ -243,13 +243,13 @@ def tune_questions(
     replaces: Settings | None = None,
     gathered: Progress | None = None,
     replayed: Progress | None = None,
-) -> Tuning:
-    """Gather pools for the labelled questions of a collection, and tune on them. Raises what `tune`
-    and `completed_pools` raise."""
+) -> tuple[Tuning, dict[str, Pool]]:
+    """Gather pools for the labelled questions of a collection, and tune on them. Returns the pools as well. Raises what
+    `tune` and `completed_pools` raise."""
     check_tunable(settings, len(labels.qrels))
     wide = wide_settings(settings, rerank=rerank)
     pools = completed_pools(labels.labelled, wide, backends, user, progress=gathered)
-    return tune(
+    tuning = tune(
         pools,
         labels.qrels,
         settings,
@@ -261,6 +261,7 @@ def tune_questions(
         provenance=Provenance.of(labels),
         progress=replayed,
     )
+    return tuning, pools
 
 
 def check_tunable(settings: Settings, questions: int) -> None:

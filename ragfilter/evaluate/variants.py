@@ -37,12 +37,16 @@ ABOUT_ORACLE = (
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Settings with a name. `plain`: the first k of a plain search."""
+    """Settings with a name."""
 
     name: str
     group: Group
     settings: Settings
-    plain: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is the first k of a plain search."""
+        return self.group == "plain"
 
     @property
     def about(self) -> str:
@@ -61,7 +65,7 @@ class Variant:
 def filtered_and_plain(settings: Settings) -> tuple[Variant, Variant]:
     """The settings, and the unfiltered first k."""
     plain = settings.with_values({"judge.enabled": False}) if settings.judge.enabled else settings
-    return Variant(CURRENT, "settings", settings), Variant(UNFILTERED, "plain", plain, plain=True)
+    return Variant(CURRENT, "settings", settings), Variant(UNFILTERED, "plain", plain)
 
 
 def variants(settings: Settings) -> tuple[Variant, ...]:
@@ -80,11 +84,8 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
         *_profiles(settings),
         *layer_variants(base),
     )
-    distinct: list[Settings] = []
-    for each in every:
-        if each.settings not in distinct:
-            distinct.append(each.settings)
-    return tuple(replace(each, settings=distinct[distinct.index(each.settings)]) for each in every)
+    distinct: dict[Settings, Settings] = {}
+    return tuple(replace(each, settings=distinct.setdefault(each.settings, each.settings)) for each in every)
 
 
 def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Variant, ...]:
@@ -108,7 +109,7 @@ def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
     every = sorted((v.settings for v in variants), key=lambda s: s.retrieval.source_pattern)
     # The last one counts.
     by_k = {each.retrieval.k: each for each in reversed(every)}
-    plain = (Variant(f"{UNFILTERED}, k {k}", "plain", by_k[k].with_values(off), plain=True) for k in sorted(by_k))
+    plain = (Variant(f"{UNFILTERED}, k {k}", "plain", by_k[k].with_values(off)) for k in sorted(by_k))
     return (*plain, *variants)
 
 

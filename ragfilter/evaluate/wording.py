@@ -103,8 +103,13 @@ def about_records(records: Sequence[QueryRecord], variants: Sequence[Variant]) -
 def about_labels(labels: Labels) -> list[str]:
     """Caveats about figures measured on these labels."""
     answered = len(labels.answered)
-    caveats = few(answered), unanswered(len(labels.labelled) - answered)
-    return [*filter(None, caveats)]
+    few, has = "", "has" if answered == 1 else "have"
+    if answered < FEW_QUERIES:
+        few = (
+            f"Only {counted(answered, 'question')} {has} a chunk labelled relevant: too few for "
+            f"reliable figures. Label at least {FEW_QUERIES}."
+        )
+    return [*filter(None, (few, unanswered(len(labels.labelled) - answered)))]
 
 
 def unanswered(questions: int) -> str:
@@ -123,17 +128,6 @@ def fell_back(questions: int) -> str:
     if not questions:
         return ""
     return f"In {counted(questions, 'question')}, a layer fell back: a model failed or was not asked."
-
-
-def few(questions: int) -> str:
-    """A warning if too few questions have relevant chunks for reliable figures, otherwise empty."""
-    if questions >= FEW_QUERIES:
-        return ""
-    has = "has" if questions == 1 else "have"
-    return (
-        f"Only {counted(questions, 'question')} {has} a chunk labelled relevant: too few for "
-        f"reliable figures. Label at least {FEW_QUERIES}."
-    )
 
 
 def in_sample(settings: Settings, labels_version: str, collection: str) -> str:

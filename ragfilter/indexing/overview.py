@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import StoreError
@@ -53,10 +53,6 @@ def _changed(bench: Workbench, info: CollectionInfo) -> datetime | None:
     with suppress(StoreError):
         edits = bench.journal.history(info.name)
         times += [edit.at for edit in edits if edit.state in ("done", "undone")][:1]
-    database = bench.workspace.pg()
-    if database is not None and info.ours:
-        times.append(database.changed(info.name))
-    with suppress(OSError):
-        copied = bench.workspace.copy_path(info.name).stat().st_mtime
-        times.append(datetime.fromtimestamp(copied, UTC))
+    with suppress(OSError, StoreError):
+        times += filter(None, [bench.workspace.contents.changed(info.name)])
     return max(times).astimezone() if times else None

@@ -27,7 +27,7 @@ from ragfilter.ingest.openapi.read import SUFFIXES as OPENAPI
 from ragfilter.ingest.openapi.read import load_openapi, not_openapi
 from ragfilter.ingest.passages import load_text
 from ragfilter.ingest.pdf import load_pdf
-from ragfilter.ingest.records import PLAIN, ReadOptions, Record, load_jsonl, to_record
+from ragfilter.ingest.records import PLAIN, ReadOptions, Record, each_id_once, load_jsonl, to_record
 
 log = logging.getLogger(__name__)
 
@@ -68,23 +68,7 @@ def load(source: str | os.PathLike[str], *, reading: ReadOptions = PLAIN) -> Ite
     takes precedence over a file of that name (write ``./demo`` for the file). Raises InputError
     with file and line during iteration, unless `reading.skip` leaves unusable records out.
     """
-    records = _load(source, reading)
-    yield from records if reading.skip is None else _each_id_once(records, reading)
-
-
-def _each_id_once(records: Iterator[Record], reading: ReadOptions) -> Iterator[Record]:
-    places: dict[str, str] = {}
-    for record in records:
-        first = places.setdefault(record.chunk.id, record.place)
-        if first is record.place:
-            yield record
-        else:
-            reading.refuse(
-                InputError(
-                    f"{record.place}: the id {record.chunk.id!r} was already used in {first}.",
-                    remedy="Give every record an id of its own.",
-                )
-            )
+    return each_id_once(_load(source, reading), reading)
 
 
 def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Record]:

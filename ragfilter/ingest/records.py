@@ -23,7 +23,7 @@ import math
 import operator
 import re
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -175,6 +175,22 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
         metadata=_own_fields(raw, place),
     )
     return Record(chunk, place, as_given, tuple(warnings))
+
+
+def each_id_once(records: Iterable[Record], reading: ReadOptions = PLAIN) -> Iterator[Record]:
+    """Yield the records, and refuse those with the id of an earlier one. Raises InputError."""
+    by_id: dict[str, Record] = {}
+    for record in records:
+        first = by_id.setdefault(record.chunk.id, record)
+        if first is record:
+            yield record
+        else:
+            reading.refuse(
+                InputError(
+                    f"{record.place}: the id {record.chunk.id!r} was already used in {first.place}.",
+                    remedy="Give every record an id of its own.",
+                )
+            )
 
 
 def load_jsonl(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:

@@ -87,9 +87,6 @@ class JudgementCache:
         self._judgements: Shelf[Judgement] = Shelf(size)
         self._ms: dict[str, deque[float]] = {}
 
-    def __len__(self) -> int:
-        return len(self._judgements)
-
     def __contains__(self, key: tuple[str, str]) -> bool:
         return self.get(*key) is not None
 
@@ -105,8 +102,7 @@ class JudgementCache:
             return
         self._judgements.put((judgement.model, judgement.prompt_key), judgement)
         with self._judgements.lock:
-            times = self._ms.setdefault(judgement.model, deque(maxlen=REMEMBERED_CALLS))
-            times.append(judgement.ms)
+            self._ms.setdefault(judgement.model, deque(maxlen=REMEMBERED_CALLS)).append(judgement.ms)
         if judgement.verdicts:
             self._stored.put(replace(judgement, reply="", cached=False), judgement.model, judgement.prompt_key)
 

@@ -213,7 +213,8 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
     if len(remarks) > MAX_REMARKS:
         remarks = [*remarks[:MAX_REMARKS], f"and {len(remarks) - MAX_REMARKS} more"]
     if unknown:
-        remarks.append(f"{unknown} decision{' for an id' if unknown == 1 else 's for ids'} not asked about")
+        what = "1 decision for an id" if unknown == 1 else f"{unknown} decisions for ids"
+        remarks.append(f"{what} not asked about")
     return ParsedVerdicts(tuple(verdicts), tuple(remarks), tuple(unreadable))
 
 
@@ -247,7 +248,8 @@ def _read(text: str, asked: _ChunkIds, *, with_json: bool) -> Iterator[tuple[_Na
             data, at = json.JSONDecoder().raw_decode(text, value.start())
             for item in JudgeAnswer.model_validate(data).decisions:
                 name = asked.id_in(item.chunk_id) or item.chunk_id
-                yield _NamedAction(name, _action_in(str(item.action))), True
+                match = _VERDICT_ALONE.match(str(item.action).replace("\n", " "))
+                yield _NamedAction(name, _action(match) if match else ""), True
             fresh = False
             continue
         elif _UNASKED.match(line):
@@ -258,11 +260,6 @@ def _read(text: str, asked: _ChunkIds, *, with_json: bool) -> Iterator[tuple[_Na
 def _is_ordinal(match: re.Match[str]) -> bool:
     """Whether "chunk 2" may mean the second chunk rather than the id 2."""
     return bool(match["ordinal"]) and match["id"].isdecimal()
-
-
-def _action_in(cell: str) -> str:
-    match = _VERDICT_ALONE.match(cell.replace("\n", " "))
-    return _action(match) if match else ""
 
 
 def _action(match: re.Match[str]) -> str:

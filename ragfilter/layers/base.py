@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import fmean
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from ragfilter.model import Decision, Detail, Hit, LayerTrace, Need, Pool, PoolResult, Status, User, similarity
 from ragfilter.rules.match import Scan
 from ragfilter.settings.schema import Settings
 
+EPSILON = 1e-9
+"""Tolerance for values that equal a limit except for rounding."""
 BACKGROUND_FROM = 50
 """Smallest pool from which the background distance is estimated."""
 
@@ -57,7 +59,8 @@ class LayerInput:
         if "own_hits" not in self.shared:
             own = (h for h in self.pool.hits if h.found_by == "query" and self.user.sees(h.chunk))
             self.shared["own_hits"] = tuple(islice(own, self.settings.retrieval.pool_size))
-        return cast(tuple[Hit, ...], self.shared["own_hits"])
+        hits: tuple[Hit, ...] = self.shared["own_hits"]
+        return hits
 
     @property
     def far_end(self) -> float | None:
@@ -65,7 +68,8 @@ class LayerInput:
         if "far_end" not in self.shared:
             distances = [hit.distance for hit in self.own_hits]
             self.shared["far_end"] = far_end(distances) if len(distances) >= BACKGROUND_FROM else None
-        return cast(float | None, self.shared["far_end"])
+        end: float | None = self.shared["far_end"]
+        return end
 
     @property
     def background(self) -> float | None:

@@ -88,35 +88,27 @@ def visible_entities(pool: Pool, user: User) -> tuple[Entity, ...]:
     return tuple(replace(entity, ids=tuple(i for i in entity.ids if i in ids)) for entity in pool.entities)
 
 
-def visible_refs(pool: Pool, user: User) -> Callable[[Chunk], tuple[str, ...]]:
-    """A function that returns the references of a chunk that `user` can see, since even an id can
-    reveal a secret. It leaves out references that the pool does not know."""
+def without_hidden_refs(pool: Pool, user: User) -> Callable[[Chunk], Chunk]:
+    """A function that removes references to chunks that `user` cannot see or the pool does not know
+    from a chunk, since even an id can reveal a secret."""
     if user.unrestricted:
-        return lambda chunk: chunk.refs
+        return lambda chunk: chunk
     hits = (*pool.hits, *pool.reachable)
     known = (*pool.references, *(hit.chunk for hit in hits))
     nameable = {chunk.id for chunk in known if user.sees(chunk)}
 
-    def named(chunk: Chunk) -> tuple[str, ...]:
-        refs = chunk.refs
-        return refs if nameable.issuperset(refs) else tuple(r for r in refs if r in nameable)
+    def nameable_only(chunk: Chunk) -> Chunk:
+        if nameable.issuperset(chunk.refs):
+            return chunk
+        return replace(chunk, refs=tuple(ref for ref in chunk.refs if ref in nameable))
 
-    return named
-
-
-def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit, ...]:
-    """The hits with only those references that `user` can see, for a prompt on their behalf."""
-    return tuple(hits) if user.unrestricted else _name_all(hits, visible_refs(pool, user))
+    return nameable_only
 
 
-def _name_all(hits: Iterable[Hit], named: Callable[[Chunk], tuple[str, ...]]) -> tuple[Hit, ...]:
-    pairs = ((hit, _naming(hit.chunk, named)) for hit in hits)
+def with_chunks(hits: Iterable[Hit], change: Callable[[Chunk], Chunk]) -> tuple[Hit, ...]:
+    """The hits with changed chunks."""
+    pairs = ((hit, change(hit.chunk)) for hit in hits)
     return tuple(hit if hit.chunk is chunk else replace(hit, chunk=chunk) for hit, chunk in pairs)
-
-
-def _naming(chunk: Chunk, named: Callable[[Chunk], tuple[str, ...]]) -> Chunk:
-    refs = named(chunk)
-    return chunk if refs is chunk.refs else replace(chunk, refs=refs)
 
 
 def redacted(result: PoolResult) -> PoolResult:
@@ -126,19 +118,19 @@ def redacted(result: PoolResult) -> PoolResult:
     if user.unrestricted:
         return result
     pool = visible_pool(result.pool, user)
-    named = visible_refs(pool, user)
+    change = without_hidden_refs(pool, user)
     known = {hit.id for hit in (*pool.hits, *pool.reachable)}
     judgements = (j for j in pool.judgements if known.issuperset((*j.asked, *j.left_out)))
     return replace(
         result,
-        hits=_name_all(result.hits, named),
-        kept=_name_all(result.kept, named),
+        hits=with_chunks(result.hits, change),
+        kept=with_chunks(result.kept, change),
         traces=tuple(map(_without_reply, result.traces)),
         pool=replace(
             pool,
-            hits=_name_all(pool.hits, named),
-            reachable=_name_all(pool.reachable, named),
-            references=tuple(_naming(chunk, named) for chunk in pool.references),
+            hits=with_chunks(pool.hits, change),
+            reachable=with_chunks(pool.reachable, change),
+            references=tuple(map(change, pool.references)),
             judgements=tuple(replace(judgement, reply="") for judgement in judgements),
         ),
     )

@@ -26,6 +26,7 @@ UNWEIGHED = "cut by gap, since the calibration needs rerank scores: rerank alway
 
 MAX_RESULTS, MIN_RESULTS, STRATEGY = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
 LIMITS = "cutoff.limits"
+FIRST = "strategy gap_threshold distance_offset max_results skip_first jumps b_extra relative_offset target recall"
 
 
 def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0, background: float | None = None) -> Cut:
@@ -87,7 +88,7 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, examined: int, pins: int)
         raised = f"max_results = {k} {over}" if k_wins else f"at least {least}"
         raised = f"{pins} pinned" if pins > fewest else raised
         reason = f"{wish.reason}; raised from {wish.kept} to {kept} ({raised})"
-        return replace(wish, kept=kept, reason=reason, raise_reason=raised, strategy_kept=wish.kept)
+        return replace(wish, kept=kept, reason=reason, strategy_kept=wish.kept)
     if kept == examined < n and wish.strategy != "fixed":
         precedence = f" and {over}" if k_wins else ""
         reason = f"{wish.reason}; max_results = {k} leaves out the other {n - examined}{precedence}"
@@ -213,8 +214,7 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
     else:
         values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
         if pool.space == "rank":
-            reason = f"{UNSCORED} to find a cliff in"
-            return _Scale(free, "place", values, background, "fixed", reason, missing)
+            return _Scale(free, "place", values, background, "fixed", f"{UNSCORED} to find a cliff in", missing)
         scale = _Scale(free, "lowered" if inputs.lowered else "distance", values, background, note=missing)
     if values_of is None:
         return scale
@@ -230,8 +230,7 @@ def _by_score(pins: tuple[Hit, ...], free: tuple[Hit, ...], named: Mapping[str, 
     background = far_end(tuple(own)) if len(own) >= BACKGROUND_FROM else None
     if any(hit.scores[score].metric == "rank" for hit in pins + free if score in hit.scores):
         return _by_place(pins, free, f"{score} scores only give an order", background)
-    values = tuple(named.get(hit.id, far) for hit in pins + free)
-    return _Scale(free, "named", values, background)
+    return _Scale(free, "named", tuple(named.get(hit.id, far) for hit in pins + free), background)
 
 
 def _by_place(pins: tuple[Hit, ...], free: tuple[Hit, ...], reason: str, background: float | None) -> _Scale:
@@ -303,7 +302,8 @@ def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Dec
     if beyond:
         extra = "b_extra" in spec.reads and place <= (rank or 0) + settings.b_extra
         least = min(settings.min_results, settings.max_results)
-        before = f"{after}; kept, as {f'{settings.b_extra} more' if extra else f'at least {least}'} stay"
+        few = f"{settings.b_extra} more" if extra else f"at least {least}"
+        before = f"{after}; kept, as {few} stay"
     return Decision(hit.id, "cutoff", "kept", before, value, limit, _holder(place, result))
 
 
@@ -386,18 +386,7 @@ SPEC: LayerSpec = LayerSpec(
         "off; the judge decides" if settings.judge.enabled else f"off; top_k keeps at most {top_k_limit(settings)}"
     ),
     line=_line,
-    first=(
-        "strategy",
-        "gap_threshold",
-        "distance_offset",
-        "max_results",
-        "skip_first",
-        "jumps",
-        "b_extra",
-        "relative_offset",
-        "target",
-        "recall",
-    ),
+    first=tuple(FIRST.split()),
     unused=_unused,
     relax=lambda trace, result: ("Keep at least 2", {"cutoff.min_results": 2}),
     plain=_plain,

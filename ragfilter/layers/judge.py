@@ -19,7 +19,7 @@ from typing import Protocol
 from ragfilter.judge.call import NO_DECISION
 from ragfilter.judge.prompt import JudgePrompt, build_prompt, candidates, no_room, width
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
-from ragfilter.layers.clearance import effective_user, is_clean, with_visible_refs
+from ragfilter.layers.clearance import effective_user, is_clean, with_chunks, without_hidden_refs
 from ragfilter.model import (
     Chunk,
     Decision,
@@ -131,7 +131,7 @@ def settings_without_judge(settings: Settings) -> Settings:
 
 def prompt_for_user(asked: Sequence[Hit], pool: Pool, settings: Settings, user: User | None = None) -> JudgePrompt:
     """The prompt about `asked` for this user, without references to chunks hidden from them."""
-    shown = with_visible_refs(asked, pool, effective_user(user, settings))
+    shown = with_chunks(asked, without_hidden_refs(pool, effective_user(user, settings)))
     return build_prompt(pool.query, shown, settings.judge, pool.space)
 
 

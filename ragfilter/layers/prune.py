@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from ragfilter.answer.context import cost, cost_in_prompt
 from ragfilter.answer.extractive import sentences, units
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
+from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Need, PoolResult, PrunedPiece, Pruning
 from ragfilter.text import numbers
 
@@ -100,9 +100,6 @@ def _sentences(text: str, start: int, end: int) -> Iterator[TextPiece]:
             yield from (TextPiece(a, b, "sentence") for a, b, _ in group)
 
 
-EPSILON = 1e-9
-
-
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Strike the pieces of every hit that contribute too little."""
     error = next((f.error for f in inputs.pool.failures if f.kind == "prune"), "")
@@ -119,8 +116,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     limit = inputs.settings.prune.share * max((v for hit in hits for v in hit.contributions or ()), default=0.0)
     pruned = {hit.id: _mark_pieces(hit, limit) for hit in hits}
     kept = tuple(replace(hit, struck=_spans(pruned[hit.id])) for hit in hits)
-    before = sum(cost(hit.chunk) for hit in hits)
-    detail = Pruning(limit, pruned, before, sum(map(cost_in_prompt, kept)))
+    detail = Pruning(limit, pruned, sum(cost(hit.chunk) for hit in hits), sum(map(cost_in_prompt, kept)))
     if not inputs.explain:
         return LayerOutput(kept, detail=detail)
     decisions = tuple(_decision(hit, pruned[hit.id], limit) for hit in kept)

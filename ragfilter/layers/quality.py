@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragfilter.layers.base import Cost, LayerInput, LayerOutput, LayerSpec, Mark, in_order
+from ragfilter.layers.base import EPSILON, Cost, LayerInput, LayerOutput, LayerSpec, Mark, in_order
 from ragfilter.model import Decision, Hit, LayerTrace, Need, Outcome, PoolResult, Widening, WidthCheck, similarity
 from ragfilter.settings.schema import TUNED_SHARE, Quality, Settings
 from ragfilter.text import numbers
@@ -21,7 +21,6 @@ FIRST, MOST, KEPT = "quality.min_top_k", "quality.max_top_k", "quality.reranker_
 MARK = Mark("▽", "triangle-down-open", "#2b43f2", "#cfe3fa")
 FARTHER = replace(MARK, sign="▷", symbol="triangle-right-open", about="too far down")
 STEP = 2
-EPSILON = 1e-9
 NOISE = 2 / 3
 """A best hit below this share of a threshold is not a near miss."""
 ORDERED = "scores that are not fitted to labels only give an order"
@@ -35,10 +34,18 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     pins = tuple(hit for hit in hits if hit.id in inputs.pinned) if inputs.pinned else ()
     if not pins:
         return _check(hits, inputs, quality)
-    step = _check(tuple(hit for hit in hits if hit.id not in inputs.pinned), inputs, quality)
+    own = _check(tuple(hit for hit in hits if hit.id not in inputs.pinned), inputs, quality)
     pinned = tuple(Decision(hit.id, "quality", "pinned", inputs.pinned[hit.id]) for hit in pins)
     # Pins count as results, so the status stays ok.
-    return replace(step, hits=pins + step.hits, decisions=pinned + step.decisions, status="ok", message="")
+    return LayerOutput(
+        pins + own.hits,
+        pinned + own.decisions,
+        own.needs,
+        own.detail,
+        own.note,
+        reranked=own.reranked,
+        failed=own.failed,
+    )
 
 
 def widths(quality: Quality) -> tuple[int, ...]:
@@ -188,24 +195,24 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
     # If scores only give an order, every hit is good enough.
     limit = -math.inf if ordered else quality.reranker_threshold
     ranked = sorted(candidates, key=lambda hit: -_score(hit))
-    kept = [hit for hit in ranked if _score(hit) >= limit - EPSILON][: quality.reranker_top_k]
-    kept_ids = {hit.id for hit in kept}
+    most = quality.reranker_top_k
+    kept = [hit for hit in ranked if _score(hit) >= limit - EPSILON][:most]
     decisions = []
     for place, hit in enumerate(ranked, start=1):
         value = _score(hit)
-        if hit.id in kept_ids and ordered:
-            reason = f"place {place} by the reranker, whose scores are not fitted"
-            decisions.append(Decision(hit.id, "quality", "kept", reason))
-        elif hit.id in kept_ids:
-            reason = f"rerank score {value:.3f} ≥ {limit:.3f}, place {place}"
-            decisions.append(Decision(hit.id, "quality", "kept", reason, value, limit))
-        elif value < limit - EPSILON:
+        if value < limit - EPSILON:
             reason = f"rerank score {numbers.apart(value, '<', limit)}"
             decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit, THRESHOLD))
-        else:
-            reason = f"place {place} after reranking, only {quality.reranker_top_k} are kept"
-            value, line = (place, quality.reranker_top_k) if ordered else (value, limit)
+        elif place > most:
+            reason = f"place {place} after reranking, only {most} are kept"
+            value, line = (place, most) if ordered else (value, limit)
             decisions.append(Decision(hit.id, "quality", "dropped", reason, value, line, KEPT))
+        elif ordered:
+            reason = f"place {place} by the reranker, whose scores are not fitted"
+            decisions.append(Decision(hit.id, "quality", "kept", reason))
+        else:
+            reason = f"rerank score {value:.3f} ≥ {limit:.3f}, place {place}"
+            decisions.append(Decision(hit.id, "quality", "kept", reason, value, limit))
     for place, hit in enumerate(hits[len(candidates) :], start=len(candidates) + 1):
         reason = f"{in_order(place, hit)}beyond the {quality.max_top_k} that are reranked"
         decisions.append(Decision(hit.id, "quality", "dropped", reason, setting=MOST))
@@ -214,7 +221,7 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
         note += f"; {ORDERED}, so no threshold applies"
     cut = sum(d.setting == KEPT for d in decisions)
     if cut and not ordered:
-        note += f"; reranker_top_k = {quality.reranker_top_k} leaves out {cut} as good"
+        note += f"; reranker_top_k = {most} leaves out {cut} as good"
     output = LayerOutput(tuple(kept), tuple(decisions), note=note, reranked=True)
     if kept:
         return output
@@ -240,11 +247,8 @@ def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) ->
     beyond = {d.chunk_id: d.setting for d in trace.decisions if d.setting in (FIRST, MOST)}
     bar = keeps[0].limit if keeps and keeps[0].limit is not None else math.inf
     space, by_share = result.pool.space, bool(keeps) and keeps[0].setting == SHARE
-    good = sum(
-        h.distance <= bar + EPSILON if by_share else similarity(h.distance, space) >= bar - EPSILON
-        for h in result.hits
-        if h.id in beyond
-    )
+    distances = [hit.distance for hit in result.hits if hit.id in beyond]
+    good = sum(d <= bar + EPSILON if by_share else similarity(d, space) >= bar - EPSILON for d in distances)
     if not good:
         return ""
     path = next(iter(beyond.values()))

@@ -74,7 +74,7 @@ def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rou
     kept: list[str] = []
     for start in range(0, len(ids), k)[:max_rounds]:
         asked = list(zip(ids[start : start + k], passes[start : start + k], strict=True))
-        ok, excluded = (tuple(i for i, p in asked if p is met) for met in (True, False))
+        ok, excluded = (tuple(i for i, p in asked if p == met) for met in (True, False))
         rounds.append(Round(len(rounds) + 1, tuple(i for i, _ in asked), excluded, ok))
         kept.extend(ok)
         if len(kept) >= k or not excluded:

@@ -77,11 +77,8 @@ def check_tuned(settings: Settings, pool: Pool) -> None:
     cutoff, tuned = settings.cutoff, settings.cutoff.tuned_on
     if tuned is None:
         return
-    names = tuple(
-        name
-        for name in strategy(cutoff.strategy).reads
-        if name in SCALED and tuned.values.get(f"cutoff.{name}") == getattr(cutoff, name)
-    )
+    scaled = (name for name in strategy(cutoff.strategy).reads if name in SCALED)
+    names = [name for name in scaled if tuned.values.get(f"cutoff.{name}") == getattr(cutoff, name)]
     other = names and differences(tuned, pool, settings.quality)
     if names and tuned.score != cutoff.score:
         other = f"the score {tuned.score or 'distance'}, not {cutoff.score or 'distance'}"

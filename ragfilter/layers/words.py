@@ -51,8 +51,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         for i, value, reason in zip(ids, values, reasons, strict=True):
             outcome: Outcome = "pinned" if i in pins else "kept"
             by = PIN_VALUES if i in pinned and i not in inputs.pinned else ""
-            why = pins.get(i) or reason
-            decisions.append(Decision(i, "words", outcome, why, value, setting=by))
+            decisions.append(Decision(i, "words", outcome, pins.get(i) or reason, value, setting=by))
     note = "" if background is not None else "too few hits to weigh words against distances"
     lowered = dict(zip(ids, values, strict=True)) if scale else {}
     in_order = tuple([hits[place] for place in order])

@@ -8,7 +8,6 @@ scores and its direction are never guessed. Scores that contradict the metric ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import count, pairwise
 from math import isfinite
@@ -289,9 +288,8 @@ def _read(doc: Any, place: int, metric: Metric | None) -> _Document:
     raw, scores, store = _flat(fields)
     names = SCORES if metric is None else OF_METRIC.get(metric, DISTANCES)
     score = next((s for name in names if (s := _as_score(scores.get(name))) is not None), None)
-    own = raw is fields and isinstance(doc, Mapping)
-    foreign = not own and any(name in raw for name in CONTENTS)
-    chunk, warnings = _to_chunk(raw, place, foreign=foreign)
+    is_ours = raw is fields and isinstance(doc, Mapping)
+    chunk, warnings = _to_chunk(raw, place, foreign=not is_ours and any(name in raw for name in CONTENTS))
     if metric is None:
         return _Document(doc, chunk, warnings, unsaid=score is not None)
     return _Document(doc, chunk, warnings, score, store=store)
@@ -309,15 +307,12 @@ def _fields(doc: Any) -> dict[str, Any] | None:
     elif hasattr(doc, "keys"):  # sqlite3, asyncpg
         fields = {key: doc[key] for key in doc.keys()}  # noqa: SIM118
     else:
-        langchain = ("id", "metadata", "page_content")
-        names = langchain if hasattr(doc, "page_content") else ATTRIBUTES
-        attributes = ((name, getattr(doc, name)) for name in names if hasattr(doc, name))
-        fields = {
-            name: value
-            for name, value in attributes
-            # An attribute named like nested fields can be anything, such as a table's description.
-            if not callable(value) and (name not in NESTED or isinstance(value, Mapping))
-        }
+        is_langchain = hasattr(doc, "page_content")
+        names = ("id", "metadata", "page_content") if is_langchain else ATTRIBUTES
+        fields = {name: getattr(doc, name) for name in names if hasattr(doc, name)}
+        fields = {name: value for name, value in fields.items() if not callable(value)}
+        # An attribute with this name can be anything, such as a table's description.
+        fields = {k: v for k, v in fields.items() if k not in NESTED or isinstance(v, Mapping)}
     return fields if _has_text(fields) or any(name in fields for name in NESTED) else None
 
 
@@ -406,9 +401,10 @@ def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
 
 def _as_score(value: Any) -> float | None:
     """A document's score as a number; None if it is not a number, such as a grade."""
-    with suppress(TypeError, ValueError):
-        return None if isinstance(value, bool) else float(value)
-    return None
+    try:
+        return None if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def _number(value: Any, place: int) -> float | None:

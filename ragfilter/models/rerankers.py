@@ -12,18 +12,15 @@ import hashlib
 import json
 import logging
 import math
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from cachetools import LRUCache
 
 from ragfilter.basics.files import kind
-from ragfilter.basics.threads import within
+from ragfilter.basics.threads import Shelf, within
 from ragfilter.errors import ChatError, ModelError, SettingsError, extra
 from ragfilter.models.embedders import BundledEmbedder, LazyModel, explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
@@ -55,15 +52,12 @@ class LateInteraction:
     over the same chunks encodes only the query. Thread-safe.
     """
 
+    name = "late_interaction"
+
     def __init__(self, embedder: BundledEmbedder | None = None, *, cache_bytes: int = CACHE_BYTES) -> None:
         """`embedder` provides the loaded model."""
         self._embedder = embedder or BundledEmbedder()
-        self._cache: LRUCache[bytes, TokenVectors] = LRUCache(cache_bytes, lambda t: t.nbytes)
-        self._guard = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        return "late_interaction"
+        self._vectors: Shelf[TokenVectors] = Shelf(cache_bytes, lambda tokens: tokens.nbytes)
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """One score (0..1) per text. Raises ModelError."""
@@ -82,16 +76,11 @@ class LateInteraction:
 
     def _chunks(self, texts: Sequence[str]) -> list[TokenVectors]:
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
-        with self._guard:
-            vectors = {key: self._cache[key] for key in keys if key in self._cache}
-        missing = {k: t for k, t in zip(keys, texts, strict=True) if k not in vectors}
-        fresh = [tokens.astype(np.float16) for tokens in self._encode(list(missing.values()))]
-        vectors.update(zip(missing, fresh, strict=True))
-        with self._guard:
-            for key in keys:
-                # Unless they are larger than the whole cache.
-                with suppress(ValueError):
-                    self._cache[key] = vectors[key]
+        known = {key: self._vectors.get(key) for key in keys}
+        vectors = {key: tokens for key, tokens in known.items() if tokens is not None}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
+        for key, tokens in zip(missing, self._encode(list(missing.values())), strict=True):
+            vectors[key] = self._vectors.put(key, tokens.astype(np.float16))
         return [vectors[key] for key in keys]
 
     def _encode(self, texts: list[str]) -> list[Vectors]:
@@ -109,12 +98,9 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
         With `fetch`, a model that is not on this machine is downloaded once.
         """
         super().__init__()
+        self.name = f"cross_encoder:{model}"
         self._model, self._load_timeout_s = model, load_timeout_s
         self._offline = not fetch or kind(model) == "folder"
-
-    @property
-    def name(self) -> str:
-        return f"cross_encoder:{self._model}"
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """One score (0..1) per text. Raises ModelError."""
@@ -134,8 +120,16 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
         return [float(score) for score in scores]
 
     def _load(self) -> CrossEncoder:
+        def open_model() -> CrossEncoder:
+            # Imported here: torch takes seconds, and not every command needs it.
+            with extra("models"):
+                quiet_loading()
+                from sentence_transformers import CrossEncoder
+
+            return CrossEncoder(self._model, device="cpu", local_files_only=self._offline)
+
         with explain_failures("cross-encoder", self._model, self._offline, "cross-encoder", "late_interaction"):
-            model: CrossEncoder = within(self._load_timeout_s, self._open)
+            model = within(self._load_timeout_s, open_model)
         kinds = list(getattr(model.config, "architectures", None) or [])
         # Any other model gets a head with random weights and would return random scores.
         whole = any(kind.endswith(("ForSequenceClassification", "ForCausalLM")) for kind in kinds)
@@ -146,14 +140,6 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
                 remedy="Use a cross-encoder's name or folder, or choose late_interaction.",
             )
         return model
-
-    def _open(self) -> Any:
-        # Imported here: torch takes seconds, and not every command needs it.
-        with extra("models"):
-            quiet_loading()
-            from sentence_transformers import CrossEncoder
-
-        return CrossEncoder(self._model, device="cpu", local_files_only=self._offline)
 
 
 MAX_CHARS = 20_000
@@ -204,6 +190,7 @@ class HttpReranker:
         SettingsError for an unusable address or key."""
         with extra("openai"):
             import httpx2
+        self.name = f"http:{model}"
         self._model, self._batch = model, batch
         self._address = at.address
         headers = {"Authorization": f"Bearer {at.key.strip()}"} if at.key.strip() else {}
@@ -212,10 +199,6 @@ class HttpReranker:
 
     def __repr__(self) -> str:
         return f"<HttpReranker: {self.name} at {shown(self._address)}>"
-
-    @property
-    def name(self) -> str:
-        return f"http:{self._model}"
 
     def close(self) -> None:
         """Close the connections."""

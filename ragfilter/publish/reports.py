@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,9 @@ from ragfilter.answer.context import Context
 from ragfilter.answer.stream import DOUBT, Answer, Prices
 from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.errors import extra
-from ragfilter.evaluate import frame, prefixes, query_sets, wording
+from ragfilter.evaluate import frame, prefixes, wording
 from ragfilter.evaluate.frame import ABOUT_LAYERS, LABELS, interval_of
-from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, settings_name
+from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, measured_queries, settings_name
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Hit, PoolResult, User
@@ -116,7 +116,8 @@ def _environment() -> Environment:
         "p_value": numbers.p_value,
         "gain": wording.gain,
         "ends": wording.ends,
-        "between": lambda of, form: wording.between_ends(of, form.format, "–"),
+        "written": lambda value, figure: frame.written(figure, value),
+        "between": lambda of, figure: wording.between_ends(of, partial(frame.written, figure), "–"),
         "reason": reason,
         "toml": to_toml,
     }
@@ -172,7 +173,7 @@ def of_query(
         "query.html",
         query=result.query,
         incomplete=result.pool.incomplete,
-        said=_said(account, prices),
+        sentences=_sentences(account, prices),
         sides=[
             size(f"without the filter (first {k})", plain, result.settings, prices),
             size("with the filter", result.kept, result.settings, prices),
@@ -185,10 +186,8 @@ def of_query(
         dropped=dropped[:MAX_DROPPED],
         why={i: fall.words for fall in account.drops for i in fall.ids},
         more=max(len(dropped) - MAX_DROPPED, 0),
-        settings=result.settings,
-        profile=profile,
-        called=called,
-        command=_command(result, "ragfilter.toml"),
+        settings=[(f"Settings{called and f': {called}'} (ragfilter.toml)", result.settings, profile)],
+        commands=[_command(result, "ragfilter.toml")],
         origin=origin,
     )
 
@@ -210,21 +209,26 @@ def of_two(
         query=a.query,
         incomplete=a.pool.incomplete or b.pool.incomplete,
         names=[each.name for each in names],
-        said=[(label, _said(story(each), prices)) for label, each in zip(labels, (a, b), strict=True)],
+        sentences=[(label, _sentences(story(each), prices)) for label, each in zip(labels, (a, b), strict=True)],
         sides=[size(label, each.kept, each.settings, prices) for label, each in zip(labels, (a, b), strict=True)],
         priced=prices is not None,
         groups=[(title, [each for each in contrasted if each.keeper == keeper]) for title, keeper in KEEPERS.items()],
         answers=answers,
-        settings=[
-            (f"{label} ({letter}.toml)", each.settings, each.profile)
-            for letter, label, each in zip("ab", labels, names, strict=True)
-        ],
+        settings=_files(names),
         commands=[_command(each, f"{letter}.toml") for letter, each in zip("ab", (a, b), strict=True)],
         origin=origin,
     )
 
 
-def _said(account: Story, prices: Prices | None) -> tuple[str, ...]:
+def _files(names: tuple[Called, Called]) -> list[tuple[str, Settings, str]]:
+    """The settings of both sides as files."""
+    return [
+        (f"{letter.upper()}: {each.name} ({letter}.toml)", each.settings, each.profile)
+        for letter, each in zip("ab", names, strict=True)
+    ]
+
+
+def _sentences(account: Story, prices: Prices | None) -> tuple[str, ...]:
     return sentences(account, *((prices.prompt, prices.currency) if prices else ()))
 
 
@@ -274,7 +278,7 @@ def of_run(
         run=run,
         called=settings_name(run, sets),
         questions=len(queries),
-        said=_verdicts(measured, since),
+        sentences=_verdicts(measured, since),
         f1=drawing.intervals([(name, each["f1"]) for name, each in ends.items() if each["f1"]], CURRENT),
         tradeoff=drawing.tradeoff(
             [(row["variant"], row["recall"], row["precision"]) for row in rows],
@@ -296,8 +300,8 @@ def of_run(
         about_layers=ABOUT_LAYERS,
         lost=frame.cells(lost.head(MAX_QUERIES)),
         more=max(len(lost) - MAX_QUERIES, 0),
-        settings=measured.settings,
-        command=_eval_command(run, "ragfilter.toml"),
+        settings=[("Settings (ragfilter.toml)", measured.settings, run.plan.profile)],
+        commands=[_eval_command(run, "ragfilter.toml")],
         origin=origin_of(run),
     )
 
@@ -319,22 +323,15 @@ def of_runs(compared: ComparedRuns, names: tuple[Called, Called], prices: Prices
         gains=drawing.gains([each["gain"] for each in changes]),
         changes=changed[:MAX_QUERIES],
         more=max(len(changed) - MAX_QUERIES, 0),
-        settings=[
-            (f"{letter.upper()}: {each.name} ({letter}.toml)", each.settings, each.profile)
-            for letter, each in zip("ab", names, strict=True)
-        ],
+        settings=_files(names),
         commands=[_eval_command(run, f"{letter}.toml") for letter in "ab"],
         origin=origin_of(run),
     )
 
 
 def _eval_command(run: Run, file: str) -> str:
-    name, qrels, llm = query_sets.untitled(run.plan.query_set)
-    words = ["--config", file, "--collection", run.plan.collection, "--queries", name]
-    words += ["--qrels", qrels] if qrels else []
-    words += ["--with-llm"] if llm else []
     saved = run.name or f"run {run.id}"
-    return command("eval", *words, "--save", saved, user=run.plan.viewer)
+    return command("eval", "--config", file, *measured_queries(run.plan), "--save", saved, user=run.plan.viewer)
 
 
 def _verdicts(measured: MeasuredRun, since: Sequence[str]) -> list[str]:

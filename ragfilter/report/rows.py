@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ragfilter.basics.files import harmless
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
-from ragfilter.layers.clearance import visible_refs
+from ragfilter.layers.clearance import without_hidden_refs
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import UNRESTRICTED, Decision, Hit, Outcome, PoolResult, similarity
@@ -146,8 +146,8 @@ def frame(rows: Iterable[ChunkRow]) -> pd.DataFrame:
 def references(result: PoolResult, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
     """The references of every hit, by id; for a user, only those that they may know."""
     result = result if as_operator else replay_as_user(result)
-    visible_of = visible_refs(result.pool, UNRESTRICTED if as_operator else result.user)
-    return {hit.id: visible_of(hit.chunk) for hit in result.hits}
+    visible = without_hidden_refs(result.pool, UNRESTRICTED if as_operator else result.user)
+    return {hit.id: visible(hit.chunk).refs for hit in result.hits}
 
 
 def csv(rows: Iterable[ChunkRow], refs: Mapping[str, Sequence[str]] | None = None) -> str:

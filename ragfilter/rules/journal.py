@@ -55,19 +55,17 @@ exports = sa.Table(
     sa.Column("edit", sa.Integer, nullable=False),
 )
 PENDING = edits.c.state == "pending"
-INDEXES = (
-    sa.Index(
-        "rule_edits_one_pending",
-        edits.c.collection,
-        edits.c.chunk_id,
-        unique=True,
-        sqlite_where=PENDING,
-        postgresql_where=PENDING,
-    ),
-    sa.Index("rule_edits_of_chunk", edits.c.collection, edits.c.chunk_id, edits.c.id),
-    sa.Index("rule_edits_of_edit", edits.c.of),
-    sa.Index("rule_edits_of_batch", edits.c.batch),
+sa.Index(
+    "rule_edits_one_pending",
+    edits.c.collection,
+    edits.c.chunk_id,
+    unique=True,
+    sqlite_where=PENDING,
+    postgresql_where=PENDING,
 )
+sa.Index("rule_edits_of_chunk", edits.c.collection, edits.c.chunk_id, edits.c.id)
+sa.Index("rule_edits_of_edit", edits.c.of)
+sa.Index("rule_edits_of_batch", edits.c.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,6 @@ class Journal(database.Book):
     what = "journal"
     called = "The journal of edits"
     tables = (edits, exports)
-    indexes = INDEXES
 
     def __init__(self, url: str) -> None:
         super().__init__(url)

@@ -135,8 +135,7 @@ class TokenGate:
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self.count(scope["path"], message["status"])
-                nosniff = (b"x-content-type-options", b"nosniff")
-                message["headers"] = [*message["headers"], nosniff]
+                message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
             await send(message)
 
         headers = Headers(scope=scope)

@@ -164,8 +164,7 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
     @ask("/v1/rerank", "Rank documents, as Cohere's and Jina's API does.")
     @ask("/v2/rerank", "The same at the address of Cohere's newer API.")
     def rerank(workspace: CallerWorkspace, body: bodies.RerankBody) -> bodies.RerankAnswer:
-        name = body.model if body.model in PROFILES else None
-        settings = merged(serving.settings, name, {})
+        settings = merged(serving.settings, body.model if body.model in PROFILES else None, {})
         hits = [_document(place, each) for place, each in enumerate(body.documents)]
         result, _ = workspace.rank(body.query, hits, settings, workspace.caller.user)
         texts = [hit["text"] for hit in hits]

@@ -93,19 +93,13 @@ class Deployment(BaseModel):
             given.pop("workspace", None)
         given |= values
         if workspace := str(given.get("workspace") or ""):
-            local = passing_folder(workspace) if is_address(workspace) else workspace
-            given["data_dir"] = local
+            given["data_dir"] = passing_folder(workspace) if is_address(workspace) else workspace
         return given
 
     @property
     def address(self) -> str:
         """The address of the workspace's database; empty if it is a folder."""
         return self.workspace if is_address(self.workspace) else ""
-
-    @property
-    def has_llm(self) -> bool:
-        """Whether an LLM endpoint is configured: a key, or a base URL (local servers need none)."""
-        return bool(self.openai_api_key.get_secret_value() or self.openai_base_url)
 
 
 def is_address(workspace: str) -> bool:

@@ -41,81 +41,65 @@ class Profile:
     fitted: Fit = SOURCES
 
 
-def _profile(name: str, help: str, *, fitted: Fit = SOURCES, **values: Any) -> Profile:
-    return Profile(name, help, {k.replace("__", "."): v for k, v in values.items()}, fitted)
-
-
 # If the background is unknown, distances and similarities decide.
 DEMO = Fit("demo", "all-MiniLM-L6-v2", "l2")
 _FULL: dict[str, Any] = {
-    "clearance__enabled": True,
-    "query_must__enabled": True,
-    "query_must__pin": True,
-    "query_must__references": 5,
-    "entities__enabled": True,
-    "words__enabled": True,
-    "quality__enabled": True,
-    "quality__min_top_k": 15,
-    "quality__max_top_k": 15,
-    "quality__good_by": "background",
-    "quality__score_threshold": 0.35,
-    "cutoff__enabled": True,
-    "cutoff__strategy": "relative",
-    "cutoff__relative_offset": 0.33,
-    "cutoff__max_results": 15,
-    "cutoff__min_results": 1,
-    "cutoff__distance_offset": 0.3,
-    "confidence__high_below": 0.8,
-    "confidence__medium_below": 1.1,
+    "clearance.enabled": True,
+    "query_must.enabled": True,
+    "query_must.pin": True,
+    "query_must.references": 5,
+    "entities.enabled": True,
+    "words.enabled": True,
+    "quality.enabled": True,
+    "quality.min_top_k": 15,
+    "quality.max_top_k": 15,
+    "quality.good_by": "background",
+    "quality.score_threshold": 0.35,
+    "cutoff.enabled": True,
+    "cutoff.strategy": "relative",
+    "cutoff.relative_offset": 0.33,
+    "cutoff.max_results": 15,
+    "cutoff.min_results": 1,
+    "cutoff.distance_offset": 0.3,
+    "confidence.high_below": 0.8,
+    "confidence.medium_below": 1.1,
 }
 
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
-        _profile(
-            "full",
-            "All layers that need no LLM, with thresholds that work on any distance scale.",
-            fitted=DEMO,
-            **_FULL,
-        ),
-        _profile(
+        Profile("full", "All layers that need no LLM, with thresholds that work on any distance scale.", _FULL, DEMO),
+        Profile(
             "short-answers",
             "Like full, but cuts sooner: for questions that one to three chunks answer.",
-            fitted=DEMO,
-            **_FULL | {"cutoff__relative_offset": 0.2},
+            _FULL | {"cutoff.relative_offset": 0.2},
+            DEMO,
         ),
-        _profile(
-            "unfiltered", "No filter: the first 15 hits of a plain search, for comparison.", cutoff__enabled=False
+        Profile(
+            "unfiltered", "No filter: the first 15 hits of a plain search, for comparison.", {"cutoff.enabled": False}
         ),
-        _profile(
+        Profile(
             "query-must",
             "Only the chunks' own rules, k 15 (Filtering).",
-            query_must__enabled=True,
-            cutoff__enabled=False,
+            {"query_must.enabled": True, "cutoff.enabled": False},
         ),
-        _profile(
-            "adaptive-gap", "Only the cliff in the distances, k 5 (Adaptive Filtering Algorithm).", retrieval__k=5
+        Profile(
+            "adaptive-gap", "Only the cliff in the distances, k 5 (Adaptive Filtering Algorithm).", {"retrieval.k": 5}
         ),
-        _profile(
+        Profile(
             "adaptive-gap+entities",
             "The cliff, with both sides of a comparison pinned (Adaptive Result Filtering).",
-            retrieval__k=5,
-            entities__enabled=True,
+            {"retrieval.k": 5, "entities.enabled": True},
         ),
-        _profile(
+        Profile(
             "adaptive-retrieval",
             "Clearance and quality: good matches or none (Adaptive Retrieval System).",
-            retrieval__k=10,
-            clearance__enabled=True,
-            quality__enabled=True,
-            cutoff__enabled=False,
+            {"retrieval.k": 10, "clearance.enabled": True, "quality.enabled": True, "cutoff.enabled": False},
         ),
-        _profile(
+        Profile(
             "llm-filter",
             "An LLM keeps, discards and expands up to 25 chunks (Intelligent Chunk Filtering).",
-            retrieval__k=25,
-            cutoff__enabled=False,
-            judge__enabled=True,
+            {"retrieval.k": 25, "cutoff.enabled": False, "judge.enabled": True},
         ),
     )
 }

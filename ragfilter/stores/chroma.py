@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -84,28 +84,6 @@ def open_folder(folder: Path) -> ClientAPI:
             raise
         what = f"The vector store in {folder} cannot be opened"
         raise _failure(what, error, str(folder), UNREADABLE) from error
-
-
-def open_server(address: str, timeout_s: float) -> ClientAPI:
-    """Open the client of the Chroma server at a URL.
-
-    Raises InputError for an unusable URL, and StoreUnavailable if no Chroma server answers there.
-    """
-    parts = _checked(address)
-    url = shown(address)
-    headers = dict(basic_auth(parts))
-    settings = ChromaSettings(anonymized_telemetry=False)
-    with guard(url):
-        # This fails fast and frees its socket, unlike the client below, which is built in a thread.
-        httpx.get(f"{url}/api/v2/heartbeat", timeout=timeout_s, headers=headers).raise_for_status()
-        # Pass the whole URL as the host, so that Chroma keeps its path, which a proxy may need.
-        client = within(
-            timeout_s,
-            lambda: chromadb.HttpClient(host=url, ssl=url.startswith("https://"), headers=headers, settings=settings),
-        )
-    # Without this, it would wait forever.
-    client._server._session.timeout = httpx.Timeout(timeout_s)  # type: ignore[attr-defined]
-    return client
 
 
 @contextmanager
@@ -300,13 +278,17 @@ class ChromaCollection(VersionedCollection):
 
     def write(self, batch: Sequence[StoredRow]) -> None:
         for page in pages(batch, WRITE_BATCH):
-            ids = [row.chunk.id for row in page]
+            metadatas = [
+                {**metadata.NO_METADATA, **metadata.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)}
+                for row in page
+            ]
             with self._store.changing(self._name):
-                raw = self.raw()
-                present = set(raw.get(ids=ids, include=[])["ids"])
-                # Chroma silently ignores `add` of an existing id and `update` of a missing one.
-                self._put(raw.add, [row for row in page if row.chunk.id not in present], {})
-                self._put(raw.update, [row for row in page if row.chunk.id in present], metadata.NO_METADATA)
+                self.raw().upsert(
+                    ids=[row.chunk.id for row in page],
+                    embeddings=np.stack([row.vector for row in page]),
+                    documents=[row.chunk.text for row in page],
+                    metadatas=cast(Any, metadatas),
+                )
                 self.touch()
 
     def _lost(self) -> frozenset[str]:
@@ -331,19 +313,6 @@ class ChromaCollection(VersionedCollection):
                 found_ids = raw.query(query_embeddings=probe, n_results=len(ids), include=[])["ids"]
                 return set(ids).difference(found_ids[0])
         return set()
-
-    def _put(self, put: Callable[..., None], page: Sequence[StoredRow], cleared: Mapping[str, None]) -> None:
-        if not page:
-            return
-        metadatas = [
-            {**cleared, **metadata.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)} for row in page
-        ]
-        put(
-            ids=[row.chunk.id for row in page],
-            embeddings=np.stack([row.vector for row in page]),
-            documents=[row.chunk.text for row in page],
-            metadatas=metadatas,
-        )
 
     def _put_rules(self, rules: Mapping[str, str | None]) -> None:
         raw = self.raw()
@@ -408,9 +377,9 @@ class ChromaStore(VersionedStore[ChromaCollection]):
             # A new object, since a running query relies on the attributes that it has read.
             raw = self.look_up(name)
             # Chroma refuses a change that names the space, even if it is the same.
-            kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
-            raw.modify(metadata={**kept, **values, VERSION: new_version()})
-            self.replaced.add(str(kept.get(VERSION, "")))
+            attributes = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
+            raw.modify(metadata={**attributes, **values, VERSION: new_version()})
+            self.replaced.add(str(attributes.get(VERSION, "")))
 
     @contextmanager
     def changing(self, name: str) -> Iterator[None]:
@@ -494,6 +463,16 @@ class Server:
     shared: ClassVar[bool] = True
 
     def open(self) -> ChromaStore:
-        """Open the store. Raises InputError, StoreUnavailable."""
-        client = open_server(self.url, self.timeout_s)
-        return ChromaStore(client, where=shown(self.url), shared=True)
+        """Open the store. Raises InputError for an unusable URL, and StoreUnavailable if no Chroma server answers."""
+        headers, url = dict(basic_auth(_checked(self.url))), shown(self.url)
+        settings, ssl = ChromaSettings(anonymized_telemetry=False), url.startswith("https://")
+        with guard(url):
+            # This fails fast and frees its socket, unlike the client below, which is built in a thread.
+            httpx.get(f"{url}/api/v2/heartbeat", timeout=self.timeout_s, headers=headers).raise_for_status()
+            # Pass the whole URL as the host, so that Chroma keeps its path, which a proxy may need.
+            client = within(
+                self.timeout_s, lambda: chromadb.HttpClient(host=url, ssl=ssl, headers=headers, settings=settings)
+            )
+        # Without this, it would wait forever.
+        client._server._session.timeout = httpx.Timeout(self.timeout_s)  # type: ignore[attr-defined]
+        return ChromaStore(client, where=url, shared=True)

@@ -15,8 +15,9 @@ import logging
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from itertools import pairwise, repeat
 from pathlib import Path
 from typing import Any
@@ -100,106 +101,104 @@ def content_fingerprint(embedder: str, fingerprints: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
-def write_copy(path: Path, rows: Sequence[StoredRow], *, embedder: str) -> None:
-    """Replace the copy at `path` atomically: readers see the old or the new copy.
+class Copies:
+    """Our own copies of collections, one file each in `folder`. Raises StoreError."""
 
-    Requires at least one row. Raises StoreError.
-    """
-    names = [field.name for field in fields(Chunk) if field.name in FIELDS.names]
-    records = (
-        {name: getattr(row.chunk, name) for name in names}
-        | {
-            "metadata": json.dumps(dict(row.chunk.metadata)),
-            "fingerprint": row.fingerprint,
-            "clearance_as_given": row.clearance_as_given,
-        }
-        for row in rows
-    )
-    table = pa.Table.from_pylist(list(records), schema=FIELDS)
-    vectors = _vector_array([row.vector for row in rows])
-    _replace(path, table.append_column("vector", vectors), embedder)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
+    def path(self, name: str) -> Path:
+        return self._folder / f"{name}.parquet"
 
-def change_clearances(path: Path, given: Mapping[str, Bars]) -> None:
-    """Change the clearances of chunks in the copy at `path`. Their fingerprints stay, so their
-    records still count as changed.
+    def replace(self, name: str, rows: Sequence[StoredRow], *, embedder: str) -> None:
+        """Replace a copy atomically: readers see the old or the new copy. Requires at least one row."""
+        names = [field.name for field in fields(Chunk) if field.name in FIELDS.names]
+        records = (
+            {name: getattr(row.chunk, name) for name in names}
+            | {
+                "metadata": json.dumps(dict(row.chunk.metadata)),
+                "fingerprint": row.fingerprint,
+                "clearance_as_given": row.clearance_as_given,
+            }
+            for row in rows
+        )
+        table = pa.Table.from_pylist(list(records), schema=FIELDS)
+        vectors = _vector_array([row.vector for row in rows])
+        _replace(self.path(name), table.append_column("vector", vectors), embedder)
 
-    An unreadable copy is left alone, since nothing can be restored from it. Raises StoreError.
-    """
-    try:
-        table = _read(path)
-    except StoreError:
-        return
-    if table is None:
-        return
-    there = list(zip(*(table[name].to_pylist() for name in BARS), strict=True))
-    wanted = [given.get(i, bars) for i, bars in zip(table["id"].to_pylist(), there, strict=True)]
-    if wanted == there:
-        return
-    for name, column in zip(BARS, zip(*wanted, strict=True), strict=True):
-        at = table.schema.get_field_index(name)
-        field = FIELDS.field(name)
-        table = table.set_column(at, field, pa.array(column, field.type))
-    _replace(path, table, _embedder(table))
-
-
-def read_summary(path: Path) -> CopySummary | None:
-    """The summary of the copy at `path`; None if there is none. Raises StoreError if damaged."""
-    table = _read(path, ["id", "fingerprint"])
-    if table is None:
-        return None
-    pairs = zip(table["id"].to_pylist(), table["fingerprint"].to_pylist(), strict=True)
-    return CopySummary(_embedder(table), dict(pairs))
-
-
-def read_copy(path: Path) -> list[StoredRow]:
-    """Every row of the copy at `path`; empty if there is none. Raises StoreError if it is damaged."""
-    table = _read(path)
-    if table is None:
-        return []
-    rows = []
-    for row, vector in zip(table.drop_columns(["vector"]).to_pylist(), _vectors(table), strict=True):
-        fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
-        own = json.loads(row["metadata"])
-        chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
-        rows.append(StoredRow(chunk, vector, as_given, fingerprint))
-    return rows
-
-
-def read_texts(path: Path) -> list[Chunk]:
-    """The chunks of the copy at `path` with only id, title and text; empty if there is no copy.
-    Raises StoreError if it is damaged."""
-    table = _read(path, ["id", "title", "text"])
-    rows = [] if table is None else table.to_pylist()
-    return [Chunk(row["id"], row["text"] or "", title=row["title"] or "") for row in rows]
-
-
-def save_part(folder: Path, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
-    """Save vectors of unfinished indexing by the key of their text."""
-    folder.mkdir(parents=True, exist_ok=True)
-    table = pa.table({"key": pa.array(keys, pa.string()), "vector": _vector_array(list(vectors))})
-    _replace(folder / f"{len(list(folder.iterdir())):06d}.parquet", table, embedder)
-
-
-def read_parts(folder: Path, *, embedder: str) -> dict[str, Vectors]:
-    """The vectors left by interrupted indexing with the same model, by key."""
-    vectors: dict[str, Vectors] = {}
-    for part in sorted(folder.glob("*.parquet")):
+    def change_clearances(self, name: str, bars: Mapping[str, Bars]) -> None:
+        """Change the clearances of chunks. Their fingerprints stay, so their records still count as changed. An
+        unreadable copy is left alone, since nothing can be restored from it."""
         try:
-            table = _read(part, names=("key", "vector"))
+            table = _read(self.path(name))
         except StoreError:
-            continue
-        if table is not None and _embedder(table) == embedder:
-            vectors.update(zip(table["key"].to_pylist(), _vectors(table), strict=True))
-    return vectors
+            return
+        if table is None:
+            return
+        there = list(zip(*(table[column].to_pylist() for column in BARS), strict=True))
+        wanted = [bars.get(i, old) for i, old in zip(table["id"].to_pylist(), there, strict=True)]
+        if wanted == there:
+            return
+        for bar, column in zip(BARS, zip(*wanted, strict=True), strict=True):
+            field = FIELDS.field(bar)
+            table = table.set_column(table.schema.get_field_index(bar), field, pa.array(column, field.type))
+        _replace(self.path(name), table, _embedder(table))
 
+    def read(self, name: str) -> list[StoredRow]:
+        """Every row of a copy; empty if there is none. Raises StoreError if it is damaged, as do the methods below."""
+        table = _read(self.path(name))
+        if table is None:
+            return []
+        rows = []
+        for row, vector in zip(table.drop_columns(["vector"]).to_pylist(), _vectors(table), strict=True):
+            fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
+            own = json.loads(row["metadata"])
+            chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
+            rows.append(StoredRow(chunk, vector, as_given, fingerprint))
+        return rows
 
-def remove_parts(folder: Path) -> None:
-    """Delete the vectors left by interrupted indexing."""
-    if folder.is_dir():
-        for part in folder.iterdir():
-            part.unlink(missing_ok=True)
-        folder.rmdir()
+    def summary(self, name: str) -> CopySummary | None:
+        """The summary of a copy; None if there is none."""
+        table = _read(self.path(name), ["id", "fingerprint"])
+        if table is None:
+            return None
+        return CopySummary(_embedder(table), dict(zip(*(column.to_pylist() for column in table.columns), strict=True)))
+
+    def as_given(self, name: str) -> dict[str, str | None]:
+        """The unreadable clearances in the source, as text, by chunk id."""
+        table = _read(self.path(name), ["id", "clearance_as_given"])
+        return {} if table is None else dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def texts(self, name: str) -> list[Chunk]:
+        """The chunks of a copy with only id, title and text."""
+        table = _read(self.path(name), ["id", "title", "text"])
+        rows = [] if table is None else table.to_pylist()
+        return [Chunk(row["id"], row["text"] or "", title=row["title"] or "") for row in rows]
+
+    def marks(self) -> dict[str, str]:
+        """A mark of each copy's content, by name."""
+        marks = {}
+        for path in sorted(self._folder.glob("*.parquet")):
+            # It may have been deleted in the meantime.
+            with suppress(OSError):
+                stat = path.stat()
+                marks[path.stem] = f"{stat.st_mtime_ns} {stat.st_size}"
+        return marks
+
+    def changed(self, name: str) -> datetime | None:
+        """When the collection was last indexed."""
+        path = self.path(name)
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.exists() else None
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a copy, if there is one."""
+        self.delete(new)
+        if self.path(old).exists():
+            self.path(old).rename(self.path(new))
+
+    def delete(self, name: str) -> None:
+        """Delete a copy, if there is one."""
+        self.path(name).unlink(missing_ok=True)
 
 
 def text_key(text: str) -> str:
@@ -221,15 +220,15 @@ def _embedder(table: Any) -> str:
     return bytes((table.schema.metadata or {}).get(b"embedder", b"")).decode()
 
 
-def _read(path: Path, columns: list[str] | None = None, names: Sequence[str] = COLUMNS) -> Any:
-    """Read the table at `path` with the columns `names`, or some of them; None if it is missing."""
+def _read(path: Path, columns: list[str] | None = None) -> Any:
+    """Read the copy at `path`, or some of its columns; None if it is missing."""
     if not path.exists():
         return None
     try:
         # Pass a file handle, since some versions take a path with unusual characters for a URL.
         with path.open("rb") as file:
             parquet = pq.ParquetFile(file)
-            if parquet.schema_arrow.names != list(names):
+            if parquet.schema_arrow.names != list(COLUMNS):
                 raise StoreError(f"The copy {path} has another schema.", remedy=REPLACE, action="replace")
             return parquet.read(columns)
     except (OSError, pa.ArrowException, KeyError) as error:

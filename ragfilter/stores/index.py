@@ -22,17 +22,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError, WorkspaceLocked
-from ragfilter.ingest.records import Record
+from ragfilter.ingest.records import Record, each_id_once
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
-from ragfilter.stores import copies
 from ragfilter.stores.base import IndexReport, check_embedder, check_name, pages
-from ragfilter.stores.copies import StoredRow, with_rule
+from ragfilter.stores.caches import UNFINISHED, VectorCache
+from ragfilter.stores.copies import Bars, Copies, CopySummary, StoredRow, content_fingerprint, with_rule
 from ragfilter.stores.workspace import Workspace, lock_file, take_lock
 
 if TYPE_CHECKING:
@@ -64,10 +63,14 @@ def index(
     """
     started = perf_counter()
     check_name(name)
-    indexing = _Indexing(name, _unique(records), embedder, reset, rules, progress)
-    database = workspace.pg()
+    by_id, contents = {record.chunk.id: record for record in each_id_once(records)}, workspace.contents
+    if not by_id:
+        raise InputError("The source holds no records.", remedy="Name another source.")
+    indexing = _Indexing(name, by_id, embedder, reset, rules, progress, workspace.vectors)
     with locked(workspace, name):
-        report = indexing.in_folder(workspace) if database is None else indexing.in_pg(database)
+        report = indexing.in_folder(workspace, contents) if isinstance(contents, Copies) else indexing.in_pg(contents)
+        if report.written:
+            workspace.vectors.forget(f"{UNFINISHED}{name}")
     return replace(report, seconds=perf_counter() - started)
 
 
@@ -81,35 +84,31 @@ class _Indexing:
     reset: bool
     rules: Callable[[], Rules]
     progress: Progress | None
+    cached: VectorCache
 
-    def in_folder(self, workspace: Workspace) -> IndexReport:
-        name, model = self.name, self.embedder.name
-        path, store = workspace.copy_path(name), workspace.versioned_store()
+    def in_folder(self, workspace: Workspace, copies: Copies) -> IndexReport:
+        name, model, store = self.name, self.embedder.name, workspace.versioned_store()
         store.check_ours(name)
-        old = None if self.reset else copies.read_summary(path)
+        old = None if self.reset else copies.summary(name)
         if not self.reset:
             self._check_target(store, old)
         fresh, report = self._changes({} if old is None else old.fingerprints)
         whole = old is not None and _is_whole(store, name, old)
         if whole and not fresh:
             return report
-        copies.change_clearances(path, self._bars())
+        copies.change_clearances(name, self._bars())
         self._withhold(store)
-        rows = {row.chunk.id: row for row in ([] if self.reset else copies.read_copy(path))}
-        parts = workspace.copies_dir / f"{name}.parts"
-        vectors = {_key(row.chunk): row.vector for row in rows.values()}
-        vectors |= copies.read_parts(parts, embedder=model)
-        save, written = partial(copies.save_part, parts), len(fresh) if whole else report.total
-        embedded, step = self._embed(fresh, vectors, save, written)
+        rows = {row.chunk.id: row for row in ([] if self.reset else copies.read(name))}
+        vectors = {row.chunk.passage: row.vector for row in rows.values()}
+        embedded, step = self._embed(fresh, vectors, len(fresh) if whole else report.total)
         rows |= {record.chunk.id: _row(record, vectors) for record in fresh}
         if fresh:
-            copies.write_copy(path, list(rows.values()), embedder=model)
+            copies.replace(name, list(rows.values()), embedder=model)
         # In the order of the records, which is also the order of exported rules.
         changed = [record.chunk.id for record in fresh] if whole else list(rows)
         rules = self.rules()
         collection = store.collection(name) if whole else store.recreate(name, embedder=model)
         _fill(collection, rows, changed, rules, step)
-        copies.remove_parts(parts)
         return replace(report, embedded=embedded, written=len(changed))
 
     def in_pg(self, database: PgStore) -> IndexReport:
@@ -121,27 +120,25 @@ class _Indexing:
         fresh, report = self._changes(before)
         if not fresh:
             return report
-        vectors = database.parts(name, embedder=model)
+        vectors: dict[str, Vectors] = {}
         if old is not None:
             database.change_clearances(name, self._bars())
             if old.embedder == model:
-                vectors |= database.vectors_of(name, [_key(record.chunk) for record in fresh])
-        save = partial(database.save_part, name)
-        embedded, step = self._embed(fresh, vectors, save, len(fresh))
+                vectors |= database.vectors_of(name, [record.chunk.passage for record in fresh])
+        embedded, step = self._embed(fresh, vectors, len(fresh))
         prints = {**before, **{i: record.fingerprint for i, record in self.records.items()}}
         database.put(
             name,
             [_row(record, vectors) for record in fresh],
             embedder=model,
-            content=copies.content_fingerprint(model, prints),
+            content=content_fingerprint(model, prints),
             reset=self.reset,
             rules=self.rules,
             progress=step,
         )
-        database.remove_parts(name)
         return replace(report, embedded=embedded, written=len(fresh))
 
-    def _check_target(self, store: VersionedStore[Any], old: copies.CopySummary | None) -> None:
+    def _check_target(self, store: VersionedStore[Any], old: CopySummary | None) -> None:
         check_embedder(self.name, old.embedder if old else "", self.embedder.name)
         with suppress(CollectionMissing):
             if old is None and store.collection(self.name).count():
@@ -166,7 +163,7 @@ class _Indexing:
             warnings=_warnings(records.values(), getattr(self.embedder, "reads", 0)),
         )
 
-    def _bars(self) -> dict[str, copies.Bars]:
+    def _bars(self) -> dict[str, Bars]:
         """The clearance and department of each chunk, from its record."""
         return {i: (*_bar(r.chunk), r.clearance_as_given) for i, r in self.records.items()}
 
@@ -181,22 +178,22 @@ class _Indexing:
             ):
                 collection.withhold()
 
-    def _embed(
-        self, fresh: Iterable[Record], vectors: dict[str, Vectors], save: Callable[..., None], written: int
-    ) -> tuple[int, Step]:
-        """Add missing vectors to `vectors`, by the keys of their passages. Saves each part before
-        embedding the next; an embedder can say how many texts it embeds `at_once`. Returns the
-        number of embedded texts, and a counter for the chunks `written` afterwards."""
-        lacking = {r.chunk.passage for r in fresh if _key(r.chunk) not in vectors}
+    def _embed(self, fresh: Iterable[Record], vectors: dict[str, Vectors], written: int) -> tuple[int, Step]:
+        """Add the missing vectors to `vectors`, by passage. Saves each part before embedding the next; an embedder can
+        say how many texts it embeds `at_once`. Returns the number of embedded texts, and a counter for the chunks
+        `written` afterwards."""
+        model, unfinished = self.embedder.name, f"{UNFINISHED}{self.name}"
+        lacking = {record.chunk.passage for record in fresh} - vectors.keys()
+        vectors |= self.cached.find(model, list(lacking), collection=unfinished)
         # Batches of similar length waste the least padding. The longest come first, so that the
         # estimated time left falls.
-        texts = sorted(lacking, key=lambda text: (-len(text), text))
+        texts = sorted(lacking - vectors.keys(), key=lambda text: (-len(text), text))
         step = counter(self.progress, len(texts) + written)
         step(0)
         for part in pages(texts, getattr(self.embedder, "at_once", EMBED_PART)):
-            keys, embedded = [*map(copies.text_key, part)], self.embedder.embed(part)
-            save(keys, embedded, embedder=self.embedder.name)
-            vectors.update(zip(keys, embedded, strict=True))
+            embedded = self.embedder.embed(part)
+            self.cached.put(unfinished, model, part, embedded)
+            vectors.update(zip(part, embedded, strict=True))
             step(len(part))
         return len(texts), step
 
@@ -210,14 +207,14 @@ def rebuild(
     """
     started = perf_counter()
     check_name(name)
-    path = workspace.copy_path(name)
+    copies = Copies(workspace.copies_dir)
     with locked(workspace, name):
-        summary = copies.read_summary(path)
+        summary = copies.summary(name)
         if summary is None:
             raise StoreError(
                 f"There is no copy of collection {name!r} in {workspace.copies_dir}.", remedy="Index its source again."
             )
-        rows = {row.chunk.id: row for row in copies.read_copy(path)}
+        rows = {row.chunk.id: row for row in copies.read(name)}
         step = counter(progress, len(rows))
         try:
             store = workspace.versioned_store()
@@ -253,21 +250,6 @@ def counter(progress: Progress | None, total: int) -> Step:
     return add
 
 
-def _unique(records: Iterable[Record]) -> dict[str, Record]:
-    """The records by id. Raises InputError if two share an id, or if there are no records."""
-    by_id: dict[str, Record] = {}
-    for record in records:
-        twin = by_id.setdefault(record.chunk.id, record)
-        if twin is not record:
-            raise InputError(
-                f"{record.place}: the id {record.chunk.id!r} was already used in {twin.place}.",
-                remedy="Give every record an id of its own.",
-            )
-    if not by_id:
-        raise InputError("The source holds no records.", remedy="Name another source.")
-    return by_id
-
-
 def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
     warnings = [warning for record in records for warning in record.warnings]
     # The warning names no chunk, because everybody who can index reads it.
@@ -284,8 +266,9 @@ def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
 @contextmanager
 def locked(workspace: Workspace, name: str) -> Iterator[None]:
     """Lock the collection against other indexing and changes. Raises WorkspaceLocked."""
-    if (database := workspace.pg()) is not None:
-        with database.only_one(name):
+    contents = workspace.contents
+    if not isinstance(contents, Copies):
+        with contents.only_one(name):
             yield
         return
     lock = lock_file(workspace.copies_dir / f".{name}.lock")
@@ -297,7 +280,7 @@ def locked(workspace: Workspace, name: str) -> Iterator[None]:
         lock.release()
 
 
-def _is_whole(store: VersionedStore[Any], name: str, copy: copies.CopySummary) -> bool:
+def _is_whole(store: VersionedStore[Any], name: str, copy: CopySummary) -> bool:
     """Whether the collection has the same content as the copy, and all of it can be found."""
     try:
         collection = store.collection(name)
@@ -323,14 +306,9 @@ def _fill(
         collection.write(part)
         step(len(part))
     prints = {i: row.fingerprint for i, row in rows.items()}
-    collection.set_content(copies.content_fingerprint(collection.embedder, prints))
+    collection.set_content(content_fingerprint(collection.embedder, prints))
 
 
 def _row(record: Record, vectors: Mapping[str, Vectors]) -> StoredRow:
     """The row to store for a record, with the vector of its passage."""
-    vector = vectors[_key(record.chunk)]
-    return StoredRow(record.chunk, vector, record.clearance_as_given, record.fingerprint)
-
-
-def _key(chunk: Chunk) -> str:
-    return copies.text_key(chunk.passage)
+    return StoredRow(record.chunk, vectors[record.chunk.passage], record.clearance_as_given, record.fingerprint)

@@ -42,13 +42,13 @@ _quotations = database.table(
 _asked = database.table("asked_questions", at=TIME, collection=TEXT, text=TEXT)
 _recorded = database.table("recorded_hits", collection=TEXT, query=TEXT, chunk_ids=TEXT)
 _unrecorded = sa.Table("collections_without_history", sa.MetaData(), sa.Column("collection", TEXT, primary_key=True))
-_INDEXES = (
-    sa.Index("labels_of_query", _labels.c.collection, _labels.c.query, _labels.c.id),
-    sa.Index("label_places_of_label", _quotations.c.label),
-    sa.Index("query_sets_of_collection", _sets.c.collection, _sets.c.name, _sets.c.id),
-    sa.Index("recorded_in_collection", _recorded.c.collection),
-    sa.Index("asked_in_collection", _asked.c.collection, _asked.c.text),
-)
+ORPHANS = _quotations.delete().where(_quotations.c.label.not_in(sa.select(_labels.c.id)))
+"""Deletes the quotations of deleted labels."""
+sa.Index("labels_of_query", _labels.c.collection, _labels.c.query, _labels.c.id)
+sa.Index("label_places_of_label", _quotations.c.label)
+sa.Index("query_sets_of_collection", _sets.c.collection, _sets.c.name, _sets.c.id)
+sa.Index("recorded_in_collection", _recorded.c.collection)
+sa.Index("asked_in_collection", _asked.c.collection, _asked.c.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,6 @@ class LabelBook(database.Book):
     what = "labels"
     called = "The book of labels"
     tables = (_labels, _sets, _asked, _recorded, _unrecorded, _quotations)
-    indexes = _INDEXES
 
     def label(
         self,

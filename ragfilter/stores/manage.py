@@ -11,15 +11,14 @@ continue, and never replaces anything that differs. At the end, it compares coun
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.basics.database import connect, in_utc
+from ragfilter.basics import database
 from ragfilter.basics.files import TextFiles
 from ragfilter.errors import CollectionMissing, InputError, StoreError, extra
 from ragfilter.ingest.records import to_line
@@ -27,24 +26,22 @@ from ragfilter.model import UNRESTRICTED, User
 from ragfilter.protocols import Progress
 from ragfilter.rules import draft_store, journal
 from ragfilter.settings import config
-from ragfilter.stores import copies, labels, opening, preferences, runs
+from ragfilter.stores import labels, opening, preferences, runs
 from ragfilter.stores.base import check_name, pages
-from ragfilter.stores.copies import StoredRow, content_fingerprint
+from ragfilter.stores.caches import UNFINISHED
+from ragfilter.stores.copies import Copies, StoredRow, content_fingerprint
 from ragfilter.stores.index import counter, locked, rebuild
 from ragfilter.stores.workspace import Workspace
 
 with extra("chroma"):
     import sqlalchemy as sa
-    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.exc import IntegrityError
 
 if TYPE_CHECKING:
     from ragfilter.stores.workspace import Store, StoredCollection
 
 BOOKS = (journal.Journal, draft_store.DraftStore, labels.LabelBook, preferences.Preferences, runs.Runs)
-TABLES = tuple(table for book in BOOKS for table in book.tables)
 PAGE = 1000
-COLUMN = "collection"
-"""The column, in every table of the workspace's database, with the collection of a row."""
 
 
 def export(workspace: Workspace, collection: StoredCollection, user: User = UNRESTRICTED) -> Iterator[str]:
@@ -53,22 +50,14 @@ def export(workspace: Workspace, collection: StoredCollection, user: User = UNRE
     if collection.incomplete:
         raise StoreError(f"Nothing was exported. {collection.incomplete}")
     known = collection.entries()
-    clearances = as_given(workspace, collection.name)
+    clearances = workspace.contents.as_given(collection.name)
     ids = [i for i, chunk in known.items() if user.sees(chunk)]
-    shown = set(ids)
+    visible = set(ids)
     for page in pages(ids, PAGE):
         for i, chunk in collection.chunks(page).items():
             if not user.unrestricted:
-                chunk = replace(chunk, refs=tuple(filter(shown.__contains__, chunk.refs)))
+                chunk = replace(chunk, refs=tuple(filter(visible.__contains__, chunk.refs)))
             yield to_line(chunk, clearances.get(i))
-
-
-def as_given(workspace: Workspace, name: str) -> dict[str, str | None]:
-    """The unreadable clearances in a collection's source, as text, by chunk id."""
-    if (database := workspace.pg()) is not None:
-        return database.as_given(name)
-    rows = copies.read_copy(workspace.copy_path(name))
-    return {row.chunk.id: row.clearance_as_given for row in rows}
 
 
 def rename(workspace: Workspace, old: str, new: str) -> None:
@@ -79,35 +68,21 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
     """
     check_name(new)
     store = workspace.store()
-    with locked(workspace, old), locked(workspace, new):
+    with locked(workspace, old), locked(workspace, new), closing(EveryTable(workspace.database_url)) as rows:
         _must_be_ours(store, old)
         # A foreign collection of that name would hide it.
         own = {info.name for info in store.collections()}
         if new in own | opening.openings(workspace.files).keys():
             raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
-        if (database := workspace.pg()) is not None:
-            database.rename(old, new)
-            rename_rows(workspace.database_url, old, new)
-            return
-        before, after = workspace.copy_path(old), workspace.copy_path(new)
-        # Link the file under both names first, so that the collection always has its copy.
-        after.unlink(missing_ok=True)
-        try:
-            if before.exists():
-                os.link(before, after)
-        except OSError as error:
-            raise StoreError(
-                f"The copy {before} cannot be renamed: {error.strerror}.",
-                remedy="Check the permissions of its folder, and that its file system supports hard links.",
-            ) from None
+        contents = workspace.contents
         with ExitStack() as undo:
-            undo.callback(after.unlink, missing_ok=True)
-            rename_rows(workspace.database_url, old, new)
-            undo.callback(rename_rows, workspace.database_url, new, old)
+            if isinstance(contents, Copies):
+                contents.rename(old, new)
+                undo.callback(contents.rename, new, old)
+            rows.rename(old, new)
+            undo.callback(rows.rename, new, old)
             store.rename(old, new)
             undo.pop_all()
-        before.unlink(missing_ok=True)
-        copies.remove_parts(workspace.copies_dir / f"{old}.parts")
 
 
 def delete(workspace: Workspace, name: str) -> None:
@@ -116,12 +91,12 @@ def delete(workspace: Workspace, name: str) -> None:
     Raises CollectionMissing, WorkspaceLocked if it is being indexed, and StoreError.
     """
     store = workspace.store()
-    with locked(workspace, name):
+    with locked(workspace, name), closing(EveryTable(workspace.database_url)) as rows:
         _must_be_ours(store, name)
         store.delete(name)
-        workspace.copy_path(name).unlink(missing_ok=True)
-        copies.remove_parts(workspace.copies_dir / f"{name}.parts")
-        delete_rows(workspace.database_url, name)
+        workspace.contents.delete(name)
+        rows.delete(name)
+    workspace.vectors.forget(name, f"{UNFINISHED}{name}")
     with suppress(OSError):
         (workspace.copies_dir / f".{name}.lock").unlink(missing_ok=True)
 
@@ -134,42 +109,52 @@ def _must_be_ours(store: Store, name: str) -> None:
         )
 
 
-@contextmanager
-def _transaction(url: str) -> Iterator[sa.Connection]:
-    """A transaction in the workspace's database. Raises StoreError."""
-    engine = connect(url, "workspace")
-    try:
-        with engine.begin() as connection:
-            yield connection
-    except SQLAlchemyError as error:
-        # Leave out the error's own message, which may contain a password.
-        raise StoreError(
-            f"The workspace's database failed ({type(error).__name__}).",
-            remedy="Check that it can be reached and written, and that its disk is not full.",
-        ) from None
-    finally:
-        engine.dispose()
+class EveryTable(database.Book):
+    """What people wrote about the collections of a workspace: the tables of all its books."""
 
+    what = "workspace"
+    called = "The workspace's database"
+    tables = tuple(table for book in BOOKS for table in book.tables)
 
-def _tables(connection: sa.Connection) -> list[sa.Table]:
-    """The existing tables with a column for the collection."""
-    there = sa.inspect(connection).get_table_names()
-    return [table for table in TABLES if table.name in there and COLUMN in table.c]
+    def rename(self, old: str, new: str) -> None:
+        """Move all rows that belong to the collection `old` to `new`."""
+        try:
+            with self._writing() as connection:
+                for table in self._of_collections:
+                    mine = table.c.collection == old
+                    connection.execute(table.update().where(mine).values(collection=new))
+        except IntegrityError:
+            message = f"There are still rows of an earlier collection {new!r}."
+            raise StoreError(message, remedy="Use another name.") from None
 
+    def delete(self, name: str) -> None:
+        """Delete all rows that belong to the collection `name`."""
+        with self._writing() as connection:
+            for table in self._of_collections:
+                connection.execute(table.delete().where(table.c.collection == name))
+            connection.execute(labels.ORPHANS)
+            connection.execute(runs.ORPHANS)
 
-def rename_rows(url: str, old: str, new: str) -> None:
-    """Move all rows that belong to `old` to `new`. Raises StoreError."""
-    with _transaction(url) as connection:
-        for table in _tables(connection):
-            mine = table.c[COLUMN] == old
-            connection.execute(table.update().where(mine).values({COLUMN: new}))
+    def rows(self, table: sa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        """All rows of a table by their keys, with times in UTC."""
+        keys = [table.columns.keys().index(column.name) for column in table.primary_key.columns]
+        stored = self._read(sa.select(table))
+        rows = (tuple(database.in_utc(v) if isinstance(v, datetime) else v for v in row) for row in stored)
+        return {tuple(row[at] for at in keys): row for row in rows}
 
+    def add(self, table: sa.Table, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows with their ids to a table."""
+        with self._writing() as connection:
+            connection.execute(table.insert(), [dict(zip(table.columns.keys(), row, strict=True)) for row in rows])
+            if connection.dialect.name == "postgresql" and "id" in table.c:
+                # The sequence does not count ids that were inserted explicitly.
+                counter = sa.func.pg_get_serial_sequence(table.name, "id")
+                last = sa.select(sa.func.max(table.c.id)).scalar_subquery()
+                connection.execute(sa.select(sa.func.setval(counter, last)))
 
-def delete_rows(url: str, name: str) -> None:
-    """Delete all rows that belong to the collection `name`. Raises StoreError."""
-    with _transaction(url) as connection:
-        for table in _tables(connection):
-            connection.execute(table.delete().where(table.c[COLUMN] == name))
+    @property
+    def _of_collections(self) -> list[sa.Table]:
+        return [table for table in self.tables if "collection" in table.c]
 
 
 OTHER = "Name a workspace that is empty, or that this copy was begun in."
@@ -201,17 +186,15 @@ def copy_workspace(
             "Both would keep their vectors in the same place.",
             remedy="Copy to or from a database: the server's URL applies only to folders.",
         )
-    for workspace in (source, target):
-        for book in BOOKS:
-            book(workspace.database_url).close()
-    for table in TABLES:
-        sent = _read(table, source)
-        if any(sent.get(key) != row for key, row in _read(table, target).items()):
-            raise InputError(f"The target has other rows in its table {table.name}.", remedy=OTHER)
-    names = [info.name for info in source.store().collections() if info.ours]
-    done = [_copy_collection(name, source, target, progress(name)) for name in names]
-    tables = (_copy_table(table, source, target) for table in TABLES)
-    return (*done, *tables, _copy_files(source.files, target.files))
+    with closing(EveryTable(source.database_url)) as sent, closing(EveryTable(target.database_url)) as received:
+        for table in EveryTable.tables:
+            rows = sent.rows(table)
+            if any(rows.get(key) != row for key, row in received.rows(table).items()):
+                raise InputError(f"The target has other rows in its table {table.name}.", remedy=OTHER)
+        names = [info.name for info in source.store().collections() if info.ours]
+        collections = [_copy_collection(name, source, target, progress(name)) for name in names]
+        tables = [_copy_table(table, sent, received) for table in EveryTable.tables]
+    return (*collections, *tables, _copy_files(source.files, target.files))
 
 
 def _copy_collection(name: str, source: Workspace, target: Workspace, progress: Progress | None) -> Copied:
@@ -228,17 +211,18 @@ def _copy_collection(name: str, source: Workspace, target: Workspace, progress: 
             raise InputError(f"{name} is another collection in the target.", remedy=OTHER)
         rows = list(_rows(name, source))
         model = source.store().collection(name).embedder
-        if (database := target.pg()) is not None:
+        contents = target.contents
+        if not isinstance(contents, Copies):
             prints = {row.chunk.id: row.fingerprint for row in rows}
-            database.put(
+            contents.put(
                 name,
                 rows,
                 embedder=model,
                 content=content_fingerprint(model, prints),
                 progress=counter(progress, len(rows)),
             )
-    if database is None:
-        copies.write_copy(target.copy_path(name), rows, embedder=model)
+    if isinstance(contents, Copies):
+        contents.replace(name, rows, embedder=model)
         rebuild(name, workspace=target, progress=progress)
     if _checksum(name, target) != sent:
         raise _differs(f"the collection {name}")
@@ -248,7 +232,8 @@ def _copy_collection(name: str, source: Workspace, target: Workspace, progress: 
 def _rows(name: str, workspace: Workspace, ordered: Callable[[Iterable[str]], list[str]] = list) -> Iterator[StoredRow]:
     """The stored rows of a collection, with the current rules. Raises CollectionMissing."""
     collection = workspace.store().collection(name)
-    summary, clearances = workspace.summary(name), as_given(workspace, name)
+    contents = workspace.contents
+    summary, clearances = contents.summary(name), contents.as_given(name)
     prints = summary.fingerprints if summary else {}
     for ids in pages(ordered(collection.entries()), PAGE):
         vectors = collection.vectors(ids)
@@ -267,20 +252,12 @@ def _checksum(name: str, workspace: Workspace) -> str:
     return digest.hexdigest()
 
 
-def _copy_table(table: sa.Table, source: Workspace, target: Workspace) -> Copied:
-    sent, there = _read(table, source), _read(table, target)
+def _copy_table(table: sa.Table, source: EveryTable, target: EveryTable) -> Copied:
+    sent, there = source.rows(table), target.rows(table)
     fresh = [row for key, row in sent.items() if key not in there]
     if fresh:
-        columns = table.columns.keys()
-        with _transaction(target.database_url) as connection:
-            rows = [dict(zip(columns, row, strict=True)) for row in fresh]
-            connection.execute(table.insert(), rows)
-            if connection.dialect.name == "postgresql" and "id" in columns:
-                # The sequence does not count ids that were inserted explicitly.
-                counter = sa.func.pg_get_serial_sequence(table.name, "id")
-                last = sa.select(sa.func.max(table.c.id)).scalar_subquery()
-                connection.execute(sa.select(sa.func.setval(counter, last)))
-    if _read(table, target) != sent:
+        target.add(table, fresh)
+    if target.rows(table) != sent:
         raise _differs(f"the table {table.name}")
     checksum = sha256(repr(sorted(sent.items(), key=repr)).encode()).hexdigest()
     return Copied(table.name, len(sent), len(fresh), checksum)
@@ -297,15 +274,6 @@ def _copy_files(source: TextFiles, target: TextFiles) -> Copied:
         target.write(name, text)
     checksum = sha256(repr(sorted(sent.items())).encode()).hexdigest()
     return Copied("files", len(sent), len(fresh), checksum)
-
-
-def _read(table: sa.Table, workspace: Workspace) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """All rows of a table by their keys, with times in UTC."""
-    with _transaction(workspace.database_url) as connection:
-        stored = connection.execute(sa.select(table)).all()
-    keys = [table.columns.keys().index(column.name) for column in table.primary_key.columns]
-    rows = (tuple(in_utc(v) if isinstance(v, datetime) else v for v in row) for row in stored)
-    return {tuple(row[at] for at in keys): row for row in rows}
 
 
 def _differs(what: str) -> StoreError:

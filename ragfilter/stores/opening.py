@@ -216,11 +216,15 @@ class Stores:
     def embedder(self, name: str) -> str:
         """The embedding model with which the collection `name` was opened or made; empty if it is unknown or if there
         is no such collection. If the store has lost the collection, our own copy says so."""
-        opening = self.opening(name)
+        opening, summary = self.opening(name), None
         try:
             return opening.embedder or self.at(opening.folder).collection(name).embedder
         except CollectionMissing:
-            return self._copied_with(name)
+            # Searched among the copies, because a name from a link may be any path.
+            if name in self._workspace.copied():
+                with suppress(StoreError):
+                    summary = self._workspace.contents.summary(name)
+            return summary.embedder if summary else ""
 
     def of(self, name: str) -> AnyStore:
         """The store that holds the collection `name`."""
@@ -228,11 +232,18 @@ class Stores:
 
     def at(self, folder: str) -> AnyStore:
         """The store in a Chroma folder, on a server or in a database; the workspace's own if `folder` is empty."""
-        store: AnyStore = self._in(folder) if folder else self._workspace.store()
+        if folder:
+            path = resolve_location(folder)
+            with self._opening:
+                if path not in self._folders:
+                    self._folders[path] = open_store(path, self._workspace.address)
+                store: AnyStore = self._folders[path]
+        else:
+            store = self._workspace.store()
         # Checked each time, since another session may allow or forbid changes.
         store.writable = lambda name: self.opening(name).writable
         if is_address(folder):
-            cast("TableStore", store).asked = self._asked
+            cast("TableStore", store).options = self._options
         return store
 
     def infos(self) -> tuple[CollectionInfo, ...]:
@@ -264,7 +275,7 @@ class Stores:
                 f"There is another collection {name!r} in this workspace.", remedy="Rename or close that one first."
             )
         collection = (
-            cast("TableStore", store).opened(name, opening.columns, opening.metric)
+            cast("TableStore", store).open(name, opening.columns, opening.metric)
             if is_address(folder)
             else store.collection(name)
         )
@@ -296,18 +307,6 @@ class Stores:
             store.close()
         self._folders.clear()
 
-    def _copied_with(self, name: str) -> str:
-        """The embedding model in our own copy of a collection; empty without a readable copy."""
-        # Imported here, since collections are rarely lost.
-        from ragfilter.stores import copies
-
-        # Searched among the copies, because a name from a link may be any path.
-        if name in self._workspace.copied():
-            with suppress(StoreError):
-                copy = copies.read_summary(self._workspace.copy_path(name))
-                return copy.embedder if copy else ""
-        return ""
-
     def _openings(self) -> dict[str, Opening]:
         """How to open each; a database is queried at most once a second."""
         if not self._workspace.address or monotonic() - self._known[0] > KNOWN_S:
@@ -317,17 +316,10 @@ class Stores:
     def _keep(self, name: str, opening: Opening | None) -> None:
         """Store how to open a collection; None removes the entry."""
         every = openings(self._workspace.files) | ({} if opening is None else {name: opening})
-        kept = {each: asdict(how) for each, how in every.items() if opening or each != name}
-        self._workspace.files.write(FILE, json.dumps(kept))
+        listed = {each: asdict(how) for each, how in every.items() if opening or each != name}
+        self._workspace.files.write(FILE, json.dumps(listed))
         self._known = -inf, {}
 
-    def _asked(self, name: str) -> tuple[Mapping[str, str], str]:
+    def _options(self, name: str) -> tuple[Mapping[str, str], str]:
         opening = self.opening(name)
         return opening.columns, opening.metric
-
-    def _in(self, folder: str) -> ChromaStore | TableStore:
-        path = resolve_location(folder)
-        with self._opening:
-            if path not in self._folders:
-                self._folders[path] = open_store(path, self._workspace.address)
-            return self._folders[path]

@@ -33,6 +33,7 @@ _TURNED: Mapping[Choice, Choice] = {"first": "second", "second": "first"}
 _votes = database.table(
     "preferences", at=TIME, who=TEXT, collection=TEXT, query=TEXT, first=TEXT, second=TEXT, choice=TEXT
 )
+sa.Index("preferences_of_query", _votes.c.collection, _votes.c.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,6 @@ class Preferences(database.Book):
     what = "preferences"
     called = "The book of preferences"
     tables = (_votes,)
-    indexes = (sa.Index("preferences_of_query", _votes.c.collection, _votes.c.query),)
 
     def vote(self, collection: str, query: str, left: Answered, right: Answered, choice: Choice, *, who: str) -> None:
         """Record a vote, replacing this person's earlier one on the pair."""

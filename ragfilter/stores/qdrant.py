@@ -150,8 +150,7 @@ class QdrantCollection(VersionedCollection):
         with self._store.changing(self._name), self._store.asking() as client:
             if not self.dimension:
                 self._store.make(self._name, self.attributes, len(batch[0].vector))
-            for page in pages(points, PAGE):
-                client.upsert(self._name, page)
+            client.upload_points(self._name, points, batch_size=PAGE, wait=True)
             self.touch()
 
     def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, metadata.Metadata]]:
@@ -213,9 +212,8 @@ class QdrantStore(VersionedStore[QdrantCollection]):
 
     def names(self) -> list[str]:
         with self.asking() as client:
-            found = [each.name for each in client.get_collections().collections]
-            marks = {name: client.get_collection(name).config.metadata or {} for name in found}
-        return [name for name in found if FORMAT in marks[name]]
+            names = [each.name for each in client.get_collections().collections]
+            return [name for name in names if FORMAT in (client.get_collection(name).config.metadata or {})]
 
     def look_up(self, name: str) -> models.CollectionInfo:
         with self.asking() as client:
@@ -242,8 +240,8 @@ class QdrantStore(VersionedStore[QdrantCollection]):
             # The new collection is marked incomplete until the end.
             self.make(new, {**old.attributes, CONTENT: ""}, old.dimension)
             for page in self.scroll(name, True, vectors=True):
-                kept = {"id", "vector", "payload"}
-                client.upsert(new, [models.PointStruct(**p.model_dump(include=kept)) for p in page])
+                fields = {"id", "vector", "payload"}
+                client.upsert(new, [models.PointStruct(**p.model_dump(include=fields)) for p in page])
             self.set_attributes(new, {CONTENT: old.content})
         self.delete(name)
 

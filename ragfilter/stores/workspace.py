@@ -1,4 +1,4 @@
-"""The workspace: its files, its cached texts, and the lock that keeps other processes out.
+"""The workspace: its files, and the lock that keeps other processes out.
 
 Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose data silently.
 
@@ -11,7 +11,7 @@ Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose 
     uploads/        uploaded files that wait to be indexed
     foreign.json    how foreign collections are opened
     ragfilter.db    journal, labels, drafts of rules, preferences, runs (SQLite)
-    sentences.db    vectors of the chunks' sentences, for answers (SQLite)
+    sentences.db    vectors of the chunks' sentences, for answers, and of unfinished indexing (SQLite)
     cache.db        answers of LLMs, for later runs (SQLite)
     .lock           locked while a process owns the folder
     .owner.json     a note on that process; only read if the lock is taken
@@ -28,14 +28,15 @@ import contextlib
 import json
 import os
 import threading
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import cached_property
 from hashlib import blake2b
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ragfilter.basics import database
-from ragfilter.basics.database import TEXT, TIME, WHOLE
+from ragfilter.basics.database import TEXT
 from ragfilter.basics.files import TextFiles
 from ragfilter.errors import InputError, WorkspaceLocked, extra
 from ragfilter.model import User
@@ -46,8 +47,9 @@ with extra("chroma"):
 
 if TYPE_CHECKING:
     from ragfilter.stores.base import VersionedCollection, VersionedStore
+    from ragfilter.stores.caches import VectorCache
     from ragfilter.stores.chroma import Server
-    from ragfilter.stores.copies import CopySummary
+    from ragfilter.stores.copies import Copies
     from ragfilter.stores.postgres.collection import PgCollection
     from ragfilter.stores.postgres.store import PgStore
     from ragfilter.stores.postgres.tables import TableCollection
@@ -117,10 +119,6 @@ class Workspace:
         """Whether other processes can open it too."""
         return bool(self.address) or (self.server is not None and self.server.shared)
 
-    def pg(self) -> PgStore | None:
-        """The store of a workspace at an address; None for a folder. Raises StoreError."""
-        return cast("PgStore", self.store()) if self.address else None
-
     def versioned_store(self) -> VersionedStore[Any]:
         """The store of a workspace in a folder. Raises StoreError."""
         return cast("VersionedStore[Any]", self.store())
@@ -133,22 +131,25 @@ class Workspace:
     def copies_dir(self) -> Path:
         return self.path / "copies"
 
-    def copy_path(self, collection: str) -> Path:
-        """The path of our own copy of a collection."""
-        return self.copies_dir / f"{collection}.parquet"
+    @property
+    def contents(self) -> Copies | PgStore:
+        """What was indexed: our own copies of the collections, or the database. Raises StoreError."""
+        if self.address:
+            return cast("PgStore", self.store())
+        from ragfilter.stores.copies import Copies
+
+        return Copies(self.copies_dir)
+
+    @cached_property
+    def vectors(self) -> VectorCache:
+        """The vectors of sentences, and of unfinished indexing."""
+        from ragfilter.stores.caches import VectorCache
+
+        return VectorCache(self.path, self.address)
 
     def copied(self) -> list[str]:
         """The names of the collections that have a copy, sorted."""
         return sorted(path.stem for path in self.copies_dir.glob("*.parquet"))
-
-    def summary(self, collection: str) -> CopySummary | None:
-        """A summary of a collection's indexed content; None if it has none. Raises StoreError."""
-        from ragfilter.stores import copies
-
-        database = self.pg()
-        if database is not None:
-            return database.summary(collection)
-        return copies.read_summary(self.copy_path(collection))
 
     def content_of(self, collection: StoredCollection, user: User) -> str:
         """The fingerprint of the indexed content that `user` can see; indexing the same files
@@ -157,8 +158,8 @@ class Workspace:
 
         if user.unrestricted:
             return collection.content or collection.version
-        copy = self.summary(collection.name)
-        known = copy.fingerprints if copy else {}
+        summary = self.contents.summary(collection.name)
+        known = summary.fingerprints if summary else {}
         seen = (i for i, chunk in collection.entries().items() if user.sees(chunk))
         return content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})
 
@@ -193,6 +194,8 @@ class Workspace:
                     self._store.close()
                     self._store = None
                 self.files.close()
+                if "vectors" in vars(self):
+                    self.vectors.close()
             finally:
                 if self._lock.is_locked:
                     with contextlib.suppress(OSError):
@@ -336,60 +339,3 @@ class SharedTextFiles(TextFiles, database.OptionalBook):
 
     def close(self) -> None:
         database.OptionalBook.close(self)
-
-
-CACHE = "cache.db"
-MB = 1_000_000
-
-_texts = database.table("cached_texts", sa.UniqueConstraint("key"), key=TEXT, text=TEXT, size=WHOLE, used=TIME)
-PUT = sa.text(
-    "INSERT INTO cached_texts (key, text, size, used) VALUES (:key, :text, :size, :used) "
-    "ON CONFLICT (key) DO UPDATE SET text = :text, size = :size, used = :used"
-).bindparams(sa.bindparam("used", type_=TIME))
-CULL = sa.text(
-    "DELETE FROM cached_texts WHERE id IN (SELECT id FROM (SELECT id, "
-    "sum(size) OVER (ORDER BY used DESC, id DESC) AS up_to FROM cached_texts) AS each "
-    "WHERE up_to > :most)"
-)
-
-
-class TextCache(database.OptionalBook):
-    """A cache for texts that are expensive to make, such as an LLM's answers: at most `limit_mb`
-    megabytes by key, in the workspace in `folder` or at an address. The least recently used texts
-    are removed first. Safe across threads and processes.
-
-    Source: docs/design.md#cache, docs/decisions/0018-caches-and-verdicts.md. Nothing depends on it:
-    if it is damaged or cannot be written, it logs one warning, finds nothing and stores nothing. It
-    holds only texts, so nothing in it is executed, whoever wrote it.
-    """
-
-    what = "cache"
-    called = "The cache of answers"
-    tables = (_texts,)
-
-    def __init__(self, folder: Path, address: str, limit_mb: float) -> None:
-        self._file = None if address else folder / CACHE
-        self._limit = int(limit_mb * MB)
-        super().__init__(address or f"sqlite:///{self._file}")
-
-    def get(self, key: str) -> str | None:
-        """The text for `key`; None if there is none."""
-        used = _texts.update().filter_by(key=key).values(used=datetime.now(UTC))
-
-        def read(connection: sa.Connection) -> str | None:
-            text = connection.execute(used.returning(_texts.c.text)).scalar_one_or_none()
-            return text if isinstance(text, str) else None
-
-        return self._attempt(read, None)
-
-    def put(self, key: str, text: str) -> None:
-        """Store `text` for `key` if it fits into the limit."""
-        size = len(text.encode())
-        row = {"key": key, "text": text, "size": size, "used": datetime.now(UTC)}
-
-        def write(connection: sa.Connection) -> None:
-            connection.execute(PUT, row)
-            connection.execute(CULL, {"most": self._limit})
-
-        if size < self._limit:
-            self._attempt(write, None)

@@ -1,9 +1,8 @@
 """The served app: Streamlit's settings, the navigation, and the pages.
 
-Streamlit runs `app.py` and `pages/` of this folder, or the same files of a checkout. It searches
-the folder of `app.py` for modules, so no module there may have the name of another library's.
-A page imports what it draws when it is first visited.
-"""
+Streamlit runs `app.py` and `pages/` of this folder, or the same files of a checkout. It searches the folder of `app.py`
+for modules, so no module there may have the name of another library's. A page imports what it draws when it is first
+visited."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ def options() -> dict[str, Any]:
 
 def inspect() -> None:
     """One question, from the store to the answer."""
-    from ragfilter.ui.kit import guide, problems, question_box, sidebar, view_as
+    from ragfilter.ui.kit import controls, guide, problems, question_box
     from ragfilter.ui.look import html
     from ragfilter.ui.session import link, state, views
 
@@ -63,9 +62,9 @@ def inspect() -> None:
 
         present.draw(here)
         return
-    place = guide.reserve()
-    view_as.draw_chip()
-    sidebar.choose(here, reset=False)
+    slot = guide.reserve()
+    controls.draw_viewer()
+    controls.choose(here, reset=False)
     problems.notices(state.notices())
     question_box.draw(here)
     view, error = views.answered_view(here)
@@ -75,25 +74,25 @@ def inspect() -> None:
         places = page.begin(view)
     # After the curve, which people watch after Enter or while moving a slider.
     link.show_address()
-    sidebar.draw(here, view)
-    guide.draw_path(here, place, "inspect")
+    controls.draw(here, view)
+    guide.draw_path(here, slot, "inspect")
     if view is not None:
         guide.draw_tour(view)
         page.finish(view, places)
     else:
         html.unseen_heading("Inspect", level=1)
-        sidebar.draw_reset("Reset")
+        controls.draw_reset("Reset")
         problems.draw_empty(here, error)
         guide.draw(here.resources)
 
 
 def rules() -> None:
     """The `query_must` rules of a collection's chunks: written, tried and trusted."""
-    from ragfilter.ui.kit import problems, sidebar
+    from ragfilter.ui.kit import controls, problems
 
     # Undo and Redo on this page are for rules.
-    here = _begin("Rules", steps=False)
-    sidebar.draw(here, None)
+    here = _begin("Rules", undo=False)
+    controls.draw(here, None)
     if here.ready:
         from ragfilter.ui.rules import page
 
@@ -132,20 +131,20 @@ def collections() -> None:
 
 def _without_question(title: str, *, anew: bool = False) -> Visit:
     """Begin a page without a question; with `anew`, list the collections again."""
-    from ragfilter.ui.kit import sidebar
+    from ragfilter.ui.kit import controls
     from ragfilter.ui.session import link
 
     here = _begin(title, anew=anew)
     link.share()
     link.show_address()
-    sidebar.draw(here, None)
+    controls.draw(here, None)
     return here
 
 
-def _begin(title: str, *, anew: bool = False, steps: bool = True) -> Visit:
+def _begin(title: str, *, anew: bool = False, undo: bool = True) -> Visit:
     """Draw the frame of a page: its heading if it has a `title`, the path, help, the viewing user,
     the choices in the sidebar, and messages."""
-    from ragfilter.ui.kit import guide, problems, sidebar, view_as
+    from ragfilter.ui.kit import controls, guide, problems
     from ragfilter.ui.look import html
     from ragfilter.ui.session import state
 
@@ -153,12 +152,12 @@ def _begin(title: str, *, anew: bool = False, steps: bool = True) -> Visit:
     if title:
         html.unseen_heading(title, level=1)
     here = _visit(anew=anew)
-    place = guide.reserve()
-    sidebar.choose(here, steps=steps)
-    guide.draw_path(here, place, title.lower())
-    with place:
+    slot = guide.reserve()
+    controls.choose(here, undo=undo)
+    guide.draw_path(here, slot, title.lower())
+    with slot:
         guide.draw(here.resources)
-    view_as.draw_chip()
+    controls.draw_viewer()
     problems.notices(state.notices())
     return here
 
@@ -169,7 +168,7 @@ def _visit(*, anew: bool = False) -> Visit:
     from ragfilter.ui.session import views
 
     here: Visit | None = None
-    with problems.shown(retry=True):
+    with problems.show_errors(retry=True):
         here = views.begin(anew=anew)
     if here is None:
         st.stop()

@@ -1,8 +1,7 @@
-"""Resources that live as long as the server: the open workbench, cached pools, scores and answers,
-and the models that use these caches.
+"""Resources that live as long as the server: the open workbench, cached pools, scores and answers, and the models that
+use these caches.
 
-None of them is in session state. All sessions share them, so the keys say what a value belongs to.
-"""
+None of them is in session state. All sessions share them, so the keys say what a value belongs to."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from ragfilter.basics.threads import Shelf
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
-from ragfilter.indexing.sentences import Sentences, prepare_when_idle
+from ragfilter.indexing.sentences import prepare_when_idle
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.models.pruner import SentencePruner
@@ -29,6 +28,7 @@ from ragfilter.protocols import Embedder, Progress, Reranker, Vectors, Vocabular
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
+from ragfilter.stores.caches import VectorCache
 from ragfilter.ui.jobs import JOB, Jobs
 from ragfilter.workbench import Workbench, read_deployment
 
@@ -54,7 +54,7 @@ class Resources:
 
     bench: Workbench
     deployment: Deployment
-    sentences: Sentences | None = None
+    sentences: VectorCache | None = None
     pools: Shelf[Pool] = field(default_factory=lambda: Shelf(POOLS))
     scores: Shelf[float] = field(default_factory=lambda: Shelf(SCORES))
     answers: Shelf[Answer] = field(default_factory=lambda: Shelf(ANSWERS))
@@ -90,8 +90,7 @@ class Resources:
 def open_resources() -> Resources:
     """Open the resources for the deployment that the environment describes.
 
-    Raises WorkspaceLocked, StoreError, ModelError, InputError.
-    """
+    Raises WorkspaceLocked, StoreError, ModelError, InputError."""
     deployment = read_deployment()
     key = deployment.openai_api_key.get_secret_value()
     return _open(deployment.model_dump_json(), hash(key), deployment)
@@ -103,8 +102,7 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     # one to draw the page while an answer is being made.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
     bench = Workbench.open(_deployment, kind="app")
-    sentences = Sentences(bench.workspace)
-    bench.before_closing(sentences.close)
+    sentences = bench.workspace.vectors
     # Embeds the sentences of indexed chunks while nobody waits.
     # Without its database, nothing is indexed, and its users report the error.
     with suppress(StoreError):
@@ -144,15 +142,14 @@ TEXTS_AT_ONCE = 32
 class CachedEmbedder:
     """`inner`, with its vectors cached on `shelf`.
 
-    With `only_known` the model is never called: an unknown text raises ModelError. `progress` is
-    told of every few texts. If it raises, the work ends, but embedded texts stay cached.
-    """
+    With `only_known` the model is never called: an unknown text raises ModelError. `progress` is told of every few
+    texts. If it raises, the work ends, but embedded texts stay cached."""
 
     inner: Embedder
     shelf: Shelf[Vectors]
     only_known: bool = False
     progress: Progress | None = None
-    stored: Sentences | None = None
+    stored: VectorCache | None = None
     """Vectors stored earlier."""
 
     @property

@@ -205,8 +205,8 @@ def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(page: Any, en
     assert "These chunks got no draft. Draft again to retry." in told(page)
     endpoint.behave = says(ABSENT)
     drafted(page.press("drafts-begin"))
-    found = frame(page)
-    assert all("requires what the chunk itself does not contain" in d for d in found["finding"])
+    found, drafts = frame(page), bench().drafts.drafts("demo")
+    assert all("requires what the chunk itself does not contain" in "; ".join(each.remarks) for each in drafts)
     assert set(found["fix"]) == {"check first"}
     page.press("drafts-forget")
     assert bench().drafts.drafts("demo") == ()

@@ -109,7 +109,7 @@ def test_a_question_opens_with_the_settings_of_the_run(page: Any) -> None:
     page.at.session_state[table.key] = {"selection": {"rows": [1], "columns": [], "cells": []}}
     page.run()
     assert page.changes == {"cutoff.max_results": 3}
-    assert page.at.text_input(key="question").value == question
+    assert page.at.text_input(key="question").value.startswith(question.removesuffix("…"))
 
 
 def test_a_run_has_a_report_and_leads_to_compare(measured: Any, downloads: dict[str, Callable[[], str]]) -> None:

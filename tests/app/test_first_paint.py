@@ -67,6 +67,6 @@ def test_the_first_paint_loads_nothing_of_what_it_does_not_draw(
     assert made.returncode == 0, made.stderr
     buttons, loaded = json.loads(made.stdout)
     assert "Evidence: 200 chunks" in buttons
-    assert "ragfilter.ui.kit.sidebar" in loaded
+    assert "ragfilter.ui.kit.controls" in loaded
     parts = {name.rpartition(".")[0] for name in loaded} | set(loaded)
     assert sorted(parts.intersection(OTHERS)) == []

@@ -13,7 +13,7 @@ from waiting import SILENT_S
 
 from ragfilter.models.rerankers import LateInteraction
 from ragfilter.settings.schema import Calibration, fields
-from ragfilter.ui.kit.view_as import LEVEL
+from ragfilter.ui.kit.controls import LEVEL
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.widget import setting_key as key
 

@@ -12,7 +12,7 @@ import pytest
 from twins import SECRET, USER, make_twins, still_clocks
 
 from ragfilter.ui import resources
-from ragfilter.ui.kit import view_as
+from ragfilter.ui.kit import controls
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model
@@ -88,7 +88,7 @@ def test_a_page_is_the_same_without_the_hidden_chunks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Only the offered departments depend on all chunks.
-    monkeypatch.setattr(view_as, "departments", lambda resources: ("hr", "sales"))
+    monkeypatch.setattr(controls, "departments", lambda resources: ("hr", "sales"))
     params, walk = WALKS[name]
     made = []
     for world in worlds:

@@ -121,7 +121,7 @@ def present(tab: Any) -> None:
     tab.rest().pick("presented-to", "^Guest$")
     expect(page).not_to_have_url(re.compile("level="))
     tab.rest()
-    keys.press("p")
+    keys.press("Escape")
     expect(tab.keyed("question", "input")).to_have_value(QUESTION)
     expect(page.locator(".stSidebar")).to_be_visible()
 

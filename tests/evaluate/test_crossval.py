@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import sem, t
 
 from ragfilter.evaluate import wording
-from ragfilter.evaluate.crossval import Target, assign_folds, choose, folds_of, interval, intervals, pick
+from ragfilter.evaluate.crossval import Target, assign_folds, folds_of, interval, intervals, pick
 
 TABLE = np.array([[0.9, 0.5], [0.9, 0.5], [0.0, 0.5], [0.0, 0.5]])
 
@@ -41,9 +41,9 @@ def test_nothing_can_be_held_out_of_one(queries: int, folds: int) -> None:
 
 
 def test_the_first_of_equal_candidates_is_chosen() -> None:
-    assert choose(np.array([[0.1, 0.5, 0.5]])) == 1
+    assert Target().choose({"f1": np.array([[0.1, 0.5, 0.5]])}) == 1
     # 0.1 + 0.2 is a little more than 0.3.
-    assert choose(np.array([[0.3, 0.1], [0.0, 0.2]])) == 0
+    assert Target().choose({"f1": np.array([[0.3, 0.1], [0.0, 0.2]])}) == 0
 
 
 def test_a_query_is_measured_with_what_the_others_chose() -> None:

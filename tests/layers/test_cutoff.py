@@ -176,8 +176,7 @@ def test_law_what_lies_beyond_k_changes_nothing_but_the_words(
     values = (values + [2.0] * k)[:k]
     alone = cut(values, settings, background=1.5)
     longer = cut([*values, *more], settings, background=1.5)
-    assert replace(longer, reason="", raise_reason="") == replace(alone, reason="", raise_reason="")
-    assert bool(longer.raise_reason) == bool(alone.raise_reason)
+    assert replace(longer, reason="") == replace(alone, reason="")
 
 
 # The layer.

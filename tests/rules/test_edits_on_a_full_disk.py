@@ -33,7 +33,7 @@ import json, resource, sys
 from pathlib import Path
 import numpy as np
 from ragfilter.stores.chroma import ChromaCollection
-from ragfilter.stores.copies import StoredRow, write_copy
+from ragfilter.stores.copies import StoredRow
 from ragfilter.workbench import Workbench
 from ragfilter.settings.deployment import Deployment
 from ragfilter.errors import RagfilterError
@@ -100,7 +100,7 @@ def edited(at, way):
         store.write([StoredRow(Chunk(i, "a text"), vector) for i in "xyz"])
         store.catalogue()
         copy = [StoredRow(Chunk(i, "a text"), vector, None, i) for i in "xyz"]
-        write_copy(bench.workspace.copy_path("small"), copy, embedder="all-MiniLM-L6-v2")
+        bench.workspace.contents.replace("small", copy, embedder="all-MiniLM-L6-v2")
     bench = opened(at)
     if way in CALLS:
         full_at(*CALLS[way])

@@ -10,8 +10,7 @@ import pytest
 
 from ragfilter.errors import StoreError
 from ragfilter.model import Chunk
-from ragfilter.stores import copies
-from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.copies import Copies, StoredRow, content_fingerprint
 
 FULL = StoredRow(
     Chunk("a\x00ä🙂", "text", "title", "type", "source", 7, ("b", "c"), None, "ops", '{"contain":"x"}'),
@@ -33,54 +32,55 @@ def same(left: StoredRow, right: StoredRow) -> bool:
 
 @pytest.mark.parametrize("rows", [[PLAIN], [FULL, PLAIN]], ids=["one", "two"])
 def test_rows_come_back_as_they_were(tmp_path: Path, rows: list[StoredRow]) -> None:
-    path = tmp_path / "demo.parquet"
-    copies.write_copy(path, rows, embedder="modèle")
-    found = copies.read_copy(path)
+    copies = Copies(tmp_path)
+    copies.replace("demo", rows, embedder="modèle")
+    found = copies.read("demo")
     assert len(found) == len(rows)
     assert all(same(left, right) for left, right in zip(found, rows, strict=True))
-    summary = copies.read_summary(path)
+    summary = copies.summary("demo")
     assert summary is not None
     assert summary.embedder == "modèle"
     assert summary.fingerprints == {row.chunk.id: row.fingerprint for row in rows}
 
 
 def test_a_copy_of_another_schema_is_refused_and_not_called_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "demo.parquet"
-    copies.write_copy(path, [FULL], embedder="m")
+    copies = Copies(tmp_path)
+    copies.replace("demo", [FULL], embedder="m")
+    path = copies.path("demo")
     pq.write_table(pq.read_table(path).drop_columns(["metadata"]), path)
-    for read in (copies.read_copy, copies.read_summary):
+    for read in (copies.read, copies.summary):
         with pytest.raises(StoreError, match="another schema") as error:
-            read(path)
+            read("demo")
         assert error.value.action == "replace"
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1", b"no parquet" * 100])
 def test_a_damaged_copy_is_told(tmp_path: Path, damage: bytes) -> None:
-    path = tmp_path / "demo.parquet"
-    path.write_bytes(damage)
-    for read in (copies.read_copy, copies.read_summary):
+    copies = Copies(tmp_path)
+    copies.path("demo").write_bytes(damage)
+    for read in (copies.read, copies.summary):
         with pytest.raises(StoreError, match=r"demo\.parquet") as error:
-            read(path)
+            read("demo")
         assert error.value.action == "replace"
 
 
 def test_a_failed_write_leaves_the_old_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "demo.parquet"
-    copies.write_copy(path, [PLAIN], embedder="m")
+    copies = Copies(tmp_path)
+    copies.replace("demo", [PLAIN], embedder="m")
 
     def full(*args: object, **options: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq, "write_table", full)
     with pytest.raises(StoreError, match="No space left"):
-        copies.write_copy(path, [FULL, PLAIN], embedder="m")
-    assert [row.chunk.id for row in copies.read_copy(path)] == ["b"]
+        copies.replace("demo", [FULL, PLAIN], embedder="m")
+    assert [row.chunk.id for row in copies.read("demo")] == ["b"]
     assert [file.name for file in tmp_path.iterdir()] == ["demo.parquet"]
 
 
 def test_the_fingerprint_of_the_content_knows_ids_contents_and_model_but_no_order() -> None:
-    content = copies.content_fingerprint("m", {"a": "1", "b": "2"})
-    assert content == copies.content_fingerprint("m", {"b": "2", "a": "1"})
+    content = content_fingerprint("m", {"a": "1", "b": "2"})
+    assert content == content_fingerprint("m", {"b": "2", "a": "1"})
     for model, prints in (
         ("n", {"a": "1", "b": "2"}),
         ("m", {"a": "1", "b": "3"}),
@@ -88,20 +88,4 @@ def test_the_fingerprint_of_the_content_knows_ids_contents_and_model_but_no_orde
         ("m", {"a": "1', 'b", "b": "2"}),
         ("m", {}),
     ):
-        assert copies.content_fingerprint(model, prints) != content
-
-
-def test_parts_of_an_interrupted_run_are_kept_by_model(tmp_path: Path) -> None:
-    parts = tmp_path / "demo.parts"
-    assert copies.read_parts(parts, embedder="m") == {}
-    first, second = np.eye(2, dtype=np.float32), np.ones((1, 2), dtype=np.float32)
-    copies.save_part(parts, ["a", "b"], first, embedder="m")
-    copies.save_part(parts, ["c"], second, embedder="m")
-    copies.save_part(parts, ["d"], second, embedder="other")
-    (parts / "000009.parquet").write_bytes(b"half a file")
-    found = copies.read_parts(parts, embedder="m")
-    assert sorted(found) == ["a", "b", "c"]
-    assert found["b"].tolist() == [0, 1]
-    copies.remove_parts(parts)
-    copies.remove_parts(parts)
-    assert not parts.exists()
+        assert content_fingerprint(model, prints) != content

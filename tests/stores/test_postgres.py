@@ -25,8 +25,7 @@ from ragfilter.rules.journal import Journal
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
-from ragfilter.stores import copies
-from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.copies import Copies, StoredRow
 from ragfilter.stores.index import index
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.stores.workspace import Workspace
@@ -44,9 +43,7 @@ def workspace(address: str, tmp_path: Path) -> Iterator[Workspace]:
 
 @pytest.fixture
 def store(workspace: Workspace) -> PgStore:
-    store = workspace.pg()
-    assert store is not None
-    return store
+    return workspace.store()
 
 
 @pytest.fixture
@@ -239,7 +236,7 @@ def test_one_collection_is_indexed_by_one(store: PgStore, address: str) -> None:
 def test_every_profile_keeps_what_it_keeps_in_a_folder(
     copy_demo: Callable[[], Path], address: str, tmp_path: Path
 ) -> None:
-    batch = copies.read_copy(copy_demo() / "copies" / "demo.parquet")
+    batch = Copies(copy_demo() / "copies").read("demo")
     deployment = Deployment(workspace=address)
     with Workbench.open(deployment) as bench:
         bench.workspace.store().put("demo", batch, embedder=bench.embedder.name)

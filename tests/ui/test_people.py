@@ -11,7 +11,7 @@ import streamlit as st
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
 from ragfilter.stores.copies import StoredRow
-from ragfilter.ui.kit import view_as
+from ragfilter.ui.kit import controls
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session.state import KEY, Session
 
@@ -28,10 +28,10 @@ def test_the_departments_follow_the_collection_as_it_changes(tmp_path: Path, mon
         store = bench.stores.of("mine")
         mine = store.create("mine", embedder=bench.embedder.name)
         mine.write([chunk("a", 1, "ops")])
-        assert view_as.departments(resources) == ("ops",)
+        assert controls.departments(resources) == ("ops",)
         mine.write([chunk("b", 4, "pay")])
-        assert view_as.departments(resources) == ("ops", "pay")
+        assert controls.departments(resources) == ("ops", "pay")
         store.delete("mine")
-        assert view_as.departments(resources) == ()
+        assert controls.departments(resources) == ()
         store.create("mine", embedder=bench.embedder.name).write([chunk("c")])
-        assert view_as.departments(resources) == ()
+        assert controls.departments(resources) == ()

@@ -77,25 +77,21 @@ def use_folder(folder: Path | None) -> None:
     _read.cache_clear()
 
 
-def names() -> tuple[str, ...]:
-    """The available variants, `DEFAULT` first."""
-    return tuple(_every())
-
-
 def variant(name: str) -> PromptVariant:
     """The variant called `name`. Raises InputError."""
     try:
-        return _every()[name]
+        return variants()[name]
     except KeyError:
-        raise InputError(f"There is no prompt {name!r}.", remedy=f"Use one of {', '.join(names())}.") from None
+        raise InputError(f"There is no prompt {name!r}.", remedy=f"Use one of {', '.join(variants())}.") from None
 
 
 def described() -> dict[str, str]:
     """The purpose of every variant, by name, `DEFAULT` first."""
-    return {name: one.about for name, one in _every().items()}
+    return {name: one.about for name, one in variants().items()}
 
 
-def _every() -> Mapping[str, PromptVariant]:
+def variants() -> Mapping[str, PromptVariant]:
+    """The available variants by name, `DEFAULT` first."""
     own_folder = os.environ.get(VARIABLE)
     return _read(FOLDER, _own or (_whole(Path(own_folder)) if own_folder else None))
 

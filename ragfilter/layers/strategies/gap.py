@@ -22,8 +22,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     winner = largest(cliffs)
     if winner is not None:
         reason = f"gap {winner.size:.3f} ≥ {threshold:.3f} after hit {winner.after_rank}"
-        ranks = {step.after_rank for step in cliffs}
-        return cut_at("gap", winner.after_rank, reason, gaps, ranks)
+        return cut_at("gap", winner.after_rank, reason, gaps, {step.after_rank for step in cliffs})
     best = min(values)
     limit = best + settings.distance_offset
     free = values[pinned:]

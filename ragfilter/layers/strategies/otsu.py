@@ -26,21 +26,15 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     n, total = len(curve), sum(curve)
     sums = list(accumulate(curve))
     gaps = steps(values)
-    apart = {
-        step.after_rank: _between(sums[step.after_rank - 1], total, step.after_rank, n)
-        for step in gaps
-        if step.after_rank >= pinned and step.size > EPSILON
-    }
+    apart: dict[int, float] = {}
+    for i, near in enumerate(sums[:-1], start=1):
+        if i >= pinned and gaps[i - 1].size > EPSILON:
+            apart[i] = (near * (n - i) - (total - near) * i) ** 2 / (i * (n - i))
     if not apart:
         return Cut("otsu", n, "no two classes; kept all", gaps)
     most = max(apart.values())
     rank = next(rank for rank, value in apart.items() if value >= most * (1 - EPSILON))
     return cut_at("otsu", rank, f"near and far class part after hit {rank}", gaps)
-
-
-def _between(near: float, total: float, i: int, n: int) -> float:
-    """The variance between the first i of n values, whose sum is `near`, and the others."""
-    return float((near * (n - i) - (total - near) * i) ** 2 / (i * (n - i)))
 
 
 SPEC = StrategySpec(name="otsu", cut=cut, cliff=lambda settings: "Split")

@@ -30,8 +30,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
         if grew and bend < -EPSILON and rank >= pinned and gaps[rank - 1].size >= 0:
             return cut_at("spike", rank, f"the curve bends after hit {rank}", gaps)
         grew = grew or bend > EPSILON
-    plain = settings.model_copy(update={"b_extra": 0})
-    drop = largest_drop(values, plain, pinned, background)
+    drop = largest_drop(values, settings.model_copy(update={"b_extra": 0}), pinned, background)
     return replace(drop, strategy="spike", reason=f"no bend; {drop.reason}")
 
 

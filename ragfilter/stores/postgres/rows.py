@@ -4,8 +4,8 @@ back, in bulk; and conditions on rows as SQL."""
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,6 @@ with extra("postgres"):
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
     from psycopg import Cursor
-    from psycopg.adapt import Dumper
-    from psycopg.pq import Format
 
 VERSIONS = "ragfilter_version"
 SEARCHED_TEXT = "to_tsvector('english', left(c.title || ' ' || c.text, 200000))"
@@ -77,17 +75,14 @@ def upgrade(connection: sa.Connection) -> None:
         ) from None
 
 
-def chunk_table(number: int, dimension: int) -> str:
+def chunk_table(table: str, dimension: int) -> str:
     """The statement that creates the table for one collection's chunks."""
     columns = ", ".join(f"{name} {kind}" for name, kind in FIELDS.items())
-    return f"CREATE TABLE {chunks_of(number)} (place bigserial, {columns})".replace(
-        "vector vector", f"vector vector({dimension})"
-    )
+    return f"CREATE TABLE {table} (place bigserial, {columns})".replace("vector vector", f"vector vector({dimension})")
 
 
-def chunk_indexes(number: int) -> tuple[str, ...]:
+def chunk_indexes(table: str) -> tuple[str, ...]:
     """The statements that create the indexes for conditions on chunks."""
-    table = chunks_of(number)
     return (
         f"CREATE INDEX ON {table} (clearance, department)",
         f"CREATE INDEX ON {table} (source)",
@@ -95,11 +90,6 @@ def chunk_indexes(number: int) -> tuple[str, ...]:
         f"CREATE INDEX ON {table} USING gin ({SEARCHED_TEXT.replace('c.', '')})",
         f"CREATE INDEX ON {table} (rule) WHERE rule IS NOT NULL",
     )
-
-
-def chunks_of(number: int) -> str:
-    """The name of the table for the chunks of the collection with this number."""
-    return f"ragfilter_chunks_{number}"
 
 
 def rule_key(rule: str) -> bytes:
@@ -127,25 +117,9 @@ def read(text: str) -> Vectors:
     return np.array(text[1:-1].split(","), dtype=np.float32)
 
 
-class _VectorDumper(Dumper):
-    """Writes vectors in pgvector's binary form."""
-
-    format = Format.BINARY
-
-    def dump(self, obj: Vectors) -> bytes:
-        return struct.pack(">HH", len(obj), 0) + np.asarray(obj, dtype=">f4").tobytes()
-
-
 def copy_in(cursor: Cursor[Any], table: str, rows: Iterable[StoredRow], edited: int) -> None:
-    """Copy rows into a table with the columns of chunks, in binary form."""
-    found = cursor.execute("SELECT 'vector'::regtype::oid").fetchone()
-    assert found is not None
-    dumper = type("VectorDumper", (_VectorDumper,), {"oid": found[0]})
-    cursor.adapters.register_dumper(np.ndarray, dumper)
-    statement = f"COPY {table} ({', '.join(FIELDS)}) FROM STDIN WITH (FORMAT BINARY)"
-    with cursor.copy(statement.encode()) as copy:
-        kinds = [kind.split()[0] for kind in FIELDS.values()]
-        copy.set_types([found[0] if kind == "vector" else kind for kind in kinds])
+    """Copy rows into a table with the columns of chunks."""
+    with cursor.copy(f"COPY {table} ({', '.join(FIELDS)}) FROM STDIN".encode()) as copy:
         for row in rows:
             copy.write_row(_fields(row, edited))
 
@@ -168,7 +142,7 @@ def _fields(row: StoredRow, edited: int) -> tuple[Any, ...]:
         json.dumps(dict(chunk.metadata)),
         row.fingerprint,
         text_key(chunk.passage),
-        row.vector,
+        written(row.vector),
         edited,
     )
 
@@ -194,29 +168,8 @@ def to_entry(row: Sequence[Any]) -> Chunk:
 
 def to_chunk(row: Sequence[Any]) -> Chunk:
     """The complete chunk of a row of `WHOLE`."""
-    chunk_id, title, kind, source, refs, clearance, department, rule, text, page, own = row
-    known = None if department is None else clearance
-    return Chunk(
-        chunk_id,
-        text,
-        title=title,
-        type=kind,
-        source=source,
-        page=page,
-        refs=tuple(refs),
-        clearance=known,
-        department=department or None,
-        rule=rule or None,
-        metadata=_own(own),
-    )
-
-
-def _own(text: str) -> dict[str, Any]:
-    try:
-        fields = loads(text)
-    except (ValueError, RecursionError):
-        fields = None
-    return fields if isinstance(fields, dict) else {"metadata": text}
+    *_, text, page, own = row
+    return replace(to_entry(row), text=text, page=page, metadata=loads(own), loaded=True)
 
 
 def condition(where: Where) -> tuple[str, Parameters]:

@@ -11,16 +11,14 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
-
 from ragfilter.errors import CollectionMissing, WorkspaceLocked, extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.stores.base import CollectionInfo, check_embedder, check_name, pages
-from ragfilter.stores.copies import Bars, CopySummary, StoredRow, with_rule
+from ragfilter.stores.copies import Bars, CopySummary, StoredRow, text_key, with_rule
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.collection import FEW, PgCollection
-from ragfilter.stores.postgres.connection import PgConnection
+from ragfilter.stores.postgres.connection import COLUMNS, CollectionRow, PgDatabase
 
 with extra("postgres"):
     import sqlalchemy as sa
@@ -31,7 +29,7 @@ BUILD_MEMORY = "1GB"
 WRITE_PART = 5_000
 
 
-class PgStore(PgConnection):
+class PgStore(PgDatabase):
     """The collections of a workspace in PostgreSQL. Thread-safe. Raises StoreError."""
 
     def collections(self) -> tuple[CollectionInfo, ...]:
@@ -45,7 +43,7 @@ class PgStore(PgConnection):
         Raises CollectionMissing, and StoreError if `embedder` is not the model that made the
         collection, since their vectors are not comparable.
         """
-        made_with = self.registered(name).embedder
+        made_with = self.row(name).embedder
         check_embedder(name, made_with, embedder)
         return PgCollection(self, name)
 
@@ -58,10 +56,10 @@ class PgStore(PgConnection):
     def summary(self, name: str) -> CopySummary | None:
         """The model of a collection and the fingerprints of its records; None if there is none."""
         try:
-            row = self.registered(name)
+            row = self.row(name)
         except CollectionMissing:
             return None
-        query = f"SELECT id, fingerprint FROM {rows.chunks_of(row.number)}"
+        query = f"SELECT id, fingerprint FROM {row.table}"
         return CopySummary(row.embedder, dict(map(tuple, self.read(query))))
 
     def put(
@@ -91,23 +89,22 @@ class PgStore(PgConnection):
                 "INSERT INTO ragfilter_collections "
                 "(name, embedder, dimension, content, version, removed) "
                 "VALUES (%(name)s, %(embedder)s, %(dimension)s, '', 0, 0) "
-                "ON CONFLICT (name) DO NOTHING RETURNING id, dimension",
+                "ON CONFLICT (name) DO NOTHING",
                 {"name": target, "embedder": embedder, "dimension": len(batch[0].vector)},
-            ).one_or_none()
-            if created is not None:
-                connection.exec_driver_sql(rows.chunk_table(*created))
+            ).rowcount
             # From here on, edits of rules wait.
             with suppress(CollectionMissing), self.changing(name):
                 pass
             with self.changing(target) as (_, row):
+                if created:
+                    connection.exec_driver_sql(rows.chunk_table(row.table, row.dimension))
                 edited = rules()
                 batch = [with_rule(row, edited) for row in batch]
                 self.add_rules(connection, [r.chunk.rule for r in batch if r.chunk.rule])
-                table = rows.chunks_of(row.number)
                 for part in pages(batch, WRITE_PART):
-                    _merge(connection, table, part, row.version, anew=created is not None)
+                    _merge(connection, row.table, part, row.version, anew=bool(created))
                     progress(len(part))
-                _index(connection, row.number, anew=created is not None)
+                _index(connection, row.table, anew=bool(created))
                 if reset:
                     _drop(connection, name)
                 connection.exec_driver_sql(
@@ -116,17 +113,16 @@ class PgStore(PgConnection):
                     {"name": name, "content": content, "id": row.number},
                 )
 
-    def change_clearances(self, name: str, given: Mapping[str, Bars]) -> None:
+    def change_clearances(self, name: str, bars: Mapping[str, Bars]) -> None:
         """Change the clearances of chunks at once. Their fingerprints stay, so their records still
         count as changed; the content has no fingerprint until they are indexed."""
-        table = rows.chunks_of(self.registered(name).number)
+        table = self.row(name).table
         values = {
-            "ids": list(given),
-            "levels": [level for level, _, _ in given.values()],
-            "departments": [rows.plain(of or "").strip() for _, of, _ in given.values()],
+            "ids": list(bars),
+            "levels": [level for level, _, _ in bars.values()],
+            "departments": [rows.plain(of or "").strip() for _, of, _ in bars.values()],
             "said": [
-                None if clearance_text is None else rows.plain(clearance_text)
-                for _, _, clearance_text in given.values()
+                None if clearance_text is None else rows.plain(clearance_text) for _, _, clearance_text in bars.values()
             ],
         }
         differing = (
@@ -148,61 +144,32 @@ class PgStore(PgConnection):
             )
 
     def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:
-        """The vectors of these passages that a collection has, by the passages' keys."""
+        """The vectors of these passages that a collection has, by passage."""
+        by_key = {text_key(passage): passage for passage in passages}
         query = (
             "SELECT DISTINCT ON (passage) passage, vector::text "
-            f"FROM {rows.chunks_of(self.registered(name).number)} WHERE passage = ANY(%(keys)s)"
+            f"FROM {self.row(name).table} WHERE passage = ANY(%(keys)s)"
         )
-        pairs = self.read(query, {"keys": list(passages)})
-        return {key: rows.read(text) for key, text in pairs}
-
-    def save_part(self, name: str, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
-        """Save vectors of unfinished indexing by the key of their text."""
-        with self._writing() as connection:
-            connection.exec_driver_sql(
-                "INSERT INTO ragfilter_embedded SELECT %(name)s, %(model)s, * FROM "
-                "unnest(%(keys)s::text[], %(vectors)s::bytea[]) ON CONFLICT DO NOTHING",
-                {
-                    "name": name,
-                    "model": embedder,
-                    "keys": list(keys),
-                    "vectors": [vector.astype("<f4").tobytes() for vector in vectors],
-                },
-            )
-
-    def parts(self, name: str, *, embedder: str) -> dict[str, Vectors]:
-        """The vectors left by interrupted indexing with the same model, by key."""
-        pairs = self.read(
-            "SELECT key, vector FROM ragfilter_embedded WHERE collection = %(name)s AND model = %(model)s",
-            {"name": name, "model": embedder},
-        )
-        return {key: np.frombuffer(vector, "<f4") for key, vector in pairs}
-
-    def remove_parts(self, name: str) -> None:
-        """Delete the vectors left by interrupted indexing."""
-        with self._writing() as connection:
-            delete = "DELETE FROM ragfilter_embedded WHERE collection = %(name)s"
-            connection.exec_driver_sql(delete, {"name": name})
+        return {by_key[key]: rows.read(text) for key, text in self.read(query, {"keys": list(by_key)})}
 
     def texts(self, name: str) -> list[Chunk]:
         """The chunks of a collection with only id, title and text."""
-        table = rows.chunks_of(self.registered(name).number)
+        table = self.row(name).table
         text_rows = self.read(f"SELECT id, text, title FROM {table} ORDER BY place")
         return [Chunk(i, text, title=title) for i, text, title in text_rows]
 
     def as_given(self, name: str) -> dict[str, str | None]:
         """The unreadable clearances in the source, as text, by chunk id."""
-        table = rows.chunks_of(self.registered(name).number)
+        table = self.row(name).table
         return dict(map(tuple, self.read(f"SELECT id, clearance_as_given FROM {table}")))
 
-    def changed(self, name: str) -> datetime:
+    def changed(self, name: str) -> datetime | None:
         """The time when the collection was last indexed."""
-        query = "SELECT changed FROM ragfilter_collections WHERE name = %(name)s"
-        changed: datetime = self.read(query, {"name": name})[0][0]
-        return changed
+        rows = self.read("SELECT changed FROM ragfilter_collections WHERE name = %(name)s", {"name": name})
+        return rows[0][0] if rows else None
 
-    def contents(self) -> dict[str, str]:
-        """The fingerprint of each collection's content."""
+    def marks(self) -> dict[str, str]:
+        """A mark of each collection's content, by name."""
         query = 'SELECT name, content FROM ragfilter_collections ORDER BY name COLLATE "C"'
         return dict(map(tuple, self.read(query)))
 
@@ -212,13 +179,11 @@ class PgStore(PgConnection):
             connection.exec_driver_sql(
                 "UPDATE ragfilter_collections SET name = %(new)s WHERE id = %(id)s", {"new": new, "id": row.number}
             )
-        self.remove_parts(name)
 
     def delete(self, name: str) -> None:
         """Delete a collection if it exists."""
         with self._writing() as connection:
             _drop(connection, name)
-        self.remove_parts(name)
 
     @contextmanager
     def only_one(self, name: str) -> Iterator[None]:
@@ -253,10 +218,9 @@ def _merge(connection: sa.Connection, table: str, part: Sequence[StoredRow], ver
         cursor.execute("DROP TABLE incoming")
 
 
-def _index(connection: sa.Connection, number: int, *, anew: bool) -> None:
+def _index(connection: sa.Connection, table: str, *, anew: bool) -> None:
     """Create the indexes on chunks, and on their vectors once there are many."""
-    table = rows.chunks_of(number)
-    for statement in rows.chunk_indexes(number) if anew else ():
+    for statement in rows.chunk_indexes(table) if anew else ():
         connection.exec_driver_sql(statement)
     size = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
     if size > FEW:
@@ -271,6 +235,6 @@ def _index(connection: sa.Connection, number: int, *, anew: bool) -> None:
 
 
 def _drop(connection: sa.Connection, name: str) -> None:
-    delete = "DELETE FROM ragfilter_collections WHERE name = %(name)s RETURNING id"
-    for (number,) in connection.exec_driver_sql(delete, {"name": name}).all():
-        connection.exec_driver_sql(f"DROP TABLE {rows.chunks_of(number)}")
+    delete = f"DELETE FROM ragfilter_collections WHERE name = %(name)s RETURNING {COLUMNS}"
+    for row in connection.exec_driver_sql(delete, {"name": name}).all():
+        connection.exec_driver_sql(f"DROP TABLE {CollectionRow(*row).table}")

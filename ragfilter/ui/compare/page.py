@@ -28,7 +28,8 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
 from ragfilter.ui.compare.side_choice import ComparedSide, differences
-from ragfilter.ui.kit import answers, grid, measuring, problems, query_labels, question_box, share, sidebar, summary
+from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_labels, question_box, summary, votes
+from ragfilter.ui.kit.answer_sides import AnswerSide, side_by_side
 from ragfilter.ui.kit.query_labels import ChosenSet
 from ragfilter.ui.kit.summary import Stack, StackRow
 from ragfilter.ui.look import html
@@ -41,7 +42,7 @@ from ragfilter.ui.session.views import View, Visit
 ONE = "One question"
 
 
-@problems.shown(retry=True)
+@problems.show_errors(retry=True)
 def draw(here: Visit) -> None:
     """Draw the two sides and their comparison."""
     name = side_choice.query_set()
@@ -49,7 +50,7 @@ def draw(here: Visit) -> None:
         # Otherwise the question is the heading.
         html.unseen_heading("Compare", level=1)
     if not here.ready:
-        sidebar.draw(here, None)
+        controls.draw(here, None)
         problems.draw_empty(here, None)
         return
     runs = here.saved_runs
@@ -58,15 +59,15 @@ def draw(here: Visit) -> None:
     if name:
         link.share(more=side_choice.parameters())
         link.show_address()
-        share.draw_link(place, None)
-        sidebar.draw(here, None)
+        question_box.draw_link(place, None)
+        controls.draw(here, None)
         _draw_set(here, sides, name, runs)
         return
     question_box.draw(here)
     view, error = views.answered_view(here, side_choice.parameters())
     link.show_address()
-    share.draw_link(place, view)
-    sidebar.draw(here, None)
+    question_box.draw_link(place, view)
+    controls.draw(here, None)
     if view is None:
         html.unseen_heading("Compare", level=1)
         problems.draw_empty(here, error)
@@ -84,9 +85,9 @@ def _bar(here: Visit, runs: Mapping[int, Run], name: str) -> tuple[tuple[Compare
         _choice("a", here, runs)
         html.button("Swap", "sides-swap", side_choice.swap, icon="swap_horiz")
         _choice("b", here, runs)
-        sets = query_labels.sets_of(here)
-        names = sets if name in sets or not name else [name, *sets]
-        labels = {"": ONE} | {each: query_labels.called(sets, each) for each in names}
+        # Without counts, since questions whose relevant chunks the user cannot see are not measured.
+        names = dict.fromkeys(filter(None, (*query_labels.sets_of(here), name)))
+        labels = {"": ONE} | {each: query_sets.title(each, llm=query_labels.counts_llm_labels()) for each in names}
         widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
         html.button(
             "Copy A to B",
@@ -101,11 +102,9 @@ def _bar(here: Visit, runs: Mapping[int, Run], name: str) -> tuple[tuple[Compare
 
 
 def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
-    word = side_choice.chosen(letter)
-    words = side_choice.words(letter, here.settings, runs)
-    labels = {each: side_choice.named(each, letter, runs) for each in words}
+    labels = side_choice.choices(letter, here.settings, runs)
     choose = partial(side_choice.put, letter, changes={})
-    widget.select(letter.upper(), labels, word, f"side-{letter}-box", choose, width=250)
+    widget.select(letter.upper(), labels, side_choice.chosen(letter), f"side-{letter}-box", choose, width=250)
 
 
 TITLE_WIDTH = 40
@@ -113,7 +112,7 @@ STEP, OPENED = "compare-step", "compare-opened"
 ANSWERS, SETTINGS = "Answers", "Settings"
 
 
-@problems.shown()
+@problems.show_errors()
 def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     """Draw the comparison for one question."""
     with st.spinner("Searching …"):
@@ -140,15 +139,15 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
     if opened is not None:
         _chunk(opened, (a, b))
     contexts = context.pack(a.kept, a.settings), context.pack(b.kept, b.settings)
-    pair = answers.side_by_side(("A", "B"), contexts)
+    pair = side_by_side(("A", "B"), contexts)
     with html.row("compare-steps"):
         step = st.segmented_control("Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed")
         names = sides[0].called, sides[1].called
         by_name = {side.name: side for side in pair}
-        share.report_button(
-            lambda: of_two((a, b), names, **share.contents(view, by_name)),
-            share.report_name(view.asked.query),
-            key="compare-report",
+        html.report(
+            "compare-report",
+            lambda: of_two((a, b), names, **question_box.report_contents(view, by_name)),
+            question_box.report_name(view.asked.query),
         )
     if step == SETTINGS:
         told = differences(sides[0].settings, sides[1].settings)
@@ -188,15 +187,15 @@ def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str
 
 def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stack, Stack]:
     """The chunks that A and B keep, row by row. A chunk that only one side keeps stands apart."""
-    a: list[StackRow | None] = []
-    b: list[StackRow | None] = []
-    for each in contrasted:
-        other = {"a": each.b, "b": each.a, "both": None}[each.keeper]
-        why = "kept by both" if each.keeper == "both" else f"on the other side {reason(other)}"
-        entry = StackRow(each.id, each.title, why=why, alone=each.keeper != "both")
-        a.append(entry if each.keeper != "b" else None)
-        b.append(entry if each.keeper != "a" else None)
-    return Stack(f"A: {names[0]}", tuple(a)), Stack(f"B: {names[1]}", tuple(b))
+
+    def row(each: Pairing, side: str) -> StackRow | None:
+        if each.keeper == "both":
+            return StackRow(each.id, each.title, why="kept by both")
+        why = f"on the other side {reason(each.b if side == 'a' else each.a)}"
+        return StackRow(each.id, each.title, why=why, alone=True) if each.keeper == side else None
+
+    a, b = (tuple(row(each, side) for each in contrasted) for side in ("a", "b"))
+    return Stack(f"A: {names[0]}", a), Stack(f"B: {names[1]}", b)
 
 
 def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
@@ -207,56 +206,46 @@ def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
         st.text(hit.chunk.text or "This chunk has no text.")
 
 
-def _answers(
-    view: View, sides: tuple[ComparedSide, ComparedSide], pair: tuple[answers.AnswerSide, answers.AnswerSide]
-) -> None:
+def _answers(view: View, sides: tuple[ComparedSide, ComparedSide], pair: tuple[AnswerSide, AnswerSide]) -> None:
     """Draw both answers with their citations, and the votes on them."""
 
-    def show(side: answers.AnswerSide, other: answers.AnswerSide, reply: Answer) -> None:
-        cited = answers.draw_words(view, side, other, reply)
+    def draw_answer(side: AnswerSide, other: AnswerSide, reply: Answer) -> None:
+        cited = answers.draw_text(view, side, other, reply)
         titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
         html.aside(" · ".join(f"[{side.numbers[n - 1]}] {titles[n - 1]}" for n in cited))
 
     with st.container(key="compare-answers", border=True):
-        pair_answers = answers.draw_columns(view, pair, answers.title, show)
+        pair_answers = answers.draw_columns(view, pair, (answers.title(pair[0]), answers.title(pair[1])), draw_answer)
         if pair_answers is not None:
             voted = tuple(
-                answers.answered(each, reply, side.profile, side.settings)
+                votes.answered(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, pair_answers, sides, strict=True)
             )
-            answers.draw_votes(view, (voted[0], voted[1]), ("A", "B"), own="compare")
+            votes.draw(view, (voted[0], voted[1]), ("A", "B"), own="compare")
 
 
 GOES_ON = "compare-measuring"
-COLUMNS = {
-    "query": "question",
-    "gain": "ΔF1",
-    "f1_a": "F1 A",
-    "f1_b": "F1 B",
-    "kept_a": "chunks A",
-    "kept_b": "chunks B",
-    "tokens_a": "tokens A",
-    "tokens_b": "tokens B",
-}
-"""The columns of the question table, by the figure each shows."""
 
 
 def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]) -> None:
     """Draw the comparison over a query set. Raises StoreError, InputError."""
     chosen, resources = query_labels.chosen_set(visit, name), visit.resources
-    rows = [
-        RunRow(side.run)
-        if side.run is not None
-        else _in_sides(side, sides, resources)
-        if chosen.given is None
-        else _row(side, measuring.plan(chosen, side.profile, side.settings), runs.values(), resources)
-        for side in sides
-    ]
+    sides_runs = [side.run for side in sides if side.run is not None]
+
+    def row_of(side: ComparedSide) -> RunRow | None:
+        if side.run is not None:
+            return RunRow(side.run)
+        if chosen.measurable is not None:
+            return _row(side, measuring.plan(chosen, side.profile, side.settings), runs.values(), resources)
+        # A run on the other side may have measured this side, even over questions in files.
+        return next(filter(None, (_row(side, run.plan, (run,), resources) for run in sides_runs)), None)
+
+    rows = [row_of(side) for side in sides]
     missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
     if missing:
         query_labels.explain(chosen)
-        if chosen.given is not None:
-            _measure(missing, chosen, len(chosen.given.qrels))
+        if chosen.measurable is not None:
+            _measure(missing, chosen, counted(len(chosen.measurable.qrels), "question"))
         return
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
@@ -275,18 +264,12 @@ def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str,
         html.empty("The two sides have no questions in common.", "Choose runs over the same query set.")
         return
     _facts(compared, resources.bench.prices)
-    share.report_button(
+    html.report(
+        "compare-set-report",
         partial(of_runs, compared, (sides[0].called, sides[1].called), resources.bench.prices),
         "ragfilter-compare.html",
-        key="compare-set-report",
     )
     _changes(compared)
-
-
-def _in_sides(side: ComparedSide, sides: Iterable[ComparedSide], resources: Resources) -> RunRow | None:
-    """The row where a run on the other side measured this side, even over questions in files."""
-    runs = (each.run for each in sides if each.run is not None)
-    return next((row for run in runs if (row := _row(side, run.plan, (run,), resources))), None)
 
 
 def _row(side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources) -> RunRow | None:
@@ -298,26 +281,24 @@ def _row(side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resourc
     return None
 
 
-def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, count: int) -> None:
+def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, questions: str) -> None:
     """Offer to measure the sides that no run covers yet, one after the other."""
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
     html.empty(f"{letters} {verb} not measured yet over these questions.")
     pressed = html.button(
-        f"Measure {letters} over {counted(count, 'question')}",
+        f"Measure {letters} over {questions}",
         "compare-measure",
         icon="play_arrow",
         type="primary",
         about="Measures these settings, with every strategy and profile for comparison, and saves "
         "the result as a run. Continues a stopped run.",
     )
-    if not (pressed or st.session_state.pop(GOES_ON, False)):
-        return
-    side = missing[0]
-    run = measuring.begin(chosen, side.profile, side.settings)
-    if measuring.watch(run, chosen.resources):
-        st.session_state[GOES_ON] = len(missing) > 1
-        st.rerun()
+    if pressed or st.session_state.pop(GOES_ON, False):
+        run = measuring.begin(chosen, missing[0].profile, missing[0].settings)
+        if measuring.watch(run, chosen.resources):
+            st.session_state[GOES_ON] = len(missing) > 1
+            st.rerun()
 
 
 def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
@@ -355,13 +336,17 @@ def _changes(compared: ComparedRuns) -> None:
         html.empty("No question changes.", "Choose another side.")
         return
     number = st.column_config.NumberColumn
-    config = {
-        "question": st.column_config.TextColumn(width=420),
-        "ΔF1": number(format="%+.3f", help="F1 of B minus F1 of A."),
-        **{name: number(format="%.3f") for name in ("F1 A", "F1 B")},
+    columns = {
+        "query": st.column_config.TextColumn("question", width=420),
+        "gain": number("ΔF1", format="%+.3f", help="F1 of B minus F1 of A."),
+        "f1_a": number("F1 A", format="%.3f"),
+        "f1_b": number("F1 B", format="%.3f"),
+        "kept_a": "chunks A",
+        "kept_b": "chunks B",
+        "tokens_a": "tokens A",
+        "tokens_b": "tokens B",
     }
-    table = sides[[*COLUMNS]].rename(columns=COLUMNS)
-    row = grid.picked(table, sides["id"], name="compare-questions", columns=config, height=460)
+    row = grid.picked(sides[[*columns]].copy(), sides["id"], name="compare-questions", columns=columns, height=460)
     if row is not None:
         _open(sides["query"].iloc[row])
         st.rerun()

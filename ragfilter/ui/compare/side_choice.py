@@ -53,12 +53,16 @@ class ComparedSide:
         return Called(self.name, self.profile, self.settings)
 
 
-def words(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> list[str]:
-    """The choices for a side. A strategy that must be learned is offered once it is."""
-    own = [OWN] if _own(letter) else []
-    learned = bool(in_force.cutoff.calibration)
-    cuts = [f"{CUT_BY}{each.name}" for each in strategies().values() if each.values_of is None or learned]
-    return [IN_FORCE, *own, *PROFILES, *cuts, *(f"{RUN}{number}" for number in runs)]
+def choices(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> dict[str, str]:
+    """The choices for a side, with their labels. A strategy that must be learned is offered once it is."""
+    called, own, learned = state.profile_label(), _own(letter), bool(in_force.cutoff.calibration)
+    labels = {IN_FORCE: "current settings" + (f", {called}" if called != state.session().profile else "")}
+    if own:
+        labels[OWN] = f"{_word(letter)} with {counted(len(own), 'change')}"
+    labels |= {name: f"profile {name}" for name in PROFILES}
+    cuts = [each.name for each in strategies().values() if each.values_of is None or learned]
+    labels |= {f"{CUT_BY}{name}": f"current settings, cut by {name}" for name in cuts}
+    return labels | {f"{RUN}{number}": f"run {run_label(run)}" for number, run in runs.items()}
 
 
 def chosen(letter: str) -> str:
@@ -66,31 +70,14 @@ def chosen(letter: str) -> str:
     return OWN if _own(letter) else _word(letter)
 
 
-def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
-    """The label of a choice in the list."""
-    if word == OWN:
-        return f"{_word(letter)} with {counted(len(_own(letter)), 'change')}"
-    if word == IN_FORCE:
-        called = state.profile_label()
-        return "current settings" + (f", {called}" if called != state.session().profile else "")
-    if word.startswith(CUT_BY):
-        return f"current settings, cut by {word.removeprefix(CUT_BY)}"
-    if word.startswith(RUN):
-        return f"run {run_label(runs[int(word.removeprefix(RUN))])}"
-    return f"profile {word}"
-
-
 def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
     """The chosen side. If it is invalid, the page says why and the default takes its place."""
-    word = _word(letter)
     try:
-        if word not in words(letter, in_force, runs):
-            raise InputError(f"There is no {word!r} to compare with.", remedy="Choose one from the list.")
-        return _read(letter, word, _own(letter), in_force, runs)
+        return _read(letter, in_force, runs)
     except RagfilterError as error:
         state.notice(f"Side {letter.upper()}: {error}")
         put(letter, DEFAULTS[letter], {})
-        return _read(letter, DEFAULTS[letter], {}, in_force, runs)
+        return _read(letter, in_force, runs)
 
 
 def put(letter: str, word: str, changes: Mapping[str, Any]) -> None:
@@ -141,7 +128,10 @@ def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
     return changes
 
 
-def _read(letter: str, word: str, own: Mapping[str, Any], in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
+def _read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
+    word, labels = _word(letter), choices(letter, in_force, runs)
+    if word not in labels:
+        raise InputError(f"There is no {word!r} to compare with.", remedy="Choose one from the list.")
     profile, settings, run = state.session().profile, in_force, None
     if word.startswith(CUT_BY):
         strategy = word.removeprefix(CUT_BY)
@@ -150,11 +140,10 @@ def _read(letter: str, word: str, own: Mapping[str, Any], in_force: Settings, ru
         run = runs[int(word.removeprefix(RUN))]
         profile, settings = run.plan.profile, settings_of(run)
     elif word in PROFILES:
-        profile, settings = word, state.settings_of(word, own)
-    name = named(OWN if own else word, letter, runs)
+        profile, settings = word, state.settings_of(word, _own(letter))
     # With clearance on, unless it was switched off by hand.
     settings = with_clearance(settings, state.user())
-    return ComparedSide(letter, word, name, profile, settings, run)
+    return ComparedSide(letter, word, labels[chosen(letter)], profile, settings, run)
 
 
 def _word(letter: str) -> str:

@@ -1,7 +1,6 @@
 """The labelling mode: shows one passage at a time in the whole window, labelled by keyboard.
 
-The browser holds the passages and sends each action as a numbered event; see the script.
-"""
+The browser holds the passages and sends each action as a numbered event; see the script."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ HTML = '<dialog class="rf-label" aria-label="Label"></dialog>'
 
 
 @st.fragment
-@problems.shown()
+@problems.show_errors()
 def draw(chosen: ChosenSet) -> None:
     """Draw the mode over the page."""
     session = state.session()

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import streamlit as st
 
 from ragfilter.engine.replay import replay, with_rules
 from ragfilter.engine.whatif import changes, stays, wording
-from ragfilter.layers.clearance import visible_refs
+from ragfilter.layers.clearance import without_hidden_refs
 from ragfilter.layers.registry import layer
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.report import visible_ids
@@ -23,8 +22,6 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, reference_graph
 from ragfilter.ui.kit import grid, problems
-from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.editor import Editing
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import open_resources
@@ -49,7 +46,7 @@ def draw(view: View) -> None:
         return
     chunk = _whole(hit.chunk, view)
     # Users see only references to chunks that they can see.
-    shown_refs = chunk.refs if view.operator else visible_refs(view.mine.pool, view.user)(chunk)
+    shown_refs = chunk.refs if view.operator else without_hidden_refs(view.mine.pool, view.user)(chunk).refs
     _head(view.shown, replace(hit, chunk=replace(chunk, refs=shown_refs)))
     _labels(view, chunk.id)
     match _part(view, chunk.id):
@@ -57,7 +54,7 @@ def draw(view: View) -> None:
             with st.container(key="rule-both", horizontal=True, gap="small"):
                 _text(view, chunk)
                 with st.container(key="rule-side", gap="small"):
-                    draw_rule(view, chunk)
+                    _rule(view, chunk)
         case "References":
             reference_graph.draw(view, chunk)
         case _:
@@ -65,23 +62,33 @@ def draw(view: View) -> None:
 
 
 def finish(view: View) -> None:
-    """Draw, below the text, the changes that would reverse the outcome. They take many replays, so
-    text and curve do not wait for them."""
+    """Draw, below the text, the changes that would reverse the outcome, with their side effects. They take
+    many replays, so text and curve do not wait for them."""
     hit = _opened(view)
-    if hit is not None and state.session().part == TEXT:
-        draw_changes(view, hit)
+    if hit is None or state.session().part != TEXT:
+        return
+    if all(each.id != hit.id for each in view.result.kept):
+        _draw_changes(view.result, hit, "would bring it back")
+        return
+    # Folded, so that a second click after bringing it back does not drop it again.
+    with st.expander("What would drop it", key="dropping", on_change="rerun") as dropping:
+        if dropping.open:
+            _draw_changes(view.result, hit, "would drop it")
 
 
 def _opened(view: View) -> Hit | None:
     """The open chunk, if the user can see it."""
-    wanted = state.session().chunk
-    hit = find_hit(view.result, wanted)
+
+    def find(result: PoolResult) -> Hit | None:
+        return next((hit for hit in (*result.hits, *result.pool.hits) if hit.id == state.session().chunk), None)
+
+    hit = find(view.result)
     if hit is None or hit.id not in visible_ids(view.result, as_operator=view.operator):
         return None
-    return find_hit(view.shown, wanted) or hit
+    return find(view.shown) or hit
 
 
-@problems.shown()
+@problems.show_errors()
 def _labels(view: View, chunk_id: str) -> None:
     """Draw the buttons that grade the chunk, and its existing labels."""
     asked, grade_now = view.asked, view.grades.get(chunk_id)
@@ -140,43 +147,27 @@ def _part(view: View, chunk_id: str) -> str:
     """Draw the choice of the chunk's part, kept when another chunk opens. Returns the part."""
     shown = state.session().part
     with html.row("part-bar"):
-        st.segmented_control(
-            "Part",
-            PARTS,
-            default=shown,
-            required=True,
-            label_visibility="collapsed",
-            **widget.of("chunk-part", shown, state.put, "part"),
-        )
+        widget.choose("Part", PARTS, shown, "chunk-part", state.put, "part")
         html.hint(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop "
             "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "
             "References: chunks that the judge's EXPAND would bring in."
         )
-        ids = [row.id for row in hit_table.in_order(view)]
+        ids = [row.id for row in hit_table.listed(view, view.rows)]
         with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
-            grid.draw_steps(ids, chunk_id, state.open_chunk, "chunk")
+            grid.draw_neighbours(ids, chunk_id, state.open_chunk, "chunk")
     return shown
-
-
-def find_hit(result: PoolResult, chunk_id: str | None) -> Hit | None:
-    """The hit with this id among all hits of the pool."""
-    if not chunk_id:
-        return None
-    return next((hit for hit in (*result.hits, *result.pool.hits) if hit.id == chunk_id), None)
 
 
 def _whole(chunk: Chunk, view: View) -> Chunk:
     """The whole chunk, read once if only its id is known."""
     if chunk.loaded:
         return chunk
-    asked, resources = view.asked, view.resources
+    asked, bench = view.asked, view.resources.bench
     key = (asked.collection, asked.version, chunk.id)
-
-    def read() -> Chunk:
-        return resources.bench.collection(asked.collection).chunks([chunk.id]).get(chunk.id, chunk)
-
-    return resources.chunks.of(key, read)
+    return view.resources.chunks.of(
+        key, lambda: bench.collection(asked.collection).chunks([chunk.id]).get(chunk.id, chunk)
+    )
 
 
 def _head(result: PoolResult, hit: Hit) -> None:
@@ -200,14 +191,12 @@ def _head(result: PoolResult, hit: Hit) -> None:
 
 def _step(trace: LayerTrace, chunk_id: str) -> str:
     """Draw one layer's decision on the chunk; nothing if the chunk never reached the layer."""
-    for decision in trace.decisions:
-        if decision.chunk_id == chunk_id:
-            sign = html.outcome_sign(decision.outcome, decision.layer, decision.setting)
-            name = layer(trace.layer).title
-            return (
-                f"<li>{sign}<b>{html.text(name)}</b> {html.text(decision.outcome)}: {html.text(decision.reason)}</li>"
-            )
-    return ""
+    decision = next((each for each in trace.decisions if each.chunk_id == chunk_id), None)
+    if decision is None:
+        return ""
+    sign = html.outcome_sign(decision.outcome, decision.layer, decision.setting)
+    name, words = html.text(layer(trace.layer).title), html.text(f"{decision.outcome}: {decision.reason}")
+    return f"<li>{sign}<b>{name}</b> {words}</li>"
 
 
 NAMED = 3
@@ -215,23 +204,10 @@ NAMED = 3
 TITLE_WIDTH = 44
 
 
-def draw_changes(view: View, hit: Hit) -> None:
-    """Draw the changes that would reverse the chunk's outcome, with their side effects."""
-    if all(each.id != hit.id for each in view.result.kept):
-        _draw_changes(view.result, hit, "would bring it back")
-        return
-    # Folded, so that a second click after bringing it back does not drop it again.
-    with st.expander("What would drop it", key="dropping", on_change="rerun") as dropping:
-        if dropping.open:
-            _draw_changes(view.result, hit, "would drop it")
-
-
 def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
     offered, asked = changes(result, hit.id), wording(result, hit.id)
     if not offered and asked is None:
-        html.draw(
-            f'<p class="rf-empty"><b>No change was found that {words}.</b> {html.text(stays(result, hit.id))}</p>'
-        )
+        html.empty(f"No change was found that {words}.", stays(result, hit.id))
         return
     html.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
     titles = {each.id: each.chunk.name for each in result.hits}
@@ -252,31 +228,38 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
 
 def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> None:
     """Draw the other chunks that the change would add or remove."""
-    words = []
-    for ids, verb in ((came, "would also be kept"), (went, "would be dropped")):
-        if ids:
-            title_list = ", ".join(telling_titles([titles.get(i, i) for i in ids[:NAMED]], TITLE_WIDTH))
-            more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-            words.append(f"{numbers.chunks(len(ids))} {verb}: {title_list}{more}.")
-    text = " ".join(words) or "Nothing else would change."
-    html.aside(text)
+    words = [
+        f"{numbers.chunks(len(ids))} {verb}: {_named([titles.get(i, i) for i in ids])}."
+        for ids, verb in ((came, "would also be kept"), (went, "would be dropped"))
+        if ids
+    ]
+    html.aside(" ".join(words) or "Nothing else would change.")
 
 
-@problems.shown()
-def draw_rule(view: View, chunk: Chunk) -> None:
-    """Draw the editor of the chunk's rule. Only it needs the journal here."""
-    asked, resources, result = view.asked, view.resources, view.shown
-    effect = partial(_effect, result, chunk)
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return "; ".join(telling_titles(names, TITLE_WIDTH)[:NAMED]) + more
+
+
+@problems.show_errors()
+def _rule(view: View, chunk: Chunk) -> None:
+    """Draw the editor of the chunk's rule. Its code, which needs the journal, is imported when it is first drawn."""
+    from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
+
+    collection, resources, result = view.asked.collection, view.resources, view.shown
+
+    def effect(rule: str | None) -> None:
+        _effect(result, chunk, rule, changed=rule_effect.is_changed(chunk, rule))
 
     def guard(chunk_id: str, text: str) -> str:
-        work = chunk_list.open_collection(asked.collection, state.settings(), resources)
+        work = chunk_list.visible_collection(collection, state.settings(), resources)
         return rule_effect.guard(work, chunk_id, text, immediate=True)
 
-    editor.draw(Editing(chunk, asked.collection, result.user, resources, effect, guard))
+    editor.draw(saving.Editing(chunk, collection, result.user, resources, effect, guard))
     saving.keep_in_browser()
 
 
-def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
+def _effect(result: PoolResult, chunk: Chunk, rule: str | None, *, changed: bool) -> None:
     """Draw whether the question would keep the chunk, and how the kept list would change."""
     check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)
     sign = html.outcome_sign("kept" if check.passes else "dropped", "query_must")
@@ -285,7 +268,7 @@ def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
     line = f"{sign}This question <b>{verb}</b> the rule: {html.text(why)}."
     if not result.settings.query_must.enabled:
         line += " The query_must layer is off, so nothing changes."
-    elif rule_effect.is_changed(chunk, rule):
+    elif changed:
         line += f" Once saved: {_changes(result, chunk, rule)}"
     html.draw(f'<p class="rf-verdict">{line}</p>')
 
@@ -294,12 +277,7 @@ def _changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
     after = replay(with_rules(result.pool, {chunk.id: rule}), result.settings, result.user)
     old = {hit.id: hit.chunk.name for hit in result.kept}
     new = {hit.id: hit.chunk.name for hit in after.kept}
-    parts = []
-    for word, here, there in (("Enters", new, old), ("Leaves", old, new)):
-        if names := [name for i, name in here.items() if i not in there]:
-            # More would leave the editor above no room.
-            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-            listed = html.text("; ".join(telling_titles(names, TITLE_WIDTH)[:NAMED])) + more
-            parts.append(f"<b>{word}</b> the kept list: {listed}.")
+    moved = (("Enters", [new[i] for i in new if i not in old]), ("Leaves", [old[i] for i in old if i not in new]))
+    parts = [f"<b>{word}</b> the kept list: {html.text(_named(names))}." for word, names in moved if names]
     kept = f"{len(old)} → {len(new)} kept."
     return " ".join([*parts, kept]) if parts else "The kept list does not change."

@@ -1,11 +1,11 @@
 // The curve's lines, moved by dragging or by keys, and its chunks, which keys step through.
 // The server sends the number kept at each value as steps, which are only looked up here. All lie
 // over the chart and match its size, which follows the window's height.
-const make = (name, attributes = {}) => {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name)
+const set = (element, attributes) => {
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
   return element
 }
+const make = (name, attributes = {}) => set(document.createElementNS("http://www.w3.org/2000/svg", name), attributes)
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high)
 const IDLE_MS = 250
 const HELD = 40 // pixels of a line, from its handle
@@ -23,13 +23,6 @@ function begin(root) {
   const marks = svg.appendChild(make("g", { "aria-hidden": "true" }))
   const titles = svg.appendChild(make("g", { "aria-hidden": "true", "data-passage": "" }))
   const handles = new Map()
-  const box = root.appendChild(document.createElement("div"))
-  box.className = "rf-steps"
-  const buttons = ["−1", "+1"].map(text => {
-    const button = box.appendChild(document.createElement("button"))
-    button.textContent = text
-    return button
-  })
   let data, send, timer, drawn
   let width = 0, height = 0 // of the chart; asking the browser each time would cost a layout
   let walking = null // the chunk that keys have reached and that the server does not show yet
@@ -121,7 +114,6 @@ function begin(root) {
       if (!data.lines.some(line => line.path === path)) { group.remove(); handles.delete(path) }
     marks.replaceChildren()
     step()
-    for (const [i, button] of buttons.entries()) place(button, data.nearest_changes[i])
     for (const line of data.lines) {
       if (!handles.has(line.path)) handles.set(line.path, handle(line.path))
       const group = handles.get(line.path), place = along(line.axis).pixel(line.base + line.per * now(line))
@@ -129,26 +121,21 @@ function begin(root) {
       const ends = line.axis === "x"
         ? { x1: place, x2: place, y1: along("y").pixel(Infinity), y2: along("y").pixel(-Infinity) }
         : { x1: left, x2: width - right, y1: place, y2: place }
-      for (const [key, value] of Object.entries(ends)) rule.setAttribute(key, value)
+      set(rule, ends)
       // Only the line's end is a handle, so that the pointer reaches chunks under the line.
-      const held = line.axis === "x" ? { ...ends, y2: ends.y1 + HELD } : { ...ends, x1: ends.x2 - HELD }
-      for (const [key, value] of Object.entries(held)) hit.setAttribute(key, value)
-      grip.setAttribute("cx", ends.x2)
-      grip.setAttribute("cy", line.axis === "x" ? ends.y1 : place)
+      set(hit, line.axis === "x" ? { ...ends, y2: ends.y1 + HELD } : { ...ends, x1: ends.x2 - HELD })
+      set(grip, { cx: ends.x2, cy: line.axis === "x" ? ends.y1 : place })
       group.toggleAttribute("data-own", !line.drawn)
       name.textContent = line.drawn ? "" : made(line)
       const before = line.axis === "y" || place > width / 2
-      name.setAttribute("x", line.axis === "y" ? ends.x2 - 8 : place + (before ? -8 : 8))
-      name.setAttribute("y", line.axis === "x" ? along("y").pixel(-Infinity) - 4 : place - 4)
-      name.setAttribute("text-anchor", before ? "end" : "start")
+      set(name, { x: line.axis === "y" ? ends.x2 - 8 : place + (before ? -8 : 8), y: ends.y2 - 4,
+        "text-anchor": before ? "end" : "start" })
       title.textContent = `${line.label}: drag, or use the arrow keys`
       group.dataset.axis = line.axis
       group.toggleAttribute("data-moving", moving?.path === line.path)
-      for (const [key, value] of Object.entries({
-        label: `${line.label}, line of the curve`, valuemin: line.low, valuemax: top(line),
-        valuenow: now(line), valuetext: said(line),
-        orientation: line.axis === "x" ? "horizontal" : "vertical",
-      })) group.setAttribute(`aria-${key}`, value)
+      set(group, { "aria-label": `${line.label}, line of the curve`, "aria-valuemin": line.low,
+        "aria-valuemax": top(line), "aria-valuenow": now(line), "aria-valuetext": said(line),
+        "aria-orientation": line.axis === "x" ? "horizontal" : "vertical" })
       if (moving?.path === line.path) mark(line, ends)
     }
     label()
@@ -167,10 +154,9 @@ function begin(root) {
     const cut = along("x").pixel(n + 0.5)
     marks.append(make("line", { class: "rf-cut", x1: cut, x2: cut,
       y1: along("y").pixel(Infinity), y2: along("y").pixel(-Infinity) }))
-    const text = line.axis === "x"
-      ? make("text", { x: ends.x1 + (ends.x1 > width / 2 ? -8 : 8), y: ends.y1 + 14,
-          "text-anchor": ends.x1 > width / 2 ? "end" : "start" })
-      : make("text", { x: ends.x2 - 8, y: ends.y1 - 7, "text-anchor": "end" })
+    const before = line.axis === "y" || ends.x1 > width / 2
+    const text = make("text", { x: ends.x2 + (before ? -8 : 8), y: ends.y1 + (line.axis === "x" ? 14 : -7),
+      "text-anchor": before ? "end" : "start" })
     text.textContent = said(line)
     marks.append(text)
   }
@@ -192,7 +178,7 @@ function begin(root) {
     return boxes
   }
 
-  // All labels, and the titles of kept chunks where points, lines, buttons and Plotly's words leave
+  // All labels, and the titles of kept chunks where points, lines and Plotly's words leave
   // room. Write all, then measure all, then place all: alternating costs a layout each time.
   function label() {
     const { range: [from, to] } = data.axes.x, line = 16
@@ -208,7 +194,7 @@ function begin(root) {
       })])
     titles.replaceChildren(...written.flatMap(([, , texts]) => texts.filter(Boolean)))
     const own = svg.getBoundingClientRect()
-    const taken = [...buttons, ...notes].map(each => each.getBoundingClientRect())
+    const taken = [...notes].map(each => each.getBoundingClientRect())
       .map(at => [at.left - own.left, at.top - own.top, at.right - own.left, at.bottom - own.top])
     taken.push(...seen.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]), ...crossed())
     const lengths = new Map([...titles.children].map(text => [text, text.getComputedTextLength()]))
@@ -218,26 +204,12 @@ function begin(root) {
         c < left || a > left + long || d < y - line / 2 || b > y + line / 2)
       const at = [[x + 10, y], [x - 10 - long, y], ...below].find(free) ?? below[0]
       if (!at) return text.remove()
-      text.setAttribute("x", at[0])
-      text.setAttribute("y", at[1] + 4)
+      set(text, { x: at[0], y: at[1] + 4 })
       return taken.push([at[0], at[1] - line / 2, at[0] + long, at[1] + line / 2])
     }
     for (const [x, y, [title, grade]] of written)
       if (title && put(title, x, y, [])) grade && grade.remove()
       else grade && put(grade, x, y, [[x - 10, y + 16], [x - 10, y - 16]])
-  }
-
-  // The buttons that keep one less or more are below the line's words.
-  function place(button, step) {
-    button.hidden = !data.nearest_changes.length || moving !== null
-    button.ariaDisabled = step ? "false" : "true"
-    button.title = step?.about ?? "No limit of this strategy does that"
-    button.ariaLabel = `${button.textContent === "+1" ? "Keep one more" : "Keep one less"}: ${button.title}`
-    button.onclick = () => step && send("moved", { path: step.path, value: step.value })
-    const [, top, right, bottom] = data.margin
-    const at = data.cut === null ? top : along("y").pixel(data.cut) + 36
-    box.style.top = `${Math.min(at, height - bottom - 30)}px`
-    box.style.right = `${right}px`
   }
 
   // Left and right open the chunk before or after on the curve.
@@ -263,12 +235,10 @@ function begin(root) {
     walk.style.display = here ? "" : "none"
     if (!here) return
     const [x, y, title, , , labelled] = here, { range: [from, to] } = data.axes.x
-    walk.firstChild.setAttribute("visibility", x < from || x > to ? "hidden" : "visible")
-    walk.firstChild.setAttribute("cx", along("x").pixel(x))
-    walk.firstChild.setAttribute("cy", along("y").pixel(y))
-    walk.setAttribute("aria-valuemax", data.chunks.length)
-    walk.setAttribute("aria-valuenow", walked() + 1)
-    walk.setAttribute("aria-valuetext", walked() < 0 ? "none open" : title + labelled)
+    set(walk.firstChild, { visibility: x < from || x > to ? "hidden" : "visible",
+      cx: along("x").pixel(x), cy: along("y").pixel(y) })
+    set(walk, { "aria-valuemax": data.chunks.length, "aria-valuenow": walked() + 1,
+      "aria-valuetext": walked() < 0 ? "none open" : title + labelled })
   }
 
   new ResizeObserver(draw).observe(svg)

@@ -30,6 +30,7 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_plot
 from ragfilter.ui.inspect.curve_plot import AxisRanges, Points
 from ragfilter.ui.look import html, theme
+from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT
 from ragfilter.ui.session.views import View
@@ -41,7 +42,7 @@ HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 
 
 def draw(view: View) -> None:
-    """Draw the picture, and below it the button for folded hits."""
+    """Draw the picture, and below it the buttons that keep one chunk less or more, and show folded hits."""
     result, session = view.shown, state.session()
     detail, line = cutoff_detail(result), cut_line(result)
     every = replace(curve_plot.place(result, view.rows, detail), grades=view.grades)
@@ -49,6 +50,11 @@ def draw(view: View) -> None:
     name = st.session_state.get(SECOND)
     others = other_scores(result) if name and session.tuning else {}
     ranges = _axis_ranges(view, points, line)
+    short = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
+    titles = {
+        row.id: title if row.outcome in ("kept", "dropped") else f"{title}, {row.outcome}"
+        for row, title in zip(view.rows, short, strict=True)
+    }
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
             points,
@@ -67,18 +73,10 @@ def draw(view: View) -> None:
             selection_mode="points",
             alt="Each hit by its place at the cutoff and the value compared there, with the limit",
         )
-        short = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
-        titles = {
-            row.id: title if row.outcome in ("kept", "dropped") else f"{title}, {row.outcome}"
-            for row, title in zip(view.rows, short, strict=True)
-        }
-        data = overlay(result, points, plot, titles, session.chunk, tuning=session.tuning)
-        nearest = (change_to_keep(result, by, view.under) for by in (-1, 1) if detail is not None)
-        data["nearest_changes"] = [_step(titles, change) for change in nearest]
         summary = view.summary
-        # Counts the moves, so that the browser drops its own position even if undo restores the same picture.
-        data |= {
+        data = overlay(result, points, plot, titles, session.chunk, tuning=session.tuning) | {
             "told": f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}",
+            # The browser drops its own position after each move, even if undo restores the same picture.
             "moves": session.drag_moves,
         }
         ids = [row.id for row in points.rows]
@@ -91,7 +89,13 @@ def draw(view: View) -> None:
             on_moved_change=_moved,
             on_walked_change=lambda: state.open_chunk(ids[st.session_state[KEY].walked]),
         )
-    _draw_fold(every, points, beyond=max(points.x, default=0) > ranges.window[1])
+    with html.row("curve-foot"):
+        for label, key, by in (("−1 chunk", "keep-less", -1), ("+1 chunk", "keep-more", 1)) if detail else ():
+            change = change_to_keep(result, by, view.under)
+            values = {} if change is None else {change.path: change.new}
+            about = "No limit of this strategy does that." if change is None else _effect(change, titles)
+            html.button(label, key, state.change, values, disabled=change is None, about=about)
+        _draw_fold(every, points, beyond=max(points.x, default=0) > ranges.window[1])
 
 
 def _folds() -> bool:
@@ -109,42 +113,59 @@ def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges
         kept = 0.0 if line is None else line.kept
         if ranges.window[0] <= kept + 0.5 <= ranges.window[1] or kept >= len(points.entered):
             return ranges
-    if _folds():
-        window = curve_plot.around_cut(view.shown, points, cutoff_detail(view.shown))
-    else:
-        window = 0.3, last + 0.7
-    chosen = curve_plot.axis_ranges(points, window, line)
-    session.axis_ranges = shown_for, chosen
-    return chosen
+    cut = cutoff_detail(view.shown)
+    window = curve_plot.around_cut(view.shown, points, cut) if _folds() else (0.3, last + 0.7)
+    session.axis_ranges = shown_for, curve_plot.axis_ranges(points, window, line)
+    return session.axis_ranges[1]
+
+
+def _effect(change: SettingChange, titles: Mapping[str, str]) -> str:
+    """What a button changes, and which chunks it keeps and drops."""
+
+    def named(ids: Sequence[str]) -> str:
+        more = f" and {len(ids) - 2} more" if len(ids) > 2 else ""
+        return ", ".join(f"“{literal(titles.get(i, i))}”" for i in ids[:2]) + more
+
+    moved = (("keeps", change.came), ("drops", change.went))
+    moves = " and ".join(f"{verb} {named(ids)}" for verb, ids in moved if ids)
+    return f"{change.words} {moves}."
 
 
 def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
     """Draw the button that shows hits folded away or `beyond` the last rank, or folds them."""
-    folded, help_text = [row for row in every.rows if row not in shown.rows], None
-    label = f"show all {len(every.rows)}" if folded or beyond else ""
-    if folded:
-        by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
-        dropped = (f"{numbers.count(n)} by {name}" for name, n in by.items())
-        help_text = f"Dropped: {' and '.join(dropped)}"
-        label = f"{numbers.count(len(folded))} dropped earlier · {label}"
-    if label or not _folds():
-        html.button(
-            label[:1].upper() + label[1:] or "Show the ranks around the cut",
-            "fold",
-            state.put,
-            ALL if label else CUT,
-            "window",
-            type="tertiary",
-            about=help_text,
-        )
+    folded = [row for row in every.rows if row not in shown.rows]
+    if not (folded or beyond):
+        if not _folds():
+            html.button("Show the ranks around the cut", "fold", state.put, CUT, "window", type="tertiary")
+        return
+    by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
+    html.button(
+        f"{numbers.count(len(folded))} dropped earlier · show all {len(every.rows)}"
+        if folded
+        else f"Show all {len(every.rows)}",
+        "fold",
+        state.put,
+        ALL,
+        "window",
+        type="tertiary",
+        about=" and ".join(f"{numbers.count(n)} by {name}" for name, n in by.items()) or None,
+    )
 
 
 def controls(view: View) -> None:
-    """Draw the controls of the cut: its settings and limits, the ranks shown and the legend."""
-    result = view.shown
-    draw_settings(result, dict(view.summary.strategies))
+    """Draw the controls of the cut: its settings and limits, a second curve and the legend."""
+    result, own = view.shown, state.own()
+    with html.row("tune", "top"):
+        paths = _cut_settings(result)
+        for path in paths:
+            widget.draw_setting(field(path), result.settings, own, view=VIEW, kept=dict(view.summary.strategies))
+        if not paths:
+            html.aside(
+                "The cutoff is off, and the judge decides how many stay. Switch Cutoff on in the sidebar to tune a "
+                "threshold here."
+            )
+    html.draw(f'<ul class="rf-limits" aria-label="Limits in force">{_limits(result)}</ul>')
     with html.row("curve-bar"):
-        points = curve_plot.place(result, view.rows, cutoff_detail(result))
         if others := other_scores(result):
             st.selectbox(
                 "Second curve",
@@ -157,6 +178,7 @@ def controls(view: View) -> None:
                 label_visibility="collapsed",
                 help="Draws the hits by another score, lower for nearer.",
             )
+        points = curve_plot.place(result, view.rows, cutoff_detail(result))
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
 
 
@@ -190,46 +212,27 @@ def _selected() -> None:
         state.open_chunk(data[0] if data else None)
 
 
-def cut_settings(result: PoolResult) -> tuple[str, ...]:
+def _cut_settings(result: PoolResult) -> tuple[str, ...]:
     """The settings that currently decide where the curve is cut."""
-    settings = settings_that_cut(result)
-    cutoff = layer("cutoff")
+    settings, cutoff = settings_that_cut(result), layer("cutoff")
     if cutoff.enabled(settings):
         used = cutoff.used(settings)
         return tuple(f"cutoff.{name}" for name in cutoff.first if name in used)
     return ("retrieval.k",) if layer("top_k").enabled(settings) else ()
 
 
-def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
-    """Draw the settings in one row of fixed height. `kept` says how many each strategy keeps."""
-    shown = cut_settings(result)
-    with html.row("tune", "top"):
-        own = state.own()
-        for path in shown:
-            widget.draw_setting(field(path), result.settings, own, view=VIEW, kept=kept)
-        if not shown:
-            html.draw(
-                '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '
-                "Cutoff on in the sidebar to tune a threshold here.</p>"
-            )
-    html.draw(f'<ul class="rf-limits" aria-label="Limits in force">{applied_limits(result)}</ul>')
-
-
-def applied_limits(result: PoolResult) -> str:
+def _limits(result: PoolResult) -> str:
     """The limit that decided, then the others that applied, then the limits not reached."""
-    every, detail = limits(result), cutoff_detail(result)
-    bound = [each.words for each in reversed(every) if each.bound]
+    every, detail, cutoff = limits(result), cutoff_detail(result), result.settings.cutoff
+    bound = [html.text(each.words) for each in reversed(every) if each.bound]
+    others = [html.text(each.words) for each in every if not each.bound]
     if detail is not None and detail.cut.limit is not None:
-        cliff = strategy(detail.cut.strategy).cliff(result.settings.cutoff)
-        limit = numbers.distance(detail.cut.limit)
-        bound.insert(0, f"{cliff}: {detail.value_name} ≤ {limit}")
-    items = [f"<li><b>{html.text(words)}</b></li>" for words in bound[:1]]
-    items += [f"<li>{html.text(words)}</li>" for words in bound[1:]]
-    chosen = result.settings.cutoff.strategy
-    if detail is not None and detail.cut.strategy != chosen:
-        items.append(f"<li>{html.text(f'{chosen} is chosen, but {detail.fallback_reason}')}.</li>")
-    items += [f"<li>{html.text(each.words)}</li>" for each in every if not each.bound]
-    return "".join(items)
+        cliff = strategy(detail.cut.strategy).cliff(cutoff)
+        bound.insert(0, html.text(f"{cliff}: {detail.value_name} ≤ {numbers.distance(detail.cut.limit)}"))
+    if detail is not None and detail.cut.strategy != cutoff.strategy:
+        others.insert(0, html.text(f"{cutoff.strategy} is chosen, but {detail.fallback_reason}."))
+    decided = [f"<b>{words}</b>" for words in bound[:1]]
+    return "".join(f"<li>{words}</li>" for words in (*decided, *bound[1:], *others))
 
 
 def overlay(
@@ -262,20 +265,6 @@ def _label(grade: int | None) -> tuple[str, str]:
     if grade is None:
         return "", ""
     return f"{theme.LABELLED} {grade}", f", labelled {GRADES.get(grade, grade)}"
-
-
-def _step(titles: Mapping[str, str], change: SettingChange | None) -> dict[str, Any] | None:
-    """A button's setting, its value and the effect in words."""
-    if change is None:
-        return None
-
-    def named(ids: Sequence[str]) -> str:
-        more = f" and {len(ids) - 2} more" if len(ids) > 2 else ""
-        return ", ".join(f"“{titles.get(i, i)}”" for i in ids[:2]) + more
-
-    moved = (("keeps", change.came), ("drops", change.went))
-    moves = " and ".join(f"{verb} {named(ids)}" for verb, ids in moved if ids)
-    return {"path": change.path, "value": change.new, "about": f"{change.words} {moves}."}
 
 
 def _lines(result: PoolResult, detail: CutoffDetail, line: CutLine | None, *, tuning: bool) -> list[dict[str, Any]]:

@@ -151,14 +151,16 @@ def plot(
     """The curve of the hits at `points`, with the `line` that cuts them, in `ranges`. `tuned` has the steps for the
     strip. `second` is another score with each hit's distance by id. `chosen` is the id of the open chunk."""
     low, high = ranges.window
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     # The axes are fixed, so hits outside would stay invisible, and drawing 200 hits takes the
     # browser most of the time of an update.
     shown = [i for i, x in enumerate(points.x) if low <= x <= high]
+    opened = [(x, y) for row, x, y in zip(points.rows, points.x, points.y, strict=True) if chosen and row.id == chosen]
+    ring = theme.marker("circle-open", 20, ink.text, 1.4)
     data = [
         _joined(points, ranges.window, ink),
         *_dots(points, shown, dark, marker_size(high - low)),
-        *_ring(points, chosen, ink),
+        theme.trace("markers", opened[:1], hoverinfo="skip", marker=ring, **UNDIMMED),
     ]
     shapes: Shapes = []
     axis = f"↑ farther from the question<br>{points.unit}"
@@ -189,7 +191,8 @@ def plot(
         data.append(_steps(detail, ranges.window, ink))
         if "gap_threshold" in strategy(detail.cut.strategy).reads:
             threshold = min(result.settings.cutoff.gap_threshold, top)
-            shapes.append(_level(threshold, ink.text, dash="dot", yref="y2"))
+            dots = {"color": ink.text, "width": 1, "dash": "dot"}
+            shapes.append(_shape(y0=threshold, y1=threshold, yref="y2", line=dots))
             label = schema.field("cutoff.gap_threshold").label
             notes.append(_note(label, ink.muted, y=threshold, yref="y2", yanchor="bottom"))
     layout = _layout(ranges, ink, top=top, ticks=tuned is not None, second=second is not None)
@@ -202,22 +205,11 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, 
     """Add the line with a word at each side, and the cliff."""
     low, high = ranges.window
     if line.place is not None:
-        share = (line.place - low) / (high - low)
-        shapes.append(
-            {
-                "type": "line",
-                "x0": line.place,
-                "x1": line.place,
-                "yref": "y domain",
-                "y0": 0,
-                "y1": 1,
-                "line": {"color": ink.kept, "width": 1.6},
-                "layer": "below",
-            }
-        )
+        across = {"x0": line.place, "x1": line.place, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
+        shapes.append(_shape(**across, line={"color": ink.kept, "width": 1.6}, layer="below"))
         at = {"x": line.place, "xref": "x", "y": 1, "yref": "paper", "yanchor": "top"}
         notes.append(_note(f"<b>{line.label}</b><br>kept before", ink.kept, **at, xshift=-5))
-        if share < 1:
+        if line.place < high:
             notes.append(_note("dropped after", ink.muted, **at, xanchor="left", xshift=5))
         return
     if line.limit is None:
@@ -225,78 +217,52 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, 
         return
     top = ranges.span[1]
     limit = min(line.limit, top)
-    shapes.append(_level(limit, ink.kept))
+    shapes.append(_shape(y0=limit, y1=limit, line={"color": ink.kept, "width": 1.6}))
     beyond = ", above" if line.limit > top else ""
-    label = f"<b>{line.label}{beyond}</b><br>kept below"
-    notes.append(_note(label, ink.kept, y=limit, yanchor="top"))
+    notes.append(_note(f"<b>{line.label}{beyond}</b><br>kept below", ink.kept, y=limit, yanchor="top"))
+    about = [line.cliff, line.larger]
     if line.above is not None and line.below is not None:
-        shapes.append(
-            {
-                "type": "rect",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": line.below,
-                "y1": line.above,
-                "fillcolor": ink.band,
-                "line": {"width": 0},
-                "layer": "below",
-            }
-        )
+        band = {"type": "rect", "fillcolor": ink.band, "line": {"width": 0}}
+        shapes.append(_shape(**band, y0=line.below, y1=line.above, layer="below"))
         # Above the curve or, at its beginning, below it.
         edge = {"x": 0} if (line.kept + 0.5 - low) / (high - low) > 0.2 else {}
         notes.append(_note("dropped above", ink.muted, y=line.above, yanchor="bottom", **edge))
     if line.above is not None and line.above - limit > NAMED_FROM * (top - ranges.span[0]):
-        notes.append(_note(line.cliff, ink.muted, y=line.above, yanchor="top"))
-        about = line.larger
-    else:
-        about = "<br>".join(filter(None, (line.cliff, line.larger)))
-    notes.append(_note(about, ink.muted, x=0, y=0, yref="y domain"))
+        notes.append(_note(about.pop(0), ink.muted, y=line.above, yanchor="top"))
+    notes.append(_note("<br>".join(filter(None, about)), ink.muted, x=0, y=0, yref="y domain"))
 
 
 def _steps(detail: CutoffDetail, window: tuple[float, float], ink: Ink) -> dict[str, Any]:
     """The steps between neighbours in the cutoff's list as bars, for the places in `window`."""
     low, high = window
+    colours, hover, patterns = [], [], []
     gaps = [g for g in detail.cut.gaps if g.size >= 0 and low <= g.after_rank + 0.5 <= high]
-    colours, hover = [], []
     for gap in gaps:
-        strong = gap.after_rank == detail.cut.cliff_after_rank
-        colours.append(ink.kept if strong else ink.muted if gap.cliff else ink.curve)
-        word = (
-            "the cliff"
-            if strong
-            else "a smaller cliff"
-            if gap.cliff
-            else "skipped, never a cliff,"
-            if gap.skipped
-            else "step"
-        )
+        if gap.after_rank == detail.cut.cliff_after_rank:
+            colour, word = ink.kept, "the cliff"
+        elif gap.cliff:
+            colour, word = ink.muted, "a smaller cliff"
+        else:
+            colour, word = ink.curve, "skipped, never a cliff," if gap.skipped else "step"
+        colours.append(colour)
         hover.append(f"{word} after hit {gap.after_rank}: {numbers.distance(gap.size)}")
-    shapes = ["/" if gap.skipped else "" for gap in gaps]
+        patterns.append("/" if gap.skipped else "")
     return {
         "type": "bar",
         "x": [gap.after_rank + 0.5 for gap in gaps],
         "y": [gap.size for gap in gaps],
         "yaxis": "y2",
         "width": max(0.46, 0.009 * (high - low)),
-        "marker": {"color": colours, "line": {"width": 0}, "pattern": {"shape": shapes, "size": 5, "solidity": 0.35}},
+        "marker": {"color": colours, "line": {"width": 0}, "pattern": {"shape": patterns, "size": 5, "solidity": 0.35}},
         "hovertext": hover,
         "hoverinfo": "text",
         **UNDIMMED,
     }
 
 
-def _level(y: float, colour: str, *, dash: str = "solid", yref: str = "y") -> dict[str, Any]:
-    return {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "yref": yref,
-        "y0": y,
-        "y1": y,
-        "line": {"color": colour, "width": 1.6 if dash == "solid" else 1, "dash": dash},
-    }
+def _shape(**given: Any) -> dict[str, Any]:
+    """A line across the plot, unless `given` says otherwise."""
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y"} | given
 
 
 def _note(text: str, colour: str, **at: Any) -> dict[str, Any]:
@@ -353,39 +319,25 @@ def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list
 
 def _hover(points: Points, i: int) -> str:
     row = points.rows[i]
-    mark = theme.mark(row.outcome, row.layer, row.setting)
-    gap = "" if row.gap is None else f" · gap {numbers.distance(row.gap)}"
-    score = "" if row.rerank_score is None else f" · rerank {numbers.distance(row.rerank_score)}"
-    reason = _wrapped(row.reason)
-    name = f"<br>{escape(row.id, quote=False)}" if row.id else ""
-    grade = points.grades.get(row.id)
-    label = "" if grade is None else f"<br>{theme.LABELLED} {grade}: {GRADES.get(grade, grade)}"
-    return (
-        f"<b>{escape(short_title(row.title, 56), quote=False)}</b>{name}<br>"
-        f"rank {row.rank} · distance {numbers.distance(row.distance)}{gap}{score}<br>"
-        f"{mark.sign} {row.outcome} by {row.layer}: {reason}{label}"
-    )
+    facts = [f"rank {row.rank}", f"distance {numbers.distance(row.distance)}"]
+    facts += [] if row.gap is None else [f"gap {numbers.distance(row.gap)}"]
+    facts += [] if row.rerank_score is None else [f"rerank {numbers.distance(row.rerank_score)}"]
+    lines = [
+        f"<b>{escape(short_title(row.title, 56), quote=False)}</b>",
+        escape(row.id, quote=False),
+        " · ".join(facts),
+    ]
+    sign = theme.mark(row.outcome, row.layer, row.setting).sign
+    lines.append(f"{sign} {row.outcome} by {row.layer}: {_wrapped(row.reason)}")
+    if (grade := points.grades.get(row.id)) is not None:
+        lines.append(f"{theme.LABELLED} {grade}: {GRADES.get(grade, grade)}")
+    return "<br>".join(filter(None, lines))
 
 
 @lru_cache(maxsize=4096)
 def _wrapped(reason: str) -> str:
     """A reason split into lines, cached because hundreds of hits share few reasons."""
     return "<br>".join(escape(line, quote=False) for line in textwrap.wrap(reason, 52))
-
-
-def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
-    """A ring around the open chunk."""
-    at = [i for i, row in enumerate(points.rows) if chosen and row.id == chosen]
-    return [
-        theme.trace(
-            "markers",
-            [(points.x[i], points.y[i])],
-            hoverinfo="skip",
-            marker=theme.marker("circle-open", 20, ink.text, 1.4),
-            **UNDIMMED,
-        )
-        for i in at[:1]
-    ]
 
 
 def _layout(ranges: AxisRanges, ink: Ink, *, top: float, ticks: bool, second: bool) -> dict[str, Any]:
@@ -398,7 +350,11 @@ def _layout(ranges: AxisRanges, ink: Ink, *, top: float, ticks: bool, second: bo
         # Otherwise Plotly measures every label, which takes a fifth of the drawing time.
         "ticklabeloverflow": "allow",
     }
-    wide = ranges.window[1] - ranges.window[0]
+    whole = 1 if ranges.window[1] - ranges.window[0] <= 12 else None
+    x = axis | {"range": list(ranges.window), "anchor": "y2" if top else "y", "tickformat": "d", "dtick": whole}
+    y = axis | {"range": list(ranges.span), "domain": [CURVE if top else 0.0, 1], "tickformat": ".3f", "nticks": 5}
+    strip = {"range": [0, top or 1], "domain": [0, STEPS], "tickformat": ".3f", "nticks": 3, "visible": bool(top)}
+    right = {"overlaying": "y", "side": "right", "tickformat": ".3~f", "nticks": 5, "visible": second}
     return ink.layout() | {
         "height": TUNING_HEIGHT if ticks else HEIGHT,
         "margin": {"l": 52 if ticks else 26, "r": 54 if second else 14, "t": 40, "b": 26 if ticks else 10},
@@ -408,30 +364,8 @@ def _layout(ranges: AxisRanges, ink: Ink, *, top: float, ticks: bool, second: bo
         "hoverdistance": 16,
         "uirevision": "curve",
         "bargap": 0,
-        "xaxis": {
-            **axis,
-            "range": list(ranges.window),
-            "anchor": "y2" if top else "y",
-            "tickformat": "d",
-            "tickangle": 0,
-            "dtick": 1 if wide <= 12 else None,
-        },
-        "yaxis": {
-            **axis,
-            "range": list(ranges.span),
-            "domain": [CURVE if top else 0.0, 1],
-            "tickformat": ".3f",
-            "nticks": 5,
-            "showline": True,
-            "linecolor": ink.line,
-        },
-        "yaxis2": {
-            **axis,
-            "domain": [0, STEPS],
-            "tickformat": ".3f",
-            "nticks": 3,
-            "range": [0, top or 1],
-            "visible": bool(top),
-        },
-        "yaxis3": {**axis, "overlaying": "y", "side": "right", "visible": second, "nticks": 5, "tickformat": ".3~f"},
+        "xaxis": x | {"tickangle": 0},
+        "yaxis": y | {"showline": True, "linecolor": ink.line},
+        "yaxis2": axis | strip,
+        "yaxis3": axis | right,
     }

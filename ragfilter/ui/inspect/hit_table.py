@@ -15,14 +15,13 @@ from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.report.thresholds import compared
 from ragfilter.rules.overview import WORDS, make_listing
 from ragfilter.text import numbers
-from ragfilter.ui.kit import grid, share
+from ragfilter.ui.kit import grid, question_box
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View
 
-NAME, HEIGHT = "rows", 400
-TITLE_PX = 188
+NAME, TITLE_PX = "rows", 188
 WIDE = "\u2003" * 16
 """Spaces that fill the cell: a button is only as wide as its label, and all should be clickable."""
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
@@ -32,8 +31,8 @@ def draw(view: View) -> None:
     """The table with its controls."""
     result, rows = view.shown, view.rows
     with html.row("table-bar"):
-        order = html.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
-        wanted = st.text_input(
+        html.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
+        st.text_input(
             "Filter",
             st.session_state.get("filter", ""),
             key="filter",
@@ -55,8 +54,7 @@ def draw(view: View) -> None:
             format_func=lambda word: "no rule" if word == "none" else word,
             width=116,
         )
-        admitted = _admitted(view)
-        shown = _listed(rows, order, wanted, admitted)
+        shown, exported = listed(view, rows), listed(view, view.exported)
         if len(shown) < len(rows):
             st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.count(len(rows))}"))
         with st.popover("More", key="table-more", type="tertiary"):
@@ -64,31 +62,33 @@ def draw(view: View) -> None:
             html.download(
                 "CSV",
                 "download-csv",
-                lambda: csv(_listed(view.exported, order, wanted, admitted), references(result) if with_refs else None),
+                lambda: csv(exported, references(result) if with_refs else None),
                 "ragfilter.csv",
                 "Downloads these chunks in this order, as the user can see them. Cells that a "
                 "spreadsheet would run as formulas are escaped.",
             )
-            share.draw_report(view, "download-report")
+            question_box.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     with st.container(key="table"):
         grid.draw(
-            _frame(view, shown, refs),
-            [row.id for row in shown],
-            name=NAME,
-            height=HEIGHT,
-            row_height=32,
-            columns=_columns(view, shown),
+            _frame(view, shown, refs), [row.id for row in shown], name=NAME, height=400, columns=_columns(view, shown)
         )
         # Arrow keys continue from the cell whose button was clicked. The click does not focus the
         # table, so draw this after it.
         html.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)
 
 
-def in_order(view: View) -> list[ChunkRow]:
-    """The rows of the table, sorted and filtered. Works before the table is drawn."""
-    order, wanted = (st.session_state.get(key) for key in ("order", "filter"))
-    return _listed(view.rows, order, wanted, _admitted(view))
+def listed(view: View, rows: Sequence[ChunkRow]) -> list[ChunkRow]:
+    """`rows` as sorted and filtered by the controls, which need not be drawn yet."""
+    order, wanted, rule = (st.session_state.get(key) for key in ("order", "filter", "filter-rule"))
+    words, states = (wanted or "").casefold().split(), _rule_states(view) if rule else {}
+
+    def fits(row: ChunkRow) -> bool:
+        parts = (row.title, row.id, row.type, row.source, row.outcome, row.layer, row.reason)
+        text = " ".join(parts).casefold()
+        return (not rule or rule in states.get(row.id, ())) and all(word in text for word in words)
+
+    return [row for row in (kept_first(rows) if order == KEPT_FIRST else rows) if fits(row)]
 
 
 def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str]] | None) -> pd.DataFrame:
@@ -126,7 +126,7 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     column, dark = st.column_config, theme.is_dark()
     chips, marks = theme.chips(dark=dark), theme.rule_chips(dark=dark)
     words = {
-        "reason": (330, "What was compared. The Chunk tab shows it in full."),
+        "reason": (232, "What was compared. The Chunk tab shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
         "layer": (82, "The layer that kept or dropped the chunk."),
         "confidence": (78, "From the Confidence thresholds in the settings."),
@@ -171,14 +171,6 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     }
 
 
-def _admitted(view: View) -> set[str]:
-    """The chunks whose rule is in the chosen state; all if none is chosen."""
-    chosen = st.session_state.get("filter-rule")
-    if not chosen:
-        return {hit.id for hit in view.shown.hits}
-    return {i for i, words in _rule_states(view).items() if chosen in words}
-
-
 def _rule_states(view: View) -> dict[str, tuple[str, ...]]:
     """The rule states of each chunk in a result. Findings that involve several rules consider only these chunks."""
     # Without texts, as on the Rules page, because the settings decide which texts were fetched.
@@ -205,15 +197,3 @@ def _exported_rules(view: View) -> dict[str, str | None]:
         return view.resources.bench.journal.edited_since_export(view.asked.collection, shown)
     except StoreError:
         return {}  # The editor shows the journal's error.
-
-
-def _listed(rows: Sequence[ChunkRow], order: str | None, wanted: str | None, admitted: set[str]) -> list[ChunkRow]:
-    """The rows of `admitted` chunks that contain all words of `wanted`, in this order."""
-    words = (wanted or "").casefold().split()
-
-    def text(row: ChunkRow) -> str:
-        parts = (row.title, row.id, row.type, row.source, row.outcome, row.layer, row.reason)
-        return " ".join(parts).casefold()
-
-    rows = kept_first(rows) if order == KEPT_FIRST else rows
-    return [row for row in rows if row.id in admitted and all(w in text(row) for w in words)]

@@ -18,14 +18,14 @@ from ragfilter.report.verdicts import Forecast, JudgeStats, forecast, judge_prom
 from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import answers, grid
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.kit import grid
+from ragfilter.ui.look import html, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.views import View
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
-ROW, MAX_ROWS = 30, 6
+MAX_ROWS = 6
 ABOUT = (
     "An LLM reads the chunks that earlier layers let through and decides on each: keep it, discard "
     "it, or keep it and bring in what it refers to, 1, 3 or 5 references deep. It runs after the "
@@ -46,12 +46,12 @@ def draw(view: View) -> None:
     if not settings.enabled:
         no_llm = resources.bench.chat is None
         how = SETUP if no_llm else "Switch LLM judge on in the sidebar to use it."
-        _say(f"<b>The judge is off.</b> {html.prose(how)}")
+        html.empty("The judge is off.", how)
     elif waits_for_judge(result):
         _waiting(result, resources)
     elif stats is None:
         why = result.message or "The layers before it let no chunk through."
-        _say(f"<b>Nothing reached the judge.</b> {html.text(why)}")
+        html.empty("Nothing reached the judge.", why)
     else:
         if stats.fallback:
             sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
@@ -150,7 +150,7 @@ def call_facts(stats: JudgeStats, prices: Prices | None) -> dict[str, str]:
 def by_whom(stats: JudgeStats, settings: Judge) -> str:
     """Which model judged with which prompt, and how many chunks were in no prompt."""
     parts = [
-        f"Judged by {answers.model_label(stats.model) or 'nobody'}",
+        f"Judged by {prose.model_label(stats.model) or 'nobody'}",
         "cached, so time, tokens and cost describe the original call" if stats.cached else "",
         f"prompt {stats.prompt_version}" if stats.prompt_version else "",
         _shortened(stats.shortened, settings) if stats.shortened else "",
@@ -161,21 +161,13 @@ def by_whom(stats: JudgeStats, settings: Judge) -> str:
 
 def verdict(row: VerdictRow, judgement: Judgement | None) -> str:
     """Sign and word for the verdict on a chunk, or for why there is none."""
-    signs = {name: mark.sign for name, mark in theme.OUTCOMES.items()}
-    if row.outcome == "expanded":
-        return f"{signs['expanded']} added"
-    if row.outcome == "fallback":
-        return f"{signs['fallback']} fallback"
-    sign = signs.get(row.outcome, theme.LAYERS["judge"].sign)
-    if row.said:
-        return f"{sign} {row.said}"
-    if judgement is not None and row.id in judgement.left_out:
-        return f"{sign} no room"
-    if judgement is not None and row.id in judgement.unreadable:
-        return f"{sign} unreadable"
-    if judgement is not None and row.id in judgement.asked and not judgement.error:
-        return f"{sign} not named"
-    return f"{sign} not sent" if row.outcome == "dropped" else f"{sign} pending"
+    mark = theme.LAYERS["judge"] if row.outcome == "dropped" else theme.OUTCOMES[row.outcome]
+    word = {"expanded": "added", "fallback": "fallback"}.get(row.outcome, row.said)
+    if not word and judgement is not None:
+        unnamed = () if judgement.error else judgement.asked
+        silent = {"no room": judgement.left_out, "unreadable": judgement.unreadable, "not named": unnamed}
+        word = next((why for why, ids in silent.items() if row.id in ids), "")
+    return f"{mark.sign} {word or ('not sent' if row.outcome == 'dropped' else 'pending')}"
 
 
 def _failed(result: PoolResult) -> bool:
@@ -192,13 +184,11 @@ def _waiting(result: PoolResult, resources: Resources) -> None:
     costs = costs_of(result, resources)
     n = numbers.chunks(sum(len(need.chunk_ids) for need in result.needs if need.kind == "judge"))
     if costs is None:
-        _say(f"<b>{n} would be judged.</b> {html.prose(SETUP)}")
+        html.empty(f"{n} would be judged.", SETUP)
         return
     stay = numbers.chunks(result.trace("judge").n_out)
-    _say(
-        f"<b>Not asked yet.</b> {n} wait for a verdict. Until then, the nearest {stay} are kept. "
-        f"{html.text(in_prompt(costs, result.settings.judge))}"
-    )
+    sent = in_prompt(costs, result.settings.judge)
+    html.empty("Not asked yet.", f"{n} wait for a verdict. Until then, the nearest {stay} are kept. {sent}")
     draw_button(result, costs)
 
 
@@ -236,8 +226,7 @@ def _verdicts(result: PoolResult) -> None:
             pd.DataFrame(table),
             [row.id for row in rows],
             name="verdicts",
-            height=ROW * min(len(rows), MAX_ROWS) + 38,
-            row_height=ROW,
+            height=grid.ROW_PX * min(len(rows), MAX_ROWS) + 38,
             columns=config,
         )
 
@@ -263,10 +252,8 @@ def _prompt(result: PoolResult) -> None:
     n = len(ready.shortened)
     short = f"; {_shortened(n, result.settings.judge)}" if n else ""
     with st.expander("Prompt to be sent" if waits else "Prompt and reply", key="judge-prompt"):
-        html.draw(
-            f'<p class="rf-aside">{numbers.chunks(len(ready.asked))}, about '
-            f"{numbers.tokens(ready.tokens)}{short}; {html.text(ready.version)}</p>"
-        )
+        asked, tokens = numbers.chunks(len(ready.asked)), numbers.tokens(ready.tokens)
+        html.aside(f"{asked}, about {tokens}{short}; {ready.version}")
         for message in ready.messages:
             html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
             st.code(message.content, language=None, wrap_lines=True)
@@ -284,7 +271,3 @@ def _prompt(result: PoolResult) -> None:
             st.code(judgement.reply, language=None, wrap_lines=True)
         else:
             html.aside("The reply was empty, or came in an earlier run and was not stored.")
-
-
-def _say(body: str) -> None:
-    html.draw(f'<p class="rf-say">{body}</p>')

@@ -21,18 +21,15 @@ from ragfilter.model import Need, PoolResult, Rounds
 from ragfilter.report import trace_text, visible_ids
 from ragfilter.report.summary import story
 from ragfilter.text import numbers
-from ragfilter.ui.inspect import curve_panel, judge_panel
-from ragfilter.ui.kit import answers, guide, problems, share, sidebar, summary
-from ragfilter.ui.kit.question_box import draw_present_button
+from ragfilter.ui.inspect import chunk_panel, curve_panel, hit_table, judge_panel
+from ragfilter.ui.kit import answers, controls, guide, problems, question_box, summary
+from ragfilter.ui.kit.answer_sides import answer_sides
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import link, pools, state, widget
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.views import View
-
-HEIGHT = 584
-"""Minimum height of the panel in pixels; the style sheet uses the height of the window."""
 
 
 class Places(NamedTuple):
@@ -63,7 +60,7 @@ def begin(view: View) -> Places:
         with below:
             summary.draw_strip(view)
             below, beside = st.columns((1.15, 1), gap="medium")
-        if _clicked():
+        if now.panel == "Chunk":
             with beside:
                 beside = _draw_panel(view)
     else:
@@ -76,7 +73,7 @@ def begin(view: View) -> Places:
         before, after = summary.before_and_after(view.mine, falls)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
-        sidebar.draw_reset(f"Back to {now.profile}")
+        controls.draw_reset(f"Back to {now.profile}")
         summary.draw_stacks((before, after), view.mine, on_open=state.open_chunk)
     with right:
         html.unseen_heading("Curve")
@@ -87,6 +84,7 @@ def begin(view: View) -> Places:
 def finish(view: View, places: Places) -> None:
     """Draw the rest. Answers may take time, so they come last, as do the changes that would reverse
     a clicked chunk's outcome."""
+    now = state.session()
     with places.bar:
         _open_more(view)
     with places.below:
@@ -96,20 +94,14 @@ def finish(view: View, places: Places) -> None:
                 problems.nothing_kept(view.result)
             answers.draw_brief(view)
         else:
-            # Loaded when the evidence is opened.
-            from ragfilter.ui.inspect import hit_table
-
             html.unseen_heading("Chunks")
             hit_table.draw(view)
     if places.panel is not None:
-        from ragfilter.ui.inspect import chunk_panel
-
         with places.panel:
-            if _clicked():
+            if now.panel == "Chunk":
                 chunk_panel.finish(view)
             else:
                 _draw_panel(view)
-    now = state.session()
     now.answered = view.asked
     html.mount("inspect/into_view.js", key="into-view", data=now.revealed)
 
@@ -141,10 +133,10 @@ def _open_more(view: View) -> None:
             partial(state.update, use_trace=not only, pending="again"),
             about="Filters only the hits that a trace recorded for this question.",
         )
-    draw_present_button()
+    question_box.draw_present_button()
     if link.looks(visible_ids(view.result)):
         # The address bar has the rest.
-        share.draw_link(st.container(key="share", width="content"), view)
+        question_box.draw_link(st.container(key="share", width="content"), view)
     st.space("stretch")
     guide.draw(view.resources)
 
@@ -153,10 +145,6 @@ def _open_tuning(on: bool) -> None:
     state.session().tuning = on
     if on:
         state.reveal(".st-key-tune")
-
-
-def _clicked() -> bool:
-    return bool(state.session().panel == "Chunk")
 
 
 def _draw_needs(view: View) -> None:
@@ -220,25 +208,16 @@ def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
 def _draw_panel(view: View) -> DeltaGenerator:
     """Draw the tabs and the chosen page. Returns the panel, which `finish` completes."""
     name = state.session().panel
-    panel = st.container(key="panel", border=True, height=HEIGHT, gap="small")
+    # At least this high; the style sheet uses the height of the window.
+    panel = st.container(key="panel", border=True, height=584, gap="small")
     with panel:
         with html.row("panel-bar"):
-            st.segmented_control(
-                "Panel",
-                PANELS,
-                default=name,
-                required=True,
-                label_visibility="collapsed",
-                **widget.of("panel-box", name, state.put, "panel"),
-            )
+            widget.choose("Panel", PANELS, name, "panel-box", state.put, "panel")
         html.unseen_heading(name)
         if not view.result.kept:
             problems.nothing_kept(view.result)
         match name:
             case "Chunk":
-                # Its code is imported when it is first drawn.
-                from ragfilter.ui.inspect import chunk_panel
-
                 chunk_panel.draw(view)
             case "Judge":
                 judge_panel.draw(view)
@@ -257,7 +236,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
 @st.fragment
 def _prompt(result: PoolResult) -> None:
     """Draw the exact messages for either context."""
-    both = {side.label: side for side in answers.answer_sides(result)}
+    both = {side.label: side for side in answer_sides(result)}
     with html.row("prompt-bar"):
         chosen = html.choice(
             "Context",
@@ -280,10 +259,7 @@ def _rounds(result: PoolResult) -> None:
     """Draw what repeated retrieval, each time without the seen chunks, would have found."""
     detail = result.trace("query_must").detail
     if not isinstance(detail, Rounds):
-        html.draw(
-            '<p class="rf-empty"><b>No rounds.</b> Switch query_must on to see how many times a '
-            "re-query loop would have asked again.</p>"
-        )
+        html.empty("No rounds.", "Switch query_must on to see how many times a re-query loop would have asked again.")
         return
     loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"
     missed = numbers.chunks(detail.short) if detail.short else "none"

@@ -13,11 +13,9 @@ import streamlit as st
 
 from ragfilter.answer.context import estimate
 from ragfilter.layers.judge import DEPTHS, ReachedChunk, finder, walk
-from ragfilter.model import Chunk, PoolResult, User
+from ragfilter.model import Chunk, PoolResult
 from ragfilter.protocols import Collection
 from ragfilter.report.verdicts import preview_expansion
-from ragfilter.settings import schema
-from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import html, theme
@@ -26,36 +24,31 @@ from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View
 
-CLOSURE = 5000
+CLOSURE = 1000
 """Maximum number of chunks read around one chunk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The chunks around one chunk: `bare` has all linked ones, `whole` the ones that can be shown.
+    """One chunk and the chunks around it, by id. Takes the place of the collection in `preview_expansion`."""
 
-    Takes the place of the collection in `preview_expansion`.
-    """
-
-    bare: Mapping[str, Chunk]
-    whole: Mapping[str, Chunk]
+    by_id: Mapping[str, Chunk]
 
     def catalogue(self) -> Mapping[str, Chunk]:
-        return self.bare
+        return self.by_id
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        return {i: self.whole.get(i, self.bare[i]) for i in ids if i in self.bare}
+        return {i: self.by_id[i] for i in ids if i in self.by_id}
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One chunk of the tree. `tokens` is None if its text has not been read. `fate` is a key of
-    FATES, and `by` the layer that dropped it."""
+    """One chunk of the tree. `fate` is a key of FATES, and `by` the layer that dropped it."""
 
     id: str
     title: str
     step: int
-    tokens: int | None
+    tokens: int
     fate: str
     by: str = ""
 
@@ -76,31 +69,22 @@ class ReferenceTree:
     names: tuple[str, ...] = ()
 
 
-def read_neighbours(chunk_id: str, collection: Collection, settings: Settings, user: User, query: str) -> Known:
-    """Read the chunks around one chunk: all without text, and whole if an expansion could show them
-    under any settings. Raises StoreError."""
+def read_neighbours(chunk_id: str, collection: Collection) -> Known:
+    """Read the chunks around one chunk. Raises StoreError."""
     find = finder(collection)
     root = find(chunk_id)
-    if root is None:
-        return Known({}, {})
-    around = list(walk(root, depth=max(DEPTHS), most=CLOSURE, find=find))
-    bare = {chunk_id: root, **{reached.chunk.id: reached.chunk for reached in around}}
-    most = max(settings.judge.max_expansion, int(schema.field("judge.max_expansion").ceiling or 0))
-    shown = dict.fromkeys(reached.chunk.id for reached in around[:most])
-    now = preview_expansion(chunk_id, Known(bare, {}), settings, user, query=query)
-    shown |= dict.fromkeys(reached.chunk.id for reached in now[max(DEPTHS)])
-    return Known(bare, collection.chunks([chunk_id, *shown]))
+    around = walk(root, depth=max(DEPTHS), most=CLOSURE, find=find) if root else ()
+    return Known(collection.chunks([chunk_id, *(reached.chunk.id for reached in around)]))
 
 
 def tree(chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool = False) -> ReferenceTree | None:
     """A chunk's references as an expansion for the user of `result` would follow them; None if that
     user cannot see the chunk."""
-    root = known.bare.get(chunk_id)
+    root = known.by_id.get(chunk_id)
     if root is None or not result.user.sees(root):
         return None
     settings = result.settings
-    by_depth = preview_expansion(chunk_id, known, settings, result.user, query=result.query)
-    reached = by_depth[max(DEPTHS)]
+    reached = preview_expansion(chunk_id, known, settings, result.user, query=result.query)[max(DEPTHS)]
     fates = _fates(result)
     below: dict[str, list[ReachedChunk]] = {}
     for each in reached:
@@ -111,24 +95,20 @@ def tree(chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool =
         for each in below.get(parent, ()):
             chunk = each.chunk
             fate, by = fates.get(chunk.id, ("new", ""))
-            nodes.append(Node(chunk.id, chunk.name, each.step, _tokens(chunk), fate, by))
+            nodes.append(Node(chunk.id, chunk.name, each.step, estimate(chunk.passage), fate, by))
             put(chunk.id)
 
     put(chunk_id)
-    kept = {node.id for node in nodes if node.fate in ("kept", "brought")}
-    sums = {
-        depth: (
-            len(come),
-            sum(each.chunk.id not in kept for each in come),
-            sum(_tokens(each.chunk) or 0 for each in come),
-        )
-        for depth, come in by_depth.items()
-    }
-    walked = [root, *(known.bare[r.chunk.id] for r in reached if r.step < max(DEPTHS))]
+    sums = {}
+    for depth in DEPTHS:
+        come = [node for node in nodes if node.step <= depth]
+        new = sum(node.fate not in ("kept", "brought") for node in come)
+        sums[depth] = len(come), new, sum(node.tokens for node in come)
+    walked = [root, *(known.by_id[r.chunk.id] for r in reached if r.step < max(DEPTHS))]
     inside = {chunk_id, *(node.id for node in nodes)}
     full = len(nodes) >= settings.judge.max_expansion
     why = {
-        ref: _why_shut(known.bare.get(ref), result, full=full)
+        ref: _why_shut(known.by_id.get(ref), result, full=full)
         for chunk in walked
         for ref in chunk.refs
         if ref not in inside
@@ -136,7 +116,7 @@ def tree(chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool =
     states = {"ruled", *(("hidden",) if as_operator else ())}
     states |= {"unknown"} if as_operator or result.user.unrestricted else set()
     names = [
-        f"{known.whole[ref].name if ref in known.whole else ref} ({'its rule fails' if word == 'ruled' else word})"
+        f"{known.by_id[ref].name if ref in known.by_id else ref} ({'its rule fails' if word == 'ruled' else word})"
         for ref, word in why.items()
         if word in states
     ]
@@ -150,10 +130,6 @@ def _why_shut(chunk: Chunk | None, result: PoolResult, *, full: bool) -> str:
     if not result.user.sees(chunk):
         return "hidden"
     return "ruled" if result.settings.query_must.enabled and not full else "beyond"
-
-
-def _tokens(chunk: Chunk) -> int | None:
-    return estimate(chunk.passage) if chunk.loaded else None
 
 
 def _fates(result: PoolResult) -> dict[str, tuple[str, str]]:
@@ -191,13 +167,8 @@ FATES = {
 def draw(view: View, chunk: Chunk) -> None:
     """Draw the totals per depth, then the tree. A click opens chunks that the search found."""
     asked, result, resources = view.asked, view.shown, view.resources
-
-    def read() -> Known:
-        collection = resources.bench.collection(asked.collection)
-        return read_neighbours(chunk.id, collection, result.settings, result.user, result.query)
-
-    key = (asked.collection, asked.version, chunk.id)
-    known = resources.shelf(NEIGHBOURS).of(key, read)
+    key, collection = (asked.collection, asked.version, chunk.id), resources.bench.collection(asked.collection)
+    known = resources.shelf(NEIGHBOURS).of(key, lambda: read_neighbours(chunk.id, collection))
     graph = tree(chunk.id, known, result, as_operator=view.operator)
     if graph is None:
         html.empty(
@@ -247,9 +218,7 @@ def _nodes(graph: ReferenceTree, chunk: Chunk, result: PoolResult) -> None:
             sign, fate = FATES[node.fate]
             # The smallest depth that reaches it.
             depth = next(depth for depth in DEPTHS if depth >= node.step)
-            tokens = "" if node.tokens is None else numbers.tokens(node.tokens)
-            facts = (tokens, f"{fate} {node.by}".rstrip(), f"EXPAND_{depth}", node.id)
-            about = " · ".join(filter(None, facts))
+            about = " · ".join((numbers.tokens(node.tokens), f"{fate} {node.by}".rstrip(), f"EXPAND_{depth}", node.id))
             with st.container(key=f"ref-s{node.step}-{number}", gap=None):
                 if node.id in there:
                     html.button(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import accumulate
 from typing import Any
 from zlib import crc32
 
@@ -14,20 +16,45 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 
+ROW_PX = 32
+"""The height of a row."""
+CLICKED: dict[str, Any] = {
+    "hide_index": True,
+    "row_height": ROW_PX,
+    "selection_mode": ("single-row", "single-cell"),
+    "placeholder": "–",
+}
+"""A table whose rows can be clicked."""
 EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 """Widths in a cell: both edges together, a space, a small letter and a capital."""
+PROSE_PX = 230
+"""Columns of text that are at least this wide may have longer sentences."""
 
 
 def fitting_titles(titles: Sequence[str], width: int) -> list[str]:
-    """`titles` shortened for a column of `width` pixels, which cuts longer ones off unmarked."""
+    """`titles` shortened for a column of `width` pixels, but still distinct."""
     room = width - EDGE_PX
     letters, capitals = (telling_titles(titles, int(room / px)) for px in (LETTER_PX, CAPITAL_PX))
+    return [a if _fitting(a, width) == a else b for a, b in zip(letters, capitals, strict=True)]
 
-    def fits(title: str) -> bool:
-        px = (SPACE_PX if c == " " else CAPITAL_PX if c.isupper() else LETTER_PX for c in title)
-        return sum(px) <= room
 
-    return [a if fits(a) else b for a, b in zip(letters, capitals, strict=True)]
+@lru_cache(maxsize=4096)
+def _fitting(text: str, width: int) -> str:
+    """`text` with an ellipsis where a column of `width` pixels would cut it off unmarked."""
+    px = [*accumulate(SPACE_PX if c == " " else CAPITAL_PX if c.isupper() else LETTER_PX for c in text)]
+    room = width - EDGE_PX
+    return text if not px or px[-1] <= room else f"{text[: bisect_right(px, room - CAPITAL_PX)].rstrip()}…"
+
+
+def _marked(table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """`table` with an ellipsis where a column would cut off a sentence unmarked."""
+    for name, config in columns.items():
+        width = config.get("width") if isinstance(config, dict) and name in table else None
+        if isinstance(width, int) and width >= PROSE_PX:
+            # The letters of a sentence are narrower than those of the widest titles.
+            room = round(1.06 * width)
+            table[name] = [_fitting(text, room) if isinstance(text, str) else text for text in table[name]]
+    return table
 
 
 def draw(
@@ -36,7 +63,6 @@ def draw(
     *,
     name: str,
     height: int,
-    row_height: int,
     columns: dict[str, Any],
     chosen: str | None = None,
     pick: Callable[[str], None] | None = None,
@@ -44,42 +70,27 @@ def draw(
     """Draw `table`, whose rows are the chunks `ids`. A click passes the chunk to `pick`, and
     `chosen` is the open one. Without `pick`, a click opens the chunk in the session."""
     key = key_of(name, ids)
-    now = dict(st.session_state.get(key, {}).get("selection", {}))
     chosen = chosen if pick else state.session().chunk
+    now = dict(st.session_state.get(key, {}).get("selection", {}))
     rows = [ids.index(chosen)] if chosen in ids else []
     # Keep the cell, so that arrow keys continue from it.
     cells = [cell for cell in now.get("cells", ()) if cell[0] in rows]
-    wanted = {"rows": rows, "columns": [], "cells": cells}
-    if now != wanted:
-        st.session_state[key] = {"selection": wanted}
-    st.dataframe(
-        table,
-        key=key,
-        hide_index=True,
-        height=height,
-        row_height=row_height,
-        on_select=partial(_open_row, key, ids, chosen, pick or state.open_chunk),
-        selection_mode=("single-row", "single-cell"),
-        column_config=columns,
-        placeholder="–",
-    )
+    selection = {"rows": rows, "columns": [], "cells": cells}
+    if now != selection:
+        st.session_state[key] = {"selection": selection}
+    on_select = partial(_open_row, key, ids, chosen, pick or state.open_chunk)
+    st.dataframe(_marked(table, columns), key=key, height=height, column_config=columns, on_select=on_select, **CLICKED)
 
 
-def draw_steps(ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str) -> None:
+def draw_neighbours(ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str) -> None:
     """Draw buttons for the rows before and after the chosen one. `pick` gets the new id."""
     here = ids.index(chosen) if chosen in ids else -1
     for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
         there = 0 <= to < len(ids)
-        html.button(
-            label,
-            f"{name}-{label.lower()}",
-            pick,
-            ids[to] if there else "",
-            icon=f"keyboard_arrow_{arrow.lower()}",
-            disabled=not there,
-            shortcut=f"Alt+{arrow}",
-            about=f"In the order of the table (Alt+{arrow}).",
-        )
+        go = partial(pick, ids[to] if there else "")
+        look = {"icon": f"keyboard_arrow_{arrow.lower()}", "shortcut": f"Alt+{arrow}"}
+        about = f"In the order of the table (Alt+{arrow})."
+        html.button(label, f"{name}-{label.lower()}", go, disabled=not there, about=about, **look)
 
 
 def picked(
@@ -94,16 +105,10 @@ def picked(
     """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the
     clicked row, whether by a cell or by its marker. `box` is a key for a page's second table."""
     with st.container(key=box):
+        height = min(height, ROW_PX * (len(table) + 1) + 7)
+        key = key_of(name, ids)
         event = st.dataframe(
-            table,
-            key=key_of(name, ids),
-            hide_index=True,
-            height=min(height, 32 * (len(table) + 1) + 7),
-            row_height=32,
-            on_select="rerun",
-            selection_mode=("single-row", "single-cell"),
-            column_config=columns,
-            placeholder="–",
+            _marked(table, columns), key=key, height=height, column_config=columns, on_select="rerun", **CLICKED
         )
     selection = event["selection"]
     chosen = [row for row, _ in selection["cells"]] or selection["rows"]
@@ -116,13 +121,13 @@ def key_of(name: str, ids: Iterable[str]) -> str:
 
 
 def _open_row(key: str, ids: Sequence[str], chosen: str | None, pick: Callable[[str], None]) -> None:
-    picked = st.session_state[key]["selection"]
+    selection = st.session_state[key]["selection"]
     # A click changes either the cell or the row; the other still names the open chunk.
-    rows = [*(row for row, _ in picked["cells"]), *picked["rows"]]
-    chosen_ids = [ids[row] for row in rows if row < len(ids)]
+    rows = [*(row for row, _ in selection["cells"]), *selection["rows"]]
+    clicked = [ids[row] for row in rows if row < len(ids)]
     # Prefer a chunk other than the open one. Clicking the open one again may reopen its panel.
-    if chosen_ids:
-        pick(min(chosen_ids, key=lambda chunk: chunk == chosen))
+    if clicked:
+        pick(min(clicked, key=lambda chunk_id: chunk_id == chosen))
 
 
 def open_clicked(button: str, name: str, column: str, ids: Sequence[str]) -> None:

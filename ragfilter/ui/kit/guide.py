@@ -59,12 +59,12 @@ def steps(*, asked: bool, labelled: int, included: bool, measured: bool, tuned: 
 
 
 def reserve() -> DeltaGenerator:
-    """Reserve the path's place, which is filled after the content that the user waits for."""
+    """Reserve the slot of the path, which is filled after the content that the user waits for."""
     return st.container(key="path", horizontal=True, vertical_alignment="center", gap=None)
 
 
-def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
-    """Draw the path in `place`. Every open step links to its page, unless that is `page`."""
+def draw_path(visit: Visit, slot: DeltaGenerator, page: str = "") -> None:
+    """Draw the path in `slot`. Every open step links to its page, unless that is `page`."""
     if not visit.ready:
         return
     try:
@@ -77,7 +77,7 @@ def draw_path(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
     mine = [n for n, s in enumerate(path) if s.page == page and not s.name.startswith("Label")]
     here = following if following in mine else next(iter(mine), None)
     pressed = None
-    with place:
+    with slot:
         for n, step in enumerate(path):
             if step.locked or n == here:
                 current = ' aria-current="step"' if n == here else ""

@@ -1,4 +1,5 @@
-"""Runs that measure settings over a query set: starting, watching and loading one, and the table of its figures."""
+"""Runs that measure settings over a query set: starting, watching and loading one, and its figures as a table
+and as plots (plain data for Plotly)."""
 
 from __future__ import annotations
 
@@ -10,15 +11,17 @@ import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, query_sets, runs, wording
-from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import DIGITS, LABELS, Row, interval_of
+from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, frontier
 from ragfilter.evaluate.runs import MeasuredRun
+from ragfilter.evaluate.variants import ORACLE, UNFILTERED
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui import jobs
-from ragfilter.ui.kit import problems
+from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.query_labels import ChosenSet, counts_llm_labels
-from ragfilter.ui.look import html
+from ragfilter.ui.look import html, theme
+from ragfilter.ui.look.theme import LEGEND, THREE_DECIMALS, Ink
 from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
@@ -30,10 +33,10 @@ STOP = "Stops after the current question. Measure continues from there."
 def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
     """The plan of a run with these settings, which started from `profile`. Its query set's name
     says if an LLM's labels count. Requires labelled questions. Raises StoreError."""
-    assert chosen.given is not None
+    assert chosen.measurable is not None
     resources, name = chosen.resources, query_sets.title(chosen.name, llm=counts_llm_labels())
     backends, user = resources.backends(chosen.collection), state.user()
-    return runs.plan(chosen.given, name, profile, settings, backends, user, resources.bench)
+    return runs.plan(chosen.measurable, name, profile, settings, backends, user, resources.bench)
 
 
 def unfinished(chosen: ChosenSet) -> Run | None:
@@ -44,12 +47,12 @@ def unfinished(chosen: ChosenSet) -> Run | None:
 
 def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool = False) -> Run:
     """Start a run, or continue one that was stopped. `unasked`: nobody pressed a button. Raises StoreError."""
-    resources, saved, given = chosen.resources, chosen.resources.bench.runs, chosen.given
-    assert given is not None
+    resources, saved, labels = chosen.resources, chosen.resources.bench.runs, chosen.measurable
+    assert labels is not None
     backends = resources.backends(chosen.collection)
     run = saved.begin(plan(chosen, profile, settings), who="" if unasked else author())
     resources.jobs.start(
-        state.user(), _key(run), lambda job: runs.go_on(run, given, saved, backends, seen=job.tell), again=True
+        state.user(), _key(run), lambda job: runs.go_on(run, labels, saved, backends, seen=job.tell), again=True
     )
     return run
 
@@ -88,8 +91,8 @@ HELP = {
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
 HIGHEST, OWN = "★", "●"
-NARROW, WIDTH, ROW_HEIGHT = 62, 72, 32
-"""The widths of figure columns and the height of a row, in pixels. A window 900 wide shows all
+NARROW, WIDTH = 62, 72
+"""The widths of figure columns, in pixels. A window 900 wide shows all
 default columns, and one 400 wide the first figure with its interval."""
 
 
@@ -98,57 +101,111 @@ def draw_table(
 ) -> None:
     """Draw rows with the interval of `measure`. With `own`, the name of the visitor's row, rows are
     sorted by `measure`, and the best one and the visitor's are marked."""
-    shown = [
-        name
-        for name in dict.fromkeys((measure, *(LABELS if every else FIRST)))
-        if name in rows[0] or (name == "cost" and prices)
-    ]
-    columns: dict[str, list[Any]] = {"settings": _marked_names(rows, own)}
-    config: dict[str, Any] = {
-        "settings": st.column_config.TextColumn(
-            width=190,
-            help=f"{HIGHEST}: the highest. {OWN}: yours. Settings that keep the same "
-            "chunks for every question share a row.",
-        )
-    }
-    for name in shown:
-        label, about = LABELS[name], HELP.get(name)
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    signs = f"{HIGHEST}: the highest. {OWN}: yours. Settings that keep the same chunks for every question share a row."
+    config: dict[str, Any] = {"settings": text(width=190, help=signs)}
+    columns: dict[str, list[Any]] = {"settings": [_row_name(row, own, n == 0) for n, row in enumerate(rows)]}
+    for name in dict.fromkeys((measure, *(LABELS if every else FIRST))):
+        if name == "cost" and prices:
+            cells = [frame.cost(row, prices) for row in rows]
+        elif name in rows[0]:
+            cells = [interval_of(row, name) for row in rows]
+        else:
+            continue
+        label, about, form = LABELS[name], HELP.get(name), f"%.{DIGITS.get(name, 3)}f"
         if name == "cost" and prices is not None and prices.currency:
             about = f"{about} In {prices.currency}."
-        cells = [frame.cost(row, prices) if name == "cost" and prices else interval_of(row, name) for row in rows]
-        columns[label] = [None if each is None else each.mean for each in cells]
-        config[label] = st.column_config.NumberColumn(
-            help=about, format=f"%.{DIGITS.get(name, 3)}f", width=WIDTH if len(label) > 6 else NARROW
-        )
+        columns[label] = [None if cell is None else cell.mean for cell in cells]
+        config[label] = number(help=about, format=form, width=WIDTH if len(label) > 6 else NARROW)
         if name == measure:
-            columns["95% interval"] = [_ends(name, each) for each in cells]
-            config["95% interval"] = st.column_config.TextColumn(
-                width=98, help=f"The 95% interval of the mean {label} over the questions."
-            )
-    table = pd.DataFrame(columns)
+            ends = ["–" if cell is None else wording.between_ends(cell, form.__mod__, " – ") for cell in cells]
+            columns["95% interval"] = ends
+            about = f"The 95% interval of the mean {label} over the questions."
+            config["95% interval"] = text(width=98, help=about)
     st.dataframe(
-        table,
+        pd.DataFrame(columns),
         key=key,
         hide_index=True,
-        row_height=ROW_HEIGHT,
+        row_height=grid.ROW_PX,
         placeholder="–",
-        height=ROW_HEIGHT * (len(table) + 1) + 3,
+        height=grid.ROW_PX * (len(rows) + 1) + 3,
         column_config=config,
     )
 
 
-def _marked_names(rows: Sequence[Row], own: str) -> list[str]:
-    """The names of rows, with the signs of the first one and the visitor's `own`, if given."""
-    shown = []
-    for n, row in enumerate(rows):
-        names = row.get("names") or [row["variant"]]
-        signs = [HIGHEST] * bool(own and not n) + [OWN] * (own in names)
-        ceiling = " (knows the labels)" if row.get("group") == "oracle" else ""
-        shown.append(" ".join([*signs, " = ".join(names) + ceiling]))
-    return shown
+def _row_name(row: Row, own: str, best: bool) -> str:
+    """The name of a row, with the signs of the best one and the visitor's `own`, if given."""
+    names = row.get("names") or [row["variant"]]
+    signs = [HIGHEST] * (best and bool(own)) + [OWN] * (own in names)
+    ceiling = " (knows the labels)" if row.get("group") == "oracle" else ""
+    return " ".join([*signs, " = ".join(names) + ceiling])
 
 
-def _ends(name: str, interval: Interval | None) -> str:
-    if interval is None:
-        return "–"
-    return wording.between_ends(interval, lambda value: f"{value:.{DIGITS.get(name, 3)}f}", " – ")
+SMALL = LEGEND | {"font": {"size": 12}}
+SYMBOLS = {"plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star", "oracle": "cross"}
+
+
+def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:
+    """Precision against recall for every row, with the oracle's line."""
+    ink = Ink(dark)
+    line = {"color": ink.kept, "width": 1.4}
+    oracle = frontier(curves)
+    data = [theme.trace("lines", oracle, name="oracle, by weight of recall", hoverinfo="skip", line=line)]
+    for group, symbol in SYMBOLS.items():
+        members = [row for row in rows if row["group"] == group]
+        if members:
+            marker = {
+                "symbol": symbol,
+                "size": 15 if group == "settings" else 10,
+                "color": ink.kept if group in ("settings", "oracle") else ink.curve,
+                "line": {"width": 1, "color": ink.surface},
+            }
+            points = ((row["recall"], row["precision"]) for row in members)
+            tips = [_tooltip(row) for row in members]
+            data.append(theme.trace("markers", points, name=group, hovertext=tips, hoverinfo="text", marker=marker))
+    layout = ink.axes("recall", "precision") | {"showlegend": True, "legend": SMALL}
+    layout["xaxis"] |= THREE_DECIMALS
+    layout["yaxis"] |= THREE_DECIMALS
+    return {"data": data, "layout": layout}
+
+
+def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
+    """How many questions keep 0, 1, 2 … chunks with the run's settings."""
+    ink = Ink(dark)
+    hover = "%{y} questions keep %{x}<extra></extra>"
+    bars = {"x": list(range(len(counts))), "y": counts, "marker": {"color": ink.kept}, "hovertemplate": hover}
+    layout = ink.axes("chunks kept", "questions")
+    if max(counts, default=0) < 6:
+        # Half a question does not exist.
+        layout["yaxis"]["dtick"] = 1
+    return {"data": [{"type": "bar", **bars}], "layout": layout}
+
+
+def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[str, Any]:
+    """The distances of all questions, relevant chunks and others marked, with a line across."""
+    ink = Ink(dark)
+    # An empty point ends each curve.
+    points = (point for curve in curves for point in (*enumerate(curve.distances[:SHOWN_RANKS], start=1), (None, None)))
+    line = {"color": ink.curve, "width": 0.7}
+    data = [theme.trace("lines", points, name="not labelled", line=line, opacity=0.45, hoverinfo="skip")]
+    dropped = theme.mark("dropped", "cutoff").colour(dark=dark)
+    for name, relevant, colour, symbol in (
+        ("not relevant", False, dropped, "x-thin-open"),
+        ("relevant", True, ink.kept, "circle"),
+    ):
+        points = (point for curve in curves for point in curve.labelled(relevant))
+        hover, marker = f"rank %{{x}}, distance %{{y:.3f}}<extra>{name}</extra>", theme.marker(symbol, 5, colour)
+        data.append(theme.trace("markers", points, name=name, marker=marker, hovertemplate=hover))
+    across = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold, "y1": threshold}
+    across["line"] = {"color": ink.text, "width": 1.4, "dash": "dash"}
+    layout = ink.axes("rank by distance", "distance") | {"showlegend": True, "legend": SMALL, "shapes": [across]}
+    layout["yaxis"] |= THREE_DECIMALS
+    return {"data": data, "layout": layout}
+
+
+def _tooltip(row: Row) -> str:
+    f1, name = interval_of(row, "f1"), row["variant"]
+    if name in (UNFILTERED, ORACLE):
+        name = f"{name}: {row['about']}"
+    ends = wording.between_ends(f1) if f1 else ""
+    return f"{name}<br>precision {row['precision']:.3f}, recall {row['recall']:.3f}<br>F1 {row['f1']:.3f} ({ends})"

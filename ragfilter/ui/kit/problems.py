@@ -50,8 +50,8 @@ def recalibrate() -> None:
 
 
 @contextmanager
-def shown(*, retry: bool = False) -> Iterator[None]:
-    """Show an error raised inside, in its place. Decorates functions that draw. Fragments need it,
+def show_errors(*, retry: bool = False) -> Iterator[None]:
+    """Show an error raised inside, where it is raised. Decorates functions that draw. Fragments need it,
     because the code around them does not run again with them."""
     try:
         yield
@@ -127,7 +127,7 @@ def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
         _no_collection(visit.resources)
     elif not visit.ready:
         name = state.session().collection
-        _place(
+        _message(
             "empty-collection",
             f"Collection {name} is empty",
             "The collection exists but has no chunks. Indexing may have been interrupted. Choose "
@@ -135,7 +135,7 @@ def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
         )
         st.code(f"ragfilter index FOLDER --collection {name}", language=None, width="content")
     else:
-        _place(
+        _message(
             "no-question",
             "Ask a question to see the filter at work",
             "One wide search finds candidates, and the filter drops chunks the question does not need.",
@@ -143,31 +143,21 @@ def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
 
 
 def _no_collection(resources: Resources) -> None:
-    _place(
-        "no-collection", "No collection yet", "ragfilter searches collections of text chunks. Two samples are included."
-    )
-    queue = queue_of(resources.bench)
+    words = "ragfilter searches collections of text chunks. Two samples are included."
+    _message("no-collection", "No collection yet", words)
+    cost = "Embeds a few hundred chunks with the bundled model. Takes under a minute on most machines."
     with st.container(key="demos", gap="small"):
         for name, (_, about) in DEMOS.items():
             with st.container(key=f"demo-{name}", gap="small"):
                 html.draw(f'<p class="rf-demo"><b>{name}</b> {html.text(about)}</p>')
-                draw_build_button(
-                    name,
-                    queue,
-                    "Embeds a few hundred chunks with the bundled model. Takes under a minute on most machines.",
-                )
+                draw_build_button(name, queue_of(resources.bench), cost)
     st.page_link("pages/collections.py", label="Or add your own files", icon=":material/upload_file:")
 
 
 def draw_build_button(name: str, queue: Queue, about: str) -> None:
     """Draw the button that queues a demo for indexing and opens Collections."""
-    if html.button(
-        DEMOS[name][0],
-        f"build-{name}",
-        icon="play_arrow",
-        type="primary" if name == "demo" else "secondary",
-        about=about,
-    ):
+    look = "primary" if name == "demo" else "secondary"
+    if html.button(DEMOS[name][0], f"build-{name}", icon="play_arrow", type=look, about=about):
         with state.tell_errors():
             order(Order(name, name), queue)
         st.switch_page("pages/collections.py")
@@ -188,17 +178,16 @@ def nothing_kept(result: PoolResult) -> None:
         return
     last = next((t for t in result.traces if t.enabled and t.n_in and not t.n_out), None)
     if last is None:
-        _place("nothing-found", "No results", "The store found nothing for this question.")
+        _message("nothing-found", "No results", "The store found nothing for this question.")
         return
     word = "chunk" if last.n_in == 1 else f"{last.n_in} chunks"
     off = f"Switch {last.layer} off", {f"{last.layer}.enabled": False}
     label, values = layer(last.layer).relax(last, result) or off
     why = "" if values else html.text(label)
     html.draw(f'<p class="rf-empty"><b>{html.text(layer(last.layer).title)} dropped the last {word}.</b> {why}</p>')
-    if not values:
-        return
-    html.button(label, "relax", state.change, values, type="primary")
+    if values:
+        html.button(label, "relax", state.change, values, type="primary")
 
 
-def _place(key: str, title: str, words: str) -> None:
+def _message(key: str, title: str, words: str) -> None:
     html.draw(f'<section class="rf-place" id="{key}"><h2>{html.text(title)}</h2><p>{html.text(words)}</p></section>')

@@ -1,26 +1,45 @@
-"""The question box with example questions, and the button for Present mode."""
+"""The question: its box with examples, and the buttons that show its result to others: Present, the link to exactly
+this page, and the report.
+
+Pressing Report makes the report, with the answers that exist by then. No model is called.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
+from ragfilter.report import visible_ids
 from ragfilter.ui.kit import query_labels
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources, ShelfSpec
-from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session import link, state, widget
+from ragfilter.ui.session.views import View, Visit
 
+if TYPE_CHECKING:
+    from ragfilter.ui.kit.answer_sides import AnswerSide
+
+LINK = (
+    '<button type="button" class="rf-copy" title="Copies a link with the question, settings, '
+    "user, open chunk and panel, ranks shown and filter. A chunk that this user cannot see is left "
+    'out."><i aria-hidden="true">link</i><span>Link</span></button>'
+    '<p class="rf-unseen" role="status"></p>'
+)
 MAX_EXAMPLES = 6
 LONGEST = 34
-EXAMPLES: ShelfSpec[dict[str, str]] = ShelfSpec(16)
+QUERIES: ShelfSpec[dict[str, str]] = ShelfSpec(2)
+"""The labelled questions of the demos."""
 WANTED = {
     "demo": {
         "cleric-ac6": "cleric vs AC 6",
@@ -29,6 +48,8 @@ WANTED = {
         "monsters-09": "hill giant or troll",
         "monsters-11": "two dragons",
         "monsters-07": "owlbears",
+        "When may the referee override the dice?": "the dice",
+        "Which treasure maps are false?": "false maps",
     },
     "adsapi": {
         "sd-authenticate": "authenticate",
@@ -39,8 +60,7 @@ WANTED = {
         "request-report": "request a report",
     },
 }
-"""The short names of some labelled questions of each demo, by id."""
-SECRETS = {"the dice": "When may the referee override the dice?", "false maps": "Which treasure maps are false?"}
+"""The short names of some questions of each demo. A question that is not labelled stands in place of its id."""
 
 
 def draw(visit: Visit) -> None:
@@ -49,10 +69,16 @@ def draw(visit: Visit) -> None:
     if not visit.collections:
         return
     _follow(visit)
-    offered = examples(state.session().collection, visit.resources) if visit.ready else {}
-    if offered and state.session().asked is None and not state.session().pending:
+    now = state.session()
+    offered = examples(now.collection, visit.resources) if visit.ready else {}
+    asked = now.asked if now.pending == "again" else None
+    moved = asked is not None and asked.collection != now.collection
+    if asked and moved and asked.query in examples(asked.collection, visit.resources).values():
+        # The visitor's own question goes along to another collection, an example of the last one does not.
+        state.update(query="", asked=None, pending=False)
+    if offered and now.asked is None and not now.pending and not now.present:
         state.ask(next(iter(offered.values())))
-        state.session().pending = "example"
+        now.pending = "example"
     with html.row("ask-line", "bottom"):
         _box(ready=visit.ready)
         if offered:
@@ -122,22 +148,69 @@ def draw_present_button() -> None:
             partial(state.update, present=not on, scene=0),
             icon="close" if on else "present_to_all",
             type="tertiary",
-            shortcut="P",
+            shortcut="Esc" if on else "P",
         )
+
+
+def draw_link(slot: DeltaGenerator, view: View | None) -> None:
+    """Draw the button that copies the link in `slot`, if a question was asked."""
+    if shared := state.session().shared:
+        with slot:
+            ids = () if view is None else visible_ids(view.result)
+            data = urlencode(shared | link.looks(ids))
+            html.mount("kit/copy_link.js", LINK, key="copy-link", data=data, width="content")
+
+
+def draw_report(view: View, key: str) -> None:
+    """Draw the button that downloads the report on the current question."""
+    # The report is made outside the page run, without its session.
+    profile, called = state.session().profile, state.profile_label()
+
+    def report() -> str:
+        from ragfilter.publish import reports
+        from ragfilter.ui.kit import answer_sides
+
+        filtered, plain = answer_sides.answer_sides(view.mine)
+        contents = report_contents(view, {"without the filter": plain, "with the filter": filtered})
+        return reports.of_query(view.mine, profile, called=called, **contents)
+
+    html.report(key, report, report_name(view.asked.query))
+
+
+def report_name(query: str) -> str:
+    """The file name of a question's report, made from its first words."""
+    words = re.findall(r"\w+", query.lower())
+    return f"{'-'.join(words)[:60].rstrip('-') or 'ragfilter'}.html"
+
+
+def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, Any]:
+    """What all reports on a question contain: their origin, and the answers that exist by now, by name."""
+    from ragfilter.publish.reports import ReportOrigin, shown_answer
+    from ragfilter.ui.kit.answer_sides import known_answer
+
+    asked, resources = view.asked, view.resources
+    known = {name: known_answer(asked.query, side, resources) for name, side in sides.items()}
+    return {
+        "origin": ReportOrigin(
+            asked.collection,
+            resources.bench.version_seen(asked.collection, view.user),
+            resources.bench.recorded_embedder(asked.collection).name,
+            view.result.pool.space,
+            view.user,
+            datetime.now(UTC),
+        ),
+        "prices": resources.bench.prices,
+        "answers": [shown_answer(name, answer, sides[name].context) for name, answer in known.items() if answer],
+    }
 
 
 def examples(collection: str, resources: Resources) -> dict[str, str]:
     """A collection's example questions by short name: a demo's own, or labelled questions."""
     if collection in WANTED:
         # Imported here, because only one of them is needed.
-        every = import_module(f"ragfilter.ingest.{collection}").queries
-        return resources.shelf(EXAMPLES).of(
-            collection,
-            lambda: (
-                {label: every()[i] for i, label in WANTED[collection].items()}
-                | (SECRETS if collection == "demo" else {})
-            ),
-        )
+        queries = import_module(f"ragfilter.ingest.{collection}").queries
+        every = resources.shelf(QUERIES).of(collection, queries)
+        return {label: every.get(i, i) for i, label in WANTED[collection].items()}
     with suppress(RagfilterError):
         labelled = [*query_labels.labelled_questions(resources, collection)][:MAX_EXAMPLES]
         return {_short(question): question for question in labelled}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 
@@ -31,7 +31,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import problems, query_labels
-from ragfilter.ui.kit.answers import page_numbers
+from ragfilter.ui.kit.answer_sides import page_numbers
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View, current_collections
@@ -43,15 +43,15 @@ def draw(view: View, story: Story) -> None:
     """Draw one sentence on what the filter did and, small below it, any doubts."""
     prices = view.resources.bench.prices
     price = (prices.prompt, prices.currency) if prices else ()
-    hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
-    fitted = _fitted(view)
-    doubts = (f"{numbers.chunks(hidden)} hidden from the user." if hidden else "", unnamed(view))
-    headline = [*sentences(story, *price), _relevant_drops(view)]
+    headline = (*sentences(story, *price), _relevant_drops(view))
     draw_headline(" ".join(filter(None, headline)), story.drops_from_unfiltered)
-    if notes := " ".join(filter(None, (*doubts, fitted))):
+    hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
+    hidden_note = f"{numbers.chunks(hidden)} hidden from the user." if hidden else ""
+    foreign = _foreign_thresholds(view)
+    if notes := " ".join(filter(None, (hidden_note, _unmentioned(view), foreign))):
         with html.row("doubts"):
             html.aside(notes, width="content")
-            offered = fitted and not state.session().present
+            offered = foreign and not state.session().present
             if offered and html.button("Recalibrate", "fit-here", type="tertiary"):
                 problems.recalibrate()
 
@@ -70,7 +70,7 @@ def draw_strip(view: View) -> None:
     """Draw how many chunks are kept, why, and how many each layer let through."""
     result, summary = view.shown, view.summary
     kept = "rf-kept" if summary.kept else "rf-kept rf-none"
-    decided = html.fact((*why(result), ""))
+    decided = html.fact((*_why(result), ""))
     if result.message:
         word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
         decided = f'<div class="rf-fact rf-status"><span>{word}</span><p>{html.text(result.message)}</p></div>'
@@ -86,7 +86,7 @@ def draw_strip(view: View) -> None:
     )
 
 
-def unnamed(view: View) -> str:
+def _unmentioned(view: View) -> str:
     """A sentence naming an uncommon word of the question that no kept chunk has, if any."""
     kept, info = view.mine.kept, current_collections(view.resources).get(view.asked.collection)
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
@@ -96,20 +96,18 @@ def unnamed(view: View) -> str:
 
 def _relevant_drops(view: View) -> str:
     """A sentence on dropped chunks that are labelled relevant to the question, if any."""
+    labels = None
     with suppress(RagfilterError):
         labels = query_labels.every_label(view.resources, view.asked.collection, view.user)
-        if labels is not None:
-            asked = view.asked.query.strip()
-            same = [i for i, query in labels.queries.items() if query.strip() == asked]
-            relevant = {c for i in same for c in relevant_of(labels.qrels.get(i, {}))}
-            kept = {hit.id for hit in view.mine.kept}
-            dropped = {hit.id for hit in view.mine.pool.hits if hit.id in relevant} - kept
-            count = f"{len(dropped)} of {counted(len(relevant), 'passage')}"
-            return f"But it drops {count} labelled relevant." if dropped else ""
-    return ""
+    if labels is None:
+        return ""
+    same = [i for i, query in labels.queries.items() if query.strip() == view.asked.query.strip()]
+    relevant = {chunk_id for i in same for chunk_id in relevant_of(labels.qrels.get(i, {}))}
+    dropped = relevant & {hit.id for hit in view.mine.pool.hits} - {hit.id for hit in view.mine.kept}
+    return f"But it drops {len(dropped)} of {counted(len(relevant), 'passage')} labelled relevant." if dropped else ""
 
 
-def _fitted(view: View) -> str:
+def _foreign_thresholds(view: View) -> str:
     """A warning if the current thresholds were fitted to another collection or model."""
     info = current_collections(view.resources).get(view.result.pool.collection)
     if info is None:
@@ -118,7 +116,7 @@ def _fitted(view: View) -> str:
     return foreign_thresholds(as_applied(view.result), state.session().profile, here)
 
 
-def why(result: PoolResult) -> tuple[str, str]:
+def _why(result: PoolResult) -> tuple[str, str]:
     """What decided how many chunks stay, as a label and the compared numbers."""
     if result.settings.judge.enabled:
         return _judged(result)
@@ -128,11 +126,10 @@ def why(result: PoolResult) -> tuple[str, str]:
         return "No cutoff", "everything" if trace.n_in <= k else f"first {k}"
     cut, spec = detail.cut, strategy(detail.cut.strategy)
     cliff = spec.cliff(result.settings.cutoff)
-    if cut.limit is None or cut.raise_reason:
+    if cut.limit is None or cut.strategy_kept is not None:
         return cliff, cut.reason
     fell_back = "distance_offset" in spec.reads
-    limit = f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
-    return "No cliff" if fell_back else cliff, limit
+    return "No cliff" if fell_back else cliff, f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
 
 
 def _judged(result: PoolResult) -> tuple[str, str]:
@@ -149,18 +146,17 @@ def _judged(result: PoolResult) -> tuple[str, str]:
 
 def _funnel(result: PoolResult, summary: Summary) -> str:
     """How many chunks were retrieved, and how many each enabled layer let through."""
-    ms, asked = result.pool.gather_ms, counted(result.pool.queries, "store query")
-    steps = [_step(summary, "retrieved", "", "muted", summary.retrieved, ms, asked)]
-    for each, line in summary.layers:
+    queries = counted(result.pool.queries, "store query")
+    bars = [_bar(summary, "retrieved", "", "muted", summary.retrieved, result.pool.gather_ms, queries)]
+    for trace, line in summary.layers:
         # Nobody can switch top_k off, so it is named only where it drops hits.
-        if each.enabled and (each.layer != "top_k" or each.n_out < each.n_in):
-            name, sign = each.layer, theme.LAYERS[each.layer].sign
-            colour = f"layer-{name}"
-            steps.append(_step(summary, name, sign, colour, each.n_out, each.ms, line))
-    return "".join(steps)
+        if trace.enabled and (trace.layer != "top_k" or trace.n_out < trace.n_in):
+            name, sign = trace.layer, theme.LAYERS[trace.layer].sign
+            bars.append(_bar(summary, name, sign, f"layer-{name}", trace.n_out, trace.ms, line))
+    return "".join(bars)
 
 
-def _step(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float, help: str) -> str:
+def _bar(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float, help: str) -> str:
     share = max(100 * n / summary.retrieved, 1.5) if n else 0
     colour = f"var(--rf-{colour})"
     title = layer(name).title if name in theme.LAYERS else name
@@ -207,28 +203,27 @@ class Stack:
 
 def before_and_after(result: PoolResult, falls: Sequence[DropGroup]) -> tuple[Stack, Stack]:
     """The chunks that a plain search would send, with the drops in `falls`, and the kept ones."""
-    kept = {hit.id: hit for hit in result.kept}
+    kept = {hit.id for hit in result.kept}
     plain = unfiltered(result.pool, result.settings, result.user)
-    fell = {i: fall for fall in falls for i in fall.ids}
-    deciding = result.outcomes()
+    fell = {chunk_id: fall for fall in falls for chunk_id in fall.ids}
+    decisions = result.outcomes()
 
-    def entry(hit: Hit) -> StackRow:
-        n, fall = cited.get(hit.id, 0), fell.get(hit.id)
-        if fall is not None:
-            why = fall.words
-            return StackRow(hit.id, hit.chunk.name, "dropped", fall.layer, why, fall.setting, number=n)
-        if hit.id not in kept:
-            return StackRow(hit.id, hit.chunk.name, why="found by plain search", number=n)
-        outcome = deciding[hit.id].outcome if hit.id in deciding else "kept"
-        return StackRow(hit.id, hit.chunk.name, outcome, why="passes the filter", number=n)
+    def row(hit: Hit) -> StackRow:
+        entry = StackRow(hit.id, hit.chunk.name, why="found by plain search", number=cited.get(hit.id, 0))
+        if fall := fell.get(hit.id):
+            return replace(entry, outcome="dropped", layer=fall.layer, why=fall.words, setting=fall.setting)
+        if hit.id in kept:
+            outcome = decisions[hit.id].outcome if hit.id in decisions else "kept"
+            return replace(entry, outcome=outcome, why="passes the filter")
+        return entry
 
     first = {hit.id for hit in plain}
     beyond = [hit for hit in result.kept if hit.id not in first]
     fitting = fits(plain, result.settings.context.max_context_tokens)[0]
     cited = page_numbers(result.kept, [*compress(plain, fitting)])
-    before = (*map(entry, plain), *(None for _ in beyond))
-    after = (*(entry(hit) if hit.id in kept else None for hit in plain), *map(entry, beyond))
-    return Stack("Before: plain search, nearest first", before), Stack("After: filtered", after)
+    before = (*map(row, plain), *(None for _ in beyond))
+    after = (*(row(hit) if hit.id in kept else None for hit in plain), *map(row, beyond))
+    return Stack("Before: plain search", before), Stack("After: filtered", after)
 
 
 def draw_stacks(
@@ -236,59 +231,46 @@ def draw_stacks(
 ) -> None:
     """Draw the stacks side by side. Shortened titles stay distinct from all hits in `among`.
     `on_open` gets the id of the chosen chunk."""
-    shown = _shown_rows(stacks)
-    rows = [[stack.entries[row] for row in shown] for stack in stacks]
-    stacked = (each.title for entries in rows for each in entries if each)
+    # The last stack has the kept chunks.
+    ranked = sorted(range(len(stacks[0].entries)), key=lambda n: stacks[-1].entries[n] is None)
+    visible = sorted(ranked if len(ranked) <= MAX_ROWS + 1 else ranked[:MAX_ROWS])
+    rows = [[stack.entries[n] for n in visible] for stack in stacks]
+    stacked = (row.title for entries in rows for row in entries if row)
     titles = list(dict.fromkeys([*stacked, *(hit.chunk.name for hit in among.hits)]))
     short = dict(zip(titles, telling_titles(titles, TITLE_WIDTH), strict=True))
-    drawn = "".join(
-        _stack(stack, entries, short, opens=on_open is not None) for stack, entries in zip(stacks, rows, strict=True)
-    )
-    html.draw(f'<div class="rf-stacks">{drawn}</div>')
+    opens = on_open is not None
+    drawn = (_stack(stack, entries, short, opens=opens) for stack, entries in zip(stacks, rows, strict=True))
+    html.draw(f'<div class="rf-stacks">{"".join(drawn)}</div>')
     if on_open is not None:
-        opened = partial(_opened, key, on_open)
-        html.mount("kit/stacks.js", key=key, on_opened_change=opened, height=0)
+        html.mount("kit/stacks.js", key=key, on_opened_change=partial(_open, key, on_open), height=0)
 
 
-def _opened(key: str, on_open: Callable[[str], None]) -> None:
-    chosen = st.session_state[key].opened
-    if chosen:
-        on_open(chosen)
-
-
-def _shown_rows(stacks: Sequence[Stack]) -> list[int]:
-    """The rows to draw: all, or the kept ones and the first of the others."""
-    count = len(stacks[0].entries)
-    if count <= MAX_ROWS + 1:
-        return list(range(count))
-    # The last stack has the kept chunks.
-    ranked = sorted(range(count), key=lambda row: stacks[-1].entries[row] is None)
-    return sorted(ranked[:MAX_ROWS])
+def _open(key: str, on_open: Callable[[str], None]) -> None:
+    if chunk_id := st.session_state[key].opened:
+        on_open(chunk_id)
 
 
 def _stack(stack: Stack, entries: Sequence[StackRow | None], short: Mapping[str, str], *, opens: bool) -> str:
-    rows = "".join(_row(entry, short, opens=opens) for entry in entries)
     more = stack.count - sum(entry is not None for entry in entries)
-    count, label = numbers.count(stack.count), html.text(stack.label)
-    name = f'aria-label="{label}: {numbers.chunks(stack.count)}"'
-    role = f'role="listbox" tabindex="0" {name}' if opens else name
+    label = html.text(stack.label)
+    role = f'aria-label="{label}: {numbers.chunks(stack.count)}"'
+    if opens:
+        role = f'role="listbox" tabindex="0" {role}'
     rest = f'<p class="rf-rest">{numbers.count(more)} more</p>' if more else ""
     return (
-        f'<section class="rf-stack"><p class="rf-stack-head">{label}<b>{count}</b></p>'
-        f"<ul {role}>{rows}</ul>{rest}</section>"
+        f'<section class="rf-stack"><p class="rf-stack-head">{label}<b>{numbers.count(stack.count)}</b></p>'
+        f"<ul {role}>{''.join(_row(entry, short, opens=opens) for entry in entries)}</ul>{rest}</section>"
     )
 
 
 def _row(entry: StackRow | None, short: Mapping[str, str], *, opens: bool) -> str:
     if entry is None:
         return '<li class="rf-slot" aria-hidden="true"></li>'
-    title = html.text(entry.title)
-    role = f'role="option" aria-selected="false" data-id="{html.text(entry.chunk_id)}"'
+    role = f'role="option" aria-selected="false" data-id="{html.text(entry.chunk_id)}"' if opens else ""
     style = "rf-fallen" if entry.outcome == "dropped" else "rf-alone" if entry.alone else ""
-    tip = f'title="{title}: {html.text(entry.why)}"'
     number = f"<i>[{entry.number}]</i>" if entry.number else ""
+    sign = html.outcome_sign(entry.outcome, entry.layer, entry.setting)
     return (
-        f'<li data-passage class="{style}" {tip} {role if opens else ""}>{number}'
-        f"{html.outcome_sign(entry.outcome, entry.layer, entry.setting)}"
-        f"{html.text(short[entry.title])}</li>"
+        f'<li data-passage class="{style}" title="{html.text(f"{entry.title}: {entry.why}")}" {role}>'
+        f"{number}{sign}{html.text(short[entry.title])}</li>"
     )

@@ -23,15 +23,16 @@ const pass = event => {
   document.body.dispatchEvent(new KeyboardEvent("keydown", event))
 }
 // Streamlit adds a history step for each change of the address, so Back would undo one setting
-// after another before it reached the previous question. A page that was just opened has no
-// parameters yet, and gets them in a second change.
+// after another before it reached the previous question. A page that was just opened may lack
+// parameters, and gets them in a second change.
 const stepOf = url => {
   const { pathname, searchParams } = new URL(url, location)
-  return [pathname, searchParams.get("q"), searchParams.get("present")].join(" ")
+  return [pathname, ...["q", "present", "collection"].map(name => searchParams.get(name))].join(" ")
 }
 const push = history.pushState
 history.pushState = (state, title, url) => {
-  const opened = !location.search && new URL(url, location).pathname === location.pathname
+  const { pathname, searchParams } = new URL(location)
+  const opened = !searchParams.has("collection") && new URL(url, location).pathname === pathname
   const change = opened || stepOf(url) === stepOf(location) ? history.replaceState : push
   change.call(history, state, title, url)
 }

@@ -1,7 +1,6 @@
 """Page elements that Streamlit lacks, and the page's own scripts, as Streamlit components.
 
-Text from outside is escaped or shown literally. In our own text, `code` is between backticks.
-"""
+Text from outside is escaped or shown literally. In our own text, `code` is between backticks."""
 
 from __future__ import annotations
 
@@ -128,6 +127,12 @@ def download(
     no run, because that could remove the file too early. `given` goes to Streamlit."""
     given = {"on_click": "ignore", "icon": f":material/{icon}:"} | given
     st.download_button(label, data, name, guess_type(name)[0], key=key, help=about, **given)
+
+
+def report(key: str, data: Callable[[], str], name: str) -> None:
+    """Draw the button that downloads a report."""
+    about = "Downloads one HTML file to share. It opens offline, prints on A4, and holds only what this user can see."
+    download("Report", key, data, name, about, "description")
 
 
 def heading(words: str) -> None:

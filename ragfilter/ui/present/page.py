@@ -12,7 +12,7 @@ from ragfilter.report.summary import DropGroup
 from ragfilter.report.summary import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import answers, problems, question_box, share, summary, view_as
+from ragfilter.ui.kit import answers, controls, problems, question_box, summary
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state, views
 from ragfilter.ui.session.views import View, Visit
@@ -58,8 +58,8 @@ def _head(view: View) -> None:
         html.draw(f'<h1 class="rf-question">{html.text(view.asked.query)}</h1>')
         if view.result.settings.clearance.enabled:
             with st.container(key="present-user", width=240):
-                view_as.choose_user("presented-to")
-        share.draw_report(view, "present-report")
+                controls.choose_user("presented-to")
+        question_box.draw_report(view, "present-report")
         question_box.draw_present_button()
 
 

@@ -1,7 +1,6 @@
 """The Rules page. It draws one part at a time, by default the table of all chunks with the editor of the open one.
 
-Only one page of rows is sent to the browser; filtering, sorting and pagination happen on the server.
-"""
+Only one page of rows is sent to the browser; filtering, sorting and pagination happen on the server."""
 
 from __future__ import annotations
 
@@ -19,23 +18,23 @@ from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.rules import bulk_change, findings_table, rule_tables, undo_history
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.views import Visit
 
 ABOUT = (
-    "Chunks: find a chunk and edit its rule. Findings: problems in rules, and proposed rules. "
-    "Bulk: one change to all filtered chunks. Matrix: what each rule does to labelled questions; "
-    "Chunks then shows it too. Tester: which rules pasted questions meet. Files: import and "
-    "export. History: every change."
+    "Chunks: find a chunk and edit its rule. Findings: problems in rules, and proposed rules. Bulk: one change to all "
+    "filtered chunks. Matrix: what each rule does to labelled questions; Chunks then shows it too. Tester: which "
+    "rules pasted questions meet. Files: import and export. History: every change."
 )
 BOXES = {name: f"rules-{name}" for name in chunk_list.FILTERS}
 """The widgets of the filter, by their parameters in the link."""
 PAGE_AT = "rules-page"
 PAGE = 200
 """Rows sent to the browser at a time."""
-HEIGHT, ROW, TEXT_HEIGHT = 640, 32, 120
+HEIGHT, TEXT_HEIGHT = 640, 120
 ONE_STATE, TWO_STATES = 84, 162
 TITLE_PX = 170
 
@@ -45,7 +44,7 @@ def draw(visit: Visit) -> None:
     rules = state.session().rules
     _open_link()
     try:
-        work = chunk_list.open_collection(state.session().collection, visit.settings, visit.resources)
+        work = chunk_list.visible_collection(state.session().collection, visit.settings, visit.resources)
         with html.row("rules-bar"):
             part = html.choice("Part", PARTS, ABOUT, key=chunk_list.PART, default="Chunks")
             undo_history.draw_turns(work)
@@ -92,7 +91,6 @@ def _share(work: VisibleCollection, part: str) -> None:
 
 
 def _chunks(work: VisibleCollection) -> None:
-    """Draw the table and the editor."""
     rows = chunk_list.listing(work)
     left, right = st.columns((1, 1.3), gap="medium")
     with left:
@@ -117,8 +115,7 @@ def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
             _frame(shown, matrix),
             [row.id for row in shown],
             name="rules",
-            height=min(HEIGHT, ROW * (len(shown) + 1) + 6),
-            row_height=ROW,
+            height=min(HEIGHT, grid.ROW_PX * (len(shown) + 1) + 6),
             columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE),
             chosen=state.session().rules.chunk,
             pick=chunk_list.open_,
@@ -162,7 +159,7 @@ def _columns(state_width: int) -> dict[str, Any]:
         "rule": text(width=192, help="The first term of each part, and how many others it has."),
         "source": text(width=136),
         "type": text(width=56),
-        "id": text(width=150),
+        "id": text(width="medium"),
         "kept wrongly": st.column_config.NumberColumn(
             width=88, help="Labelled questions that wrongly keep this chunk, which has no rule."
         ),
@@ -171,12 +168,11 @@ def _columns(state_width: int) -> dict[str, Any]:
 
 
 def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> None:
-    """Draw the editor of the open chunk, and the buttons for the chunks before and after it."""
     chunk = work.chunk(state.session().rules.chunk)
     place = ids.index(chunk.id) + 1 if chunk is not None and chunk.id in ids else 0
     with st.container(key="rules-panel", border=True, gap="small"):
         with html.row("rules-steps"):
-            grid.draw_steps(ids, state.session().rules.chunk, partial(_go, ids), "rules")
+            grid.draw_neighbours(ids, state.session().rules.chunk, partial(_go, ids), "rules")
             if place:
                 html.aside(f"{place:,} of {len(ids):,}", width="content")
         if chunk is None:
@@ -188,7 +184,7 @@ def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> N
             st.text(chunk.text or "This chunk has no text.")
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
         effect, guard = partial(rule_effect.draw, work, chunk), partial(rule_effect.guard, work)
-        here = editor.Editing(chunk, work.collection, work.user, work.resources, effect, guard, shared, turns=False)
+        here = Editing(chunk, work.collection, work.user, work.resources, effect, guard, shared, undo_buttons=False)
         left, right = st.columns((1.15, 1), gap="medium")
         beside = right.container(key="rule-effect", gap="small")
         with left:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 import pandas as pd
 import streamlit as st
@@ -16,11 +17,10 @@ from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.frame import flat
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
-from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import QueryChange, changes
-from ragfilter.evaluate.tune import MARGIN, Tuning, check_tunable, tune, wide_settings
+from ragfilter.evaluate.tune import MARGIN, Tuning, tune_questions, wide_settings
 from ragfilter.evaluate.wording import about_labels
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
@@ -40,7 +40,7 @@ from ragfilter.ui.tune import tuning_map
 from ragfilter.ui.tune.tuning_map import STOP
 
 
-@problems.shown(retry=True)
+@problems.show_errors(retry=True)
 def draw(visit: Visit) -> None:
     """Draw the bar and the suggestion, and below it the map for exploring by hand."""
     if not visit.ready:
@@ -48,7 +48,7 @@ def draw(visit: Visit) -> None:
         return
     problems.incomplete(visit.incomplete)
     query_set, here = query_labels.chosen_set(visit), visit.collection
-    labels = query_set.given
+    labels = query_set.measurable
     assert here is not None
     elsewhere = learned_elsewhere(visit.settings, Fit(here.name, here.embedder, here.space))
     with html.row("tune-bar", "bottom"):
@@ -68,11 +68,14 @@ def draw(visit: Visit) -> None:
         return
     for caveat in about_labels(labels):
         html.aside(caveat)
-    if not _suggestion(visit, labels, wish, query_set.name):
+    job: Job[Suggestion] | None = visit.resources.jobs.find(_key(visit, labels, wish))
+    if (suggestion := jobs.result(job, "tuning", "Gathering", stop=STOP)) is not None:
+        _draw(suggestion, visit, labels, query_set.name)
+    else:
         html.empty(
             f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
-            "You see their gain on held-out questions, the changes and the "
-            "losses. " + ("It takes minutes, less without reranking." if wish.rerank else ""),
+            "You see their gain on held-out questions, the changes and the losses. It usually takes "
+            f"{_usual_time(visit.settings, len(labels.labelled), rerank=wish.rerank)}.",
         )
         tuning_map.warn(visit.settings, labels)
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
@@ -80,7 +83,7 @@ def draw(visit: Visit) -> None:
             tuning_map.explore(visit, labels)
 
 
-TARGETS: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
+TARGETS: Mapping[Literal["f1", "f2", "tokens"], str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
 
 
@@ -148,7 +151,7 @@ def draw_bar(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
         value=True,
         help="Also tries settings that rerank, which takes most of the time.",
     )
-    wish = Wish(Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall), rerank)
+    wish = Wish(Target(figure, recall), rerank)
     pressed = html.button(
         "Suggest settings",
         "suggest",
@@ -214,19 +217,18 @@ def _changes(before: Settings, after: Settings) -> None:
         html.aside(note)
 
 
-def _apply(before: Settings, after: Settings, query_set: str, *, allowed: bool = True) -> None:
-    changed = after.changed_from(before)
-    html.button(
-        "Apply",
-        "apply-tuning",
-        state.apply_suggestion,
-        changed,
-        query_set,
-        icon="check",
-        type="primary",
-        disabled=not changed or not allowed,
-        about="Applies these settings. Undo restores the previous ones.",
-    )
+def _apply(before: Settings, after: Settings, query_set: str) -> None:
+    """Draw the button that applies the settings, unless they are the current ones."""
+    if changed := after.changed_from(before):
+        about = "Applies these settings. Undo restores the previous ones."
+        act = state.apply_suggestion
+        html.button("Apply", "apply-tuning", act, changed, query_set, icon="check", type="primary", about=about)
+
+
+def _usual_time(settings: Settings, questions: int, *, rerank: bool) -> str:
+    # With the bundled models, 150 questions take half a minute.
+    slow = rerank and settings.quality.reranker not in ("none", "late_interaction")
+    return "a few minutes" if slow or questions > 250 else "under a minute"
 
 
 def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
@@ -237,34 +239,20 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
     called = state.settings_label()
 
     def work(job: Job[Suggestion]) -> Suggestion:
-        check_tunable(settings, len(labels.qrels))
-        rerank = wish.rerank or (again and always_reranks(settings.quality))
-        begin = start(settings, profile) if again else settings
-        wide = wide_settings(begin, rerank=rerank)
-        pools = completed_pools(labels.labelled, wide, backends, user, progress=job.step)
-        tuning = tune(
-            pools,
-            labels.qrels,
-            begin,
+        tuning, pools = tune_questions(
+            labels,
+            start(settings, profile) if again else settings,
+            backends,
             user,
             target=wish.target,
-            rerank=rerank,
+            rerank=wish.rerank or (again and always_reranks(settings.quality)),
             replaces=settings if again else None,
-            provenance=Provenance.of(labels),
-            progress=partial(job.step, what="Replaying"),
+            gathered=job.step,
+            replayed=partial(job.step, what="Replaying"),
         )
         return Suggestion(tuning, settings, called, pools, anew=again)
 
     visit.resources.jobs.start(user, _key(visit, labels, wish), work, again=True)
-
-
-def _suggestion(visit: Visit, labels: Labels, wish: Wish, query_set: str) -> bool:
-    """Draw the suggestion, if one was requested. Returns whether there is one."""
-    job = visit.resources.jobs.find(_key(visit, labels, wish))
-    suggestion: Suggestion | None = jobs.result(job, "tuning", "Gathering", stop=STOP)
-    if suggestion is not None:
-        _draw(suggestion, visit, labels, query_set)
-    return suggestion is not None
 
 
 def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) -> None:
@@ -295,8 +283,8 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
                     width=110,
                     help="The largest loss that counts as no worse. Larger ones are not applied.",
                 )
-            no_worse = margin is None or chosen.loses_at_most(margin)
-            _apply(visit.settings, after, query_set, allowed=no_worse)
+            if margin is None or chosen.loses_at_most(margin):
+                _apply(visit.settings, after, query_set)
         with head.container(gap="small"):
             target = tuning.target.figure
             if margin is None:
@@ -353,16 +341,7 @@ def _more(tuning: Tuning) -> None:
 def _key(visit: Visit, labels: Labels | None, wish: Wish | None) -> tuple[object, ...]:
     """The key of a suggestion or, without labels, of carried-over thresholds. It leaves out the
     cutoff's settings, so applying the suggestion does not discard it."""
-    settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
-    now = state.session()
-    version = visit.resources.bench.version_seen(now.collection, state.user())
-    return (
-        "tuning",
-        now.collection,
-        version,
-        labels and labels_version(labels),
-        state.user(),
-        str(settings),
-        now.profile,
-        wish,
-    )
+    now, user, labelled = state.session(), state.user(), labels and labels_version(labels)
+    version = visit.resources.bench.version_seen(now.collection, user)
+    settings = str(visit.settings.model_dump(exclude={"cutoff", "quality"}))
+    return "tuning", now.collection, version, labelled, user, settings, now.profile, wish

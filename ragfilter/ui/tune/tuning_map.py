@@ -20,7 +20,6 @@ from ragfilter.evaluate.recalibrate import RECORD
 from ragfilter.evaluate.sweep import changes
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.wording import in_sample, unlabelled
-from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import differences
 from ragfilter.layers.tuned_on import chose_strategy, unchanged
@@ -104,28 +103,16 @@ def _key(visit: Visit, labels: Labels, axes: Axes) -> Hashable:
     """The key of gathered pools: collection, labels, user, and the settings that decide how far a
     search goes and which hits get rerank scores. A click on the map changes only its axes."""
     settings = gathering_for(visit.settings, *axes)
-    quality = settings.quality
-    scored: list[object] = [quality.enabled]
-    if quality.enabled and quality.reranker != "none":
-        # If the first hits of every question have scores, thresholds decide nothing.
-        names = [layer.name for layer in LAYERS]
-        early = names[: names.index("quality") + (not always_reranks(quality))]
-        scored = [reranker_key(quality), quality.max_top_k]
-        scored += [
-            settings.get(info.path)
-            for info in fields()
-            if info.path.partition(".")[0] in early and info.path not in axes
-        ]
-    version = visit.resources.bench.version_seen(state.session().collection, state.user())
-    return (
-        "pools",
-        state.session().collection,
-        version,
-        labels_version(labels),
-        state.user(),
-        settings.retrieval,
-        tuple(scored),
+    names = [layer.name for layer in LAYERS]
+    scored = settings.quality.enabled and settings.quality.reranker != "none"
+    sections = ("retrieval", *(names[: names.index("quality") + 1] if scored else ()))
+    deciding = tuple(
+        settings.get(info.path)
+        for info in fields()
+        if info.path.partition(".")[0] in sections and info.path not in axes
     )
+    bench, collection, user = visit.resources.bench, state.session().collection, state.user()
+    return "pools", collection, bench.version_seen(collection, user), labels_version(labels), user, scored, deciding
 
 
 HIGHEST = "#e0457b"
@@ -136,13 +123,23 @@ SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     """The measure over both settings as square markers, because Streamlit reports no clicks on a Plotly heatmap; one
     below them fills their gaps. With one setting, a line with a point for each value."""
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     flat = surface.figures[measure].ravel()
     pairs = [(x, y) for x in surface.xs for y in surface.ys]
     two = surface.y is not None
     ys = [y for _, y in pairs] if two else flat.tolist()
     places = surface.places
     square = {"symbol": "square", "size": 5, "color": flat[places].tolist(), "colorscale": COLOURS}
+    colours = {
+        "type": "heatmap",
+        "name": SHOWN[measure],
+        "x": surface.xs,
+        "y": surface.ys,
+        "hoverinfo": "skip",
+        "z": surface.figures[measure].T.tolist(),
+        "colorscale": COLOURS,
+        "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}, **THREE_DECIMALS},
+    }
     data = [
         theme.trace(
             "markers" if two else "lines+markers",
@@ -155,18 +152,13 @@ def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> 
             text=[_hover_text(surface, place, measure) for place in places],
             **UNDIMMED,
         ),
-        *([_between(surface, measure)] if two else []),
+        *([colours] if two else []),
         *_marks([x for x, _ in pairs], ys, here, best, "#ffffff" if two else ink.text),
     ]
     y = (surface.y.label if surface.y is not None else SHOWN[measure]) or ""
-    figure_layout = ink.axes(surface.x.label, y) | {
-        "clickmode": "event+select",
-        "showlegend": True,
-        "height": 430,
-        # A click anywhere on a square counts, not only near its middle.
-        "hoverdistance": -1,
-        "legend": LEGEND | {"bgcolor": "#4a5a5c" if two else CLEAR, "font": {"color": "#ffffff" if two else ink.text}},
-    }
+    legend = LEGEND | {"bgcolor": "#4a5a5c" if two else CLEAR, "font": {"color": "#ffffff" if two else ink.text}}
+    # A click anywhere on a square counts, not only near its middle.
+    figure_layout = _layout(ink, surface.x.label, y) | {"hoverdistance": -1, "legend": legend}
     if not two:
         figure_layout["yaxis"] |= THREE_DECIMALS
     for axis, values in (("xaxis", surface.xs), ("yaxis", surface.ys)):
@@ -175,22 +167,9 @@ def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> 
     return {"data": data, "layout": figure_layout}
 
 
-def _between(surface: Map, measure: str) -> dict[str, Any]:
-    return {
-        "type": "heatmap",
-        "name": SHOWN[measure],
-        "x": surface.xs,
-        "y": surface.ys,
-        "hoverinfo": "skip",
-        "z": surface.figures[measure].T.tolist(),
-        "colorscale": COLOURS,
-        "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}, **THREE_DECIMALS},
-    }
-
-
 def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     """Recall against context tokens for every setting, with the Pareto front."""
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     recall, tokens = surface.figures["recall"].ravel(), surface.figures["tokens"].ravel()
     line = surface.front()
     data = [
@@ -214,14 +193,14 @@ def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
         ),
         *_marks(tokens.tolist(), recall.tolist(), here, best, ink.text),
     ]
-    figure_layout = ink.axes("context tokens", "recall") | {
-        "clickmode": "event+select",
-        "showlegend": True,
-        "height": 430,
-        "legend": LEGEND,
-    }
+    figure_layout = _layout(ink, "context tokens", "recall")
     figure_layout["yaxis"] |= THREE_DECIMALS
     return {"data": data, "layout": figure_layout}
+
+
+def _layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
+    more = {"clickmode": "event+select", "showlegend": True, "height": 430, "legend": LEGEND}
+    return ink.axes(x, y) | more
 
 
 def _marks(xs: Sequence[float], ys: Sequence[float], here: int, best: int, colour: str) -> list[dict[str, Any]]:
@@ -239,12 +218,16 @@ def _marks(xs: Sequence[float], ys: Sequence[float], here: int, best: int, colou
     ]
 
 
+def _values_text(surface: Map, place: int) -> str:
+    return ", ".join(
+        f"{field(path).label} {value_text(field(path), value)}" for path, value in surface.values(place).items()
+    )
+
+
 def _hover_text(surface: Map, place: int, measure: str) -> str:
-    settings = surface.values(place).items()
-    values = ", ".join(f"{field(path).label} {value_text(field(path), value)}" for path, value in settings)
     flat = surface.at(place)
     return (
-        f"{values}<br>{SHOWN.get(measure, measure)} {flat[measure]:.3f}, recall "
+        f"{_values_text(surface, place)}<br>{SHOWN[measure]} {flat[measure]:.3f}, recall "
         f"{flat['recall']:.3f}<br>{flat['kept']:.1f} chunks, {flat['tokens']:,.0f} tokens"
     )
 
@@ -311,26 +294,18 @@ def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
     if not surface.places:
         html.empty("The map has no point.", f"{surface.left_out}.")
         return
-    here, best = surface.nearest(settings), surface.highest(measure)
-    dark = theme.is_dark()
+    here, best, dark = surface.nearest(settings), surface.highest(measure), theme.is_dark()
     with st.container(key="plots"):
         left, right = st.columns((1.15, 1), gap="medium")
-    with left:
-        theme.draw_plot(
-            heatmap(surface, measure, here, best, dark=dark),
-            key="map-chart",
-            on_select=lambda: _choose("map-chart", replayed),
-            selection_mode="points",
-            alt=f"{SHOWN[measure]} for every value of the chosen settings",
-        )
-    with right:
-        theme.draw_plot(
-            front(surface, here, best, dark=dark),
-            key="front-chart",
-            on_select=lambda: _choose("front-chart", replayed),
-            selection_mode="points",
-            alt="Recall against context tokens for every setting",
-        )
+    squares = heatmap(surface, measure, here, best, dark=dark)
+    points = front(surface, here, best, dark=dark)
+    for column, plot, key, alt in (
+        (left, squares, "map-chart", f"{SHOWN[measure]} for every value of the chosen settings"),
+        (right, points, "front-chart", "Recall against context tokens for every setting"),
+    ):
+        with column:
+            choose = partial(_choose, key, replayed)
+            theme.draw_plot(plot, key=key, on_select=choose, selection_mode="points", alt=alt)
     _draw_figures(replayed, measure, here, best)
     _draw_changes(replayed, settings)
 
@@ -338,27 +313,22 @@ def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
 def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> None:
     """Draw the figures of the current settings and the map's best, with a button for it."""
     surface = replayed.surface
-    marked = (("Current", here), ("Highest on these questions", best))
-    places = [(word, place) for word, place in marked if place in surface.places]
     facts: list[Fact] = []
-    for word, place in places:
-        at = surface.at(place)
-        set_to = ", ".join(
-            f"{field(path).label} {value_text(field(path), value)}" for path, value in surface.values(place).items()
-        )
-        size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
-        facts.append((f"{word}: {set_to}", f"{SHOWN[measure]} {at[measure]:.3f}", size))
+    for word, place in (("Current", here), ("Highest on these questions", best)):
+        if place in surface.places:
+            at = surface.at(place)
+            size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
+            facts.append((f"{word}: {_values_text(surface, place)}", f"{SHOWN[measure]} {at[measure]:.3f}", size))
     html.facts("Map", facts)
     if surface.left_out:
         html.aside(f"Of {len(surface.xs) * len(surface.ys)} points, {surface.left_out}.")
-    # Only for the first, because the two notes would hardly differ.
-    for word, place in places[:1]:
-        at = surface.at(place)
-        caveat = unlabelled(at)
-        if caveat:
-            html.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
+    # For one only, because the two notes would hardly differ.
+    place = here if here in surface.places else best
+    if caveat := unlabelled(surface.at(place)):
+        html.aside(caveat)
     with html.row("map-actions"):
-        html.button("Use the highest", "map-best", _set, replayed, best, icon="check", disabled=here == best)
+        if here != best:
+            html.button("Use the highest", "map-best", _set, replayed, best, icon="check")
         html.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The "
             "highest was chosen on the questions that measured it, so expect less on others. "
@@ -391,16 +361,10 @@ def _set(replayed: ReplayedMap, place: int) -> None:
     state.session().map_click = (state.session().collection, state.settings(), before)
 
 
-def _before(settings: Settings) -> Settings | None:
-    """The settings that the last click replaced, if it made the current ones here."""
-    collection, new, old = state.session().map_click or ("", None, None)
-    return old if (collection, new) == (state.session().collection, settings) else None
-
-
 def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
     """Draw the questions that the last click changed, worst first. Clicking a row opens it."""
-    old = _before(settings)
-    if old is None:
+    collection, after, old = state.session().map_click or ("", None, None)
+    if old is None or (collection, after) != (state.session().collection, settings):
         html.empty("No click led to these settings.", "Click the map to list the questions whose kept chunks change.")
         return
     queries, every = replayed.labels.queries, len(replayed.pools)

@@ -105,13 +105,13 @@ def test_a_new_chunk_enters_the_rules_frame(own: Any, monkeypatch: pytest.Monkey
 
 def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -> None:
     settled(choose_part(page, "Matrix"))
-    (frame,) = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    (frame,) = [f.value for f in page.at.dataframe if "adds to F1" in f.value]
     assert "123 rules over" in told(page)
     assert len(frame) == 123
     (crowding,) = [f.value for f in page.at.dataframe if "kept wrongly" in f.value]
     assert crowding["kept wrongly"].is_monotonic_decreasing
     select(page, "matrix", MATRIX)
-    frames = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    frames = [f.value for f in page.at.dataframe if "adds to F1" in f.value]
     words = dict(zip(frames[1]["part"], frames[1]["rule"], strict=True))
     assert words["Group 2, term 1"] == '"armor class 6"'
     assert not [f for f in page.at.dataframe if "question" in f.value]
@@ -123,7 +123,7 @@ def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -
     page.at.text_input(key="rules-text").set_value("clerics")
     shown = rules_frame(page.run()).set_index("id")
     assert shown.loc["attack-matrix-clerics-ac-2", "conflicts"] == 1
-    assert list(shown)[-3:] == ["precision", "Δrecall without", "fires"]
+    assert list(shown)[-3:] == ["precision", "adds to recall", "fires"]
 
 
 def paste(page: Any, text: str) -> Any:

@@ -68,11 +68,15 @@ class VisibleCollection:
         last = {f"{ASKED} {i}": text for i, text in asked[-MAX_ASKED:] if text not in known}
         return first | last
 
+    @property
+    def qrels(self) -> Mapping[str, Mapping[str, int]]:
+        """The grades of the labelled questions. Raises StoreError."""
+        return {} if self.labels is None else self.labels.qrels
+
     @cached_property
-    def mark(self) -> int:
+    def questions_key(self) -> int:
         """A number that changes with the questions and their labels."""
-        qrels = None if self.labels is None else self.labels.qrels
-        return crc32(repr((self.questions, qrels)).encode())
+        return crc32(repr((self.questions, self.qrels)).encode())
 
     def chunk(self, chunk_id: str | None) -> Chunk | None:
         """The whole chunk; None if it does not exist or is hidden."""
@@ -99,8 +103,8 @@ class VisibleCollection:
         return listed | {i: chunk for i, chunk in texts.items() if self.user.sees(chunk)}
 
 
-def open_collection(collection: str, settings: Settings, resources: Resources) -> VisibleCollection:
-    """Open the collection in its current state. Raises StoreError."""
+def visible_collection(collection: str, settings: Settings, resources: Resources) -> VisibleCollection:
+    """The collection in its current state. Raises StoreError."""
     user = state.onlooker()
     store = resources.bench.collection(collection)
     version, chunks = store.version, store.entries()

@@ -9,6 +9,7 @@ sent only if the *user* can see it, even if an operator is looking: no LLM gets 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -24,11 +25,11 @@ from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.jobs import Job, Stoppable
-from ragfilter.ui.kit.answers import model_label
 from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor.saving import Editing, Trouble
 from ragfilter.ui.look import html
-from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.look.prose import literal, message, model_label
 from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import RuleDraft
@@ -45,85 +46,70 @@ HIDDEN = "The user cannot see this chunk, so it is not sent to an LLM."
 UNSENT = "Nothing was sent: the chunk is gone, or the user can no longer see it."
 
 
-def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
+def collect(it: Editing) -> bool:
     """Put the requested draft into the editor. Returns True while it is being made."""
-    rules = state.session().rules
-    if rules.awaited is None or rules.awaited[:2] != (collection, chunk.id):
+    rules, chunk = state.session().rules, it.chunk
+    if rules.awaited is None or rules.awaited[:2] != (it.collection, chunk.id):
         return False
-    job = last_run(collection, resources)
-    if job is not None and not job.done:
+    if is_running(it.collection, it.resources):
         return True
     base, rules.awaited = rules.awaited[2], None
-    draft = next((d for d in _stored(collection, resources) if d.chunk_id == chunk.id), None)
+    draft = next((d for d in it.resources.bench.drafts.drafts(it.collection) if d.chunk_id == chunk.id), None)
     if draft is None or draft.rule is None:
-        why = UNSENT if draft is None else draft.error
-        saving.show_outcome(chunk.id, saving.Trouble(f"No draft: {why}"))
-        return False
-    same = draft.rule == read_rule(chunk.rule)
-    saving.store_draft(chunk.id, None if same else RuleDraft(draft.rule.pretty, base))
-    if same:
+        saving.show_outcome(chunk.id, Trouble(f"No draft: {UNSENT if draft is None else draft.error}"))
+    elif draft.rule == read_rule(chunk.rule):
+        saving.store_draft(chunk.id, None)
         st.toast("The draft is identical to the stored rule.")
+    else:
+        saving.store_draft(chunk.id, RuleDraft(draft.rule.pretty, base))
     return False
 
 
-def in_editor(chunk: Chunk, collection: str, resources: Resources) -> Draft | None:
+def _in_editor(it: Editing) -> Draft | None:
     """The draft in the chunk's editor, if the unsaved text is one."""
-    if (typed := state.draft(chunk.id)) is not None:
-        for draft in _stored(collection, resources):
-            if draft.chunk_id == chunk.id and draft.rule and draft.rule.pretty == typed.text:
-                return draft
+    unsaved = state.draft(it.chunk.id)
+    for draft in it.resources.bench.drafts.drafts(it.collection) if unsaved else ():
+        if unsaved and draft.chunk_id == it.chunk.id and draft.rule and draft.rule.pretty == unsaved.text:
+            return draft
     return None
 
 
-def draw_button(chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool) -> None:
+def draw_button(it: Editing, *, busy: bool) -> None:
     """Draw the button that drafts a rule. If it is disabled, its tooltip says why."""
-    chat, hidden = resources.bench.chat, not user.sees(chunk)
-    typed = bool(state.draft(chunk.id)) and in_editor(chunk, collection, resources) is None
+    chunk, chat = it.chunk, it.resources.bench.chat
+    allowed = False
     if chat is None:
         about = f"{NO_LLM} {NO_LLM_MORE}"
-    elif typed:
+    elif state.draft(chunk.id) and _in_editor(it) is None:
         about = "Save or discard your text first: the draft would replace it."
-    elif hidden:
+    elif not it.user.sees(chunk):
         about = HIDDEN
     else:
-        about = (
-            f"Asks {literal(model_label(chat.name))}, once or twice, for at most "
-            f"{resources.deployment.answer_timeout_s:g} s. Nothing is saved."
-        )
-    html.button(
-        "Draft a rule",
-        "rule-draft",
-        _start_one,
-        chunk.id,
-        collection,
-        chunk.rule,
-        disabled=chat is None or hidden or typed or busy or is_running(collection, resources),
-        about=about,
-    )
+        allowed, limit = True, it.resources.deployment.answer_timeout_s
+        about = f"Asks {literal(model_label(chat.name))}, once or twice, for at most {limit:g} s. Nothing is saved."
+    start = partial(_start_one, chunk.id, it.collection, chunk.rule)
+    disabled = busy or not allowed or is_running(it.collection, it.resources)
+    html.button("Draft a rule", "rule-draft", start, disabled=disabled, about=about)
 
 
-def draw_note(chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool) -> None:
+def draw_note(it: Editing, *, busy: bool) -> None:
     """Draw which model and template drafted the rule in the editor, with its doubts and tokens, or
     the progress while it is being made."""
-    job = last_run(collection, resources)
+    job, bench = last_run(it.collection, it.resources), it.resources.bench
     with st.container(key="draft-note", gap="small"):
         if busy and job is not None:
-            st.fragment(_progress, run_every=LOOK_S)(job, collection)
-        elif draft := in_editor(chunk, collection, resources):
-            html.draw(_note(draft, resources))
-        elif resources.bench.chat is None or not user.sees(chunk):
-            html.aside(NO_LLM if resources.bench.chat is None else HIDDEN)
-
-
-def _note(draft: Draft, resources: Resources) -> str:
-    doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
-    second = " The first answer had a fault; this is the second." if draft.repaired else ""
-    used = " · ".join((_tokens(draft.usage, resources.bench.prices), numbers.ms(draft.ms)))
-    return (
-        f'<p class="rf-verdict"><b>Drafted</b> by {html.text(model_label(draft.model))} with the '
-        f"template <b>{html.text(draft.category)}</b>.{second} "
-        f'<span class="rf-aside">{html.text(used)}</span>{doubts}</p>'
-    )
+            st.fragment(_progress, run_every=LOOK_S)(job, it.collection)
+        elif draft := _in_editor(it):
+            doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
+            second = " The first answer had a fault; this is the second." if draft.repaired else ""
+            used = html.text(f"{_tokens(draft.usage, bench.prices)} · {numbers.ms(draft.ms)}")
+            html.draw(
+                f'<p class="rf-verdict"><b>Drafted</b> by {html.text(model_label(draft.model))} with the '
+                f"template <b>{html.text(draft.category)}</b>.{second} "
+                f'<span class="rf-aside">{used}</span>{doubts}</p>'
+            )
+        elif bench.chat is None or not it.user.sees(it.chunk):
+            html.aside(NO_LLM if bench.chat is None else HIDDEN)
 
 
 @state.tell_errors()
@@ -140,100 +126,86 @@ def draw(work: VisibleCollection) -> None:
     collection, resources = work.collection, work.resources
     job = last_run(collection, resources)
     # Progress reveals how many chunks the starter drafts, and others must not know.
-    shown = job is None or work.user.unrestricted or work.user == job.owner
+    visible = job is None or work.user.unrestricted or work.user == job.owner
     busy = is_running(collection, resources)
     if resources.bench.chat is None:
         html.empty(NO_LLM, NO_LLM_MORE)
-    elif job is not None and busy and shown:
+    elif job is not None and busy and visible:
         # Refreshed automatically while a run is in progress.
         st.fragment(_progress, run_every=LOOK_S)(job, collection)
     elif busy:
         html.aside("Rules are being drafted for another user.")
     else:
-        if job is not None and shown and job.failure:
-            text = f"{job.failure} Finished drafts are kept."
-            st.error(message(text), title="Drafting stopped.")
+        if job is not None and visible and job.failure:
+            st.error(message(f"{job.failure} Finished drafts are kept."), title="Drafting stopped.")
         _begin(work)
-    if drafted := _visible(work):
-        _review(work, drafted, busy=busy)
+    if stored := _stored(work):
+        _review(work, stored, busy=busy)
 
 
 def findings(work: VisibleCollection) -> list[Finding]:
     """The unsaved drafts, each with its doubts."""
-    drafted = [draft for draft in _visible(work) if draft.rule is not None]
-    drafted = [draft for draft in drafted if work.chunks[draft.chunk_id].rule != draft.text]
-    if not drafted:
+    drafted = (draft for draft in _stored(work) if draft.rule is not None)
+    unsaved = [draft for draft in drafted if work.chunks[draft.chunk_id].rule != draft.text]
+    if not unsaved:
         return []
     known = rule_effect.gathered(work)
-    texts = tuple((draft.chunk_id, draft.text) for draft in drafted)
-    key = (*work.key, work.settings, work.mark, known is None, texts)
-    return work.resources.shelf(DOUBTED).of(key, lambda: _doubted(work, drafted, known))
+    texts = tuple((draft.chunk_id, draft.text) for draft in unsaved)
+    key = (*work.key, work.settings, work.questions_key, known is None, texts)
+    return work.resources.shelf(DOUBTED).of(key, lambda: _doubted(work, unsaved, known))
 
 
-def _doubted(work: VisibleCollection, drafted: Sequence[Draft], known: GatheredQuestions | None) -> list[Finding]:
+def _doubted(work: VisibleCollection, unsaved: Sequence[Draft], known: GatheredQuestions | None) -> list[Finding]:
     """The drafts with their remarks, the linter's findings about them among the stored rules, and
     the labelled questions that would lose a chunk."""
-    rules = {draft.chunk_id: draft.rule for draft in drafted if draft.rule is not None}
-    doubts = {draft.chunk_id: dict.fromkeys(draft.remarks) for draft in drafted}
+    rules = {draft.chunk_id: draft.rule for draft in unsaved if draft.rule is not None}
+    doubts = {draft.chunk_id: dict.fromkeys(draft.remarks) for draft in unsaved}
     for finding in analyse({**work.chunks, **work.read(rules)}, rules):
         doubt = f"{place_name(finding.place)}: {finding.message}".removeprefix(": ").rstrip(".")
         for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
             doubts[chunk_id][doubt] = None
     if known is not None:
-        changes = {draft.chunk_id: draft.text for draft in drafted}
+        changes = {draft.chunk_id: draft.text for draft in unsaved}
         for chunk_id, queries in known.effect(changes).losses.items():
             if chunk_id in doubts:
                 doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
     return [
         as_finding(
-            "draft",
-            work.chunks[draft.chunk_id],
-            draft.text,
-            f"Drafted with the template {draft.category}",
-            [*doubts[draft.chunk_id]],
+            "draft", work.chunks[d.chunk_id], d.text, f"Drafted with the template {d.category}", [*doubts[d.chunk_id]]
         )
-        for draft in drafted
+        for d in unsaved
     ]
 
 
 def _begin(work: VisibleCollection) -> None:
     """Draw the cost of drafting, and the button that starts it."""
     sender = state.user()
-    there = {draft.chunk_id for draft in _visible(work) if draft.rule is not None}
-    left = [row.chunk for row in chunk_list.selected(work) if row.id not in there]
-    left = [chunk for chunk in left if sender.sees(chunk)]
+    there = {draft.chunk_id for draft in _stored(work) if draft.rule is not None}
+    left = [row.chunk for row in chunk_list.selected(work) if row.id not in there and sender.sees(row.chunk)]
     # Chunks with a written rule are drafted only if the filter shows no others.
-    chosen = [chunk for chunk in left if not chunk.rule] or left
-    if not chosen:
+    chunks = [chunk for chunk in left if not chunk.rule] or left
+    if not chunks:
         html.empty("Nothing to draft.", "No filtered chunk lacks a draft.")
         return
-    st.markdown(message(_cost(work, chosen)))
-    html.button(
-        f"Draft {counted(len(chosen), 'rule')}",
-        "drafts-begin",
-        state.tell_errors()(_start),
-        work.collection,
-        [chunk.id for chunk in chosen],
-        about="Drafts rules for filtered chunks without a draft. Saves nothing.",
-    )
+    st.markdown(message(_cost(work, chunks)))
+    start = partial(state.tell_errors()(_start), work.collection, [chunk.id for chunk in chunks])
+    about = "Drafts rules for filtered chunks without a draft. Saves nothing."
+    html.button(f"Draft {counted(len(chunks), 'rule')}", "drafts-begin", start, about=about)
 
 
-def _cost(work: VisibleCollection, chosen: Sequence[Chunk]) -> str:
+def _cost(work: VisibleCollection, chunks: Sequence[Chunk]) -> str:
     """The approximate cost of first answers in words, estimated from a sample."""
-    resources = work.resources
-    chat = resources.bench.chat
-    step = -(-len(chosen) // SAMPLE)
+    bench = work.resources.bench
     try:
-        ids = [chunk.id for chunk in chosen[::step]]
-        whole = list(resources.bench.collection(work.collection).chunks(ids).values())
-        usage = foresee(whole, len(chosen), resources.bench.templates())
+        ids = [chunk.id for chunk in chunks[:: -(-len(chunks) // SAMPLE)]]
+        sample = list(bench.collection(work.collection).chunks(ids).values())
+        usage = foresee(sample, len(chunks), bench.templates())
     except RagfilterError as error:
         return str(error)
-    name = model_label(chat.name) if chat is not None else ""
     return (
-        f"{counted(len(chosen), 'chunk')}: {_tokens(usage, resources.bench.prices)}, read and "
-        f"written by {name}; up to three times as much if first answers are faulty. A faulty "
-        "answer is sent back once, with the fault named."
+        f"{counted(len(chunks), 'chunk')}: {_tokens(usage, bench.prices)}, read and "
+        f"written by {model_label(bench.chat.name) if bench.chat else ''}; up to three times as much if first answers "
+        "are faulty. A faulty answer is sent back once, with the fault named."
     )
 
 
@@ -244,26 +216,19 @@ def _progress(job: Run, collection: str) -> None:
     left = time_left(job.seconds / done * (count - done) if done else None)
     words = (f"{done:,} of {count:,} drafted", used, left or f"{job.seconds:.0f} s")
     st.progress(min(1.0, done / max(1, count)), text=" · ".join(filter(None, words)))
-    html.button(
-        "Stop",
-        "drafts-stop",
-        state.then_page(_stop),
-        collection,
-        icon="stop",
-        about="Drafts so far are kept, and the next run skips them.",
-    )
+    about = "Drafts so far are kept, and the next run skips them."
+    html.button("Stop", "drafts-stop", state.then_page(_stop), collection, icon="stop", about=about)
 
 
-def _review(work: VisibleCollection, drafted: Sequence[Draft], *, busy: bool) -> None:
+def _review(work: VisibleCollection, stored: Sequence[Draft], *, busy: bool) -> None:
     """Draw the number of drafts, why some chunks have none, and the button that forgets them."""
-    figures = total(drafted, 0)
+    bench, figures = work.resources.bench, total(stored, 0)
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
-        f"{figures.doubtful} with remarks; {figures.without} without a draft; "
-        f"{_tokens(figures.usage, work.resources.bench.prices)}."
+        f"{figures.doubtful} with remarks; {figures.without} without a draft; {_tokens(figures.usage, bench.prices)}."
     )
     reasons: dict[str, list[str]] = {}
-    for draft in drafted:
+    for draft in stored:
         if draft.rule is None:
             reasons.setdefault(draft.error, []).append(draft.chunk_id)
     listed = [
@@ -272,15 +237,9 @@ def _review(work: VisibleCollection, drafted: Sequence[Draft], *, busy: bool) ->
     ]
     if listed:
         st.warning("\n".join(listed), title="These chunks got no draft. Draft again to retry.")
-    html.button(
-        "Forget these drafts",
-        "drafts-forget",
-        state.tell_errors()(work.resources.bench.drafts.forget),
-        work.collection,
-        [draft.chunk_id for draft in drafted],
-        disabled=busy,
-        about="Deletes them, so you can draft again. Accepted rules stay.",
-    )
+    forget = partial(state.tell_errors()(bench.drafts.forget), work.collection, [draft.chunk_id for draft in stored])
+    about = "Deletes them, so you can draft again. Accepted rules stay."
+    html.button("Forget these drafts", "drafts-forget", forget, disabled=busy, about=about)
 
 
 def last_run(collection: str, resources: Resources) -> Run | None:
@@ -304,24 +263,21 @@ def _start(collection: str, ids: Sequence[str]) -> None:
     """Draft rules for these chunks, unless a run over the collection is in progress."""
     # This user's clearance decides which chunks are sent.
     user, resources = state.user(), open_resources()
-    chat, templates = resources.bench.chat, resources.bench.templates()
+    bench, timeout_s = resources.bench, resources.deployment.answer_timeout_s
+    chat, templates = bench.chat, bench.templates()
     if chat is None:
         return
 
     def work(job: Run) -> list[Draft]:
         done: list[Draft] = []
         job.tell(0, len(ids))
-        for draft in drafts(
-            _readable(collection, ids, user, resources),
-            Stoppable(chat, job.stop),
-            timeout_s=resources.deployment.answer_timeout_s,
-            templates=templates,
-        ):
+        chunks = _readable(collection, ids, user, resources)
+        for draft in drafts(chunks, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates):
             if job.stop.is_set():
                 break
-            resources.bench.drafts.keep(collection, draft)
+            bench.drafts.keep(collection, draft)
             done.append(draft)
-            job.tell(len(done), len(ids), _tokens(total(done, 0).usage, resources.bench.prices))
+            job.tell(len(done), len(ids), _tokens(total(done, 0).usage, bench.prices))
         return done
 
     resources.jobs.start(user, ("drafting", collection), work, again=True)
@@ -336,18 +292,13 @@ def _readable(collection: str, ids: Sequence[str], user: User, resources: Resour
             yield chunk
 
 
-def _stored(collection: str, resources: Resources) -> tuple[Draft, ...]:
-    return resources.bench.drafts.drafts(collection)
-
-
-def _visible(work: VisibleCollection) -> list[Draft]:
-    stored = _stored(work.collection, work.resources)
+def _stored(work: VisibleCollection) -> list[Draft]:
+    """The stored drafts of visible chunks, and the failures."""
+    stored = work.resources.bench.drafts.drafts(work.collection)
     return [draft for draft in stored if draft.chunk_id in work.chunks]
 
 
 def _tokens(usage: Usage, prices: Prices | None) -> str:
     """``about 5,000 + 700 tokens, cost 0.0123``."""
-    about, cost = "about " if usage.estimated else "", ""
-    if prices is not None:
-        cost = f", cost {numbers.money(prices.of(usage), prices.currency)}"
-    return f"{about}{numbers.exchanged(usage.prompt_tokens, usage.completion_tokens)}{cost}"
+    cost = "" if prices is None else f", cost {numbers.money(prices.of(usage), prices.currency)}"
+    return numbers.exchanged(usage.prompt_tokens, usage.completion_tokens, estimated=usage.estimated) + cost

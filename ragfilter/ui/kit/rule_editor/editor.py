@@ -7,7 +7,7 @@ The form reads and writes the editor's text, so both always agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,14 +15,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RuleError
-from ragfilter.model import Chunk, User
+from ragfilter.model import Chunk
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.saving import EDITOR, Guard, Trouble
+from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing, Trouble
 from ragfilter.ui.look import html
-from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
 
 HEIGHT = 190
@@ -33,64 +32,39 @@ HELP = {ALL: "The question must contain each of these.", NONE: "The question mus
 GROUP = "The question must contain one of these. A group without terms is removed."
 NEW = "Type terms to add a group. The question must match every group."
 UNREADABLE = "This is the stored rule. The effect of yours appears once it can be read."
-DrawEffect = Callable[[str | None], None]
-"""Draws the effect of a rule in its stored form."""
-
-
-@dataclass(frozen=True, slots=True)
-class Editing:
-    """A chunk whose rule `user` edits. `more` has the findings about the stored rule that involve other rules. With
-    `turns`, the editor has its own buttons to undo and redo."""
-
-    chunk: Chunk
-    collection: str
-    user: User
-    resources: Resources
-    effect: DrawEffect
-    guard: Guard
-    more: Sequence[Finding] = ()
-    turns: bool = True
-
-    @property
-    def base(self) -> str | None:
-        """The stored rule that the text started from."""
-        return saving.base(self.chunk.id, self.chunk.rule)
 
 
 def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     """Draw the editor, and the effect of its text `beside` it or, by default, below."""
-    chunk, collection, resources = it.chunk, it.collection, it.resources
-    busy = drafting.collect(chunk, collection, resources)
+    chunk = it.chunk
+    busy = drafting.collect(it)
     draft = state.draft(chunk.id)
     drawn = saving.pretty_rule(it.base) if draft is None else draft.text
     text = saving.text_so_far(chunk.id, drawn)
     rule, trouble = read_rule(text.strip()), saving.outcome_of(chunk.id, Trouble)
     error = rule.error if isinstance(rule, InvalidRule) else None
     with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
-        view = html.choice(
-            "Edit as",
-            VIEWS,
-            "JSON: the rule as stored. Form: its groups as rows of terms.",
-            key="rule-view",
-            default=JSON,
-        )
+        about = "JSON: the rule as stored. Form: its groups as rows of terms."
+        view = html.choice("Edit as", VIEWS, about, key="rule-view", default=JSON)
     if view == FORM:
-        _form(chunk.id, text, chunk.rule, disabled=busy)
+        _form(chunk, text, disabled=busy)
         # Saving would read the previous text area.
         st.session_state.pop(widget.current(EDITOR), None)
     else:
-        _json(chunk.id, drawn, chunk.rule, error.place if error else "", disabled=busy)
+        _json(chunk, drawn, error.place if error else "", disabled=busy)
     # This container stays in view, because it shows errors and the outcome of saving.
     with st.container(key="rule-foot", gap="small"):
         _buttons(it, busy=busy)
-        outcome = saving.outcome_of(chunk.id, str)
         if trouble is not None:
             html.verdict(trouble.message, good=False)
         elif error is not None:
             html.verdict(saving.error_text(error), good=False)
-        elif outcome:
+        elif outcome := saving.outcome_of(chunk.id, str):
             html.verdict(outcome, good=True)
-        _confirmation(it)
+        if edit := saving.pending(chunk.id):
+            html.verdict(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
+            anyway = partial(saving.act, it, edit.act, edit.expected, confirmed=True)
+            html.button(f"{edit.act.capitalize()} anyway", "rule-confirm", anyway)
         effect = beside or st.container(key="rule-effect", gap="small")
     saving.tell_restored(chunk)
     if trouble is not None and trouble.conflict:
@@ -98,13 +72,13 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     elif error is None:
         _findings(it, rule_effect.as_stored(text))
     with effect:
-        it.effect(rule_effect.as_stored(text if error is None else chunk.rule))
+        it.draw_effect(rule_effect.as_stored(text if error is None else chunk.rule))
         if error is not None:
             html.aside(UNREADABLE)
-    drafting.draw_note(chunk, collection, it.user, resources, busy=busy)
+    drafting.draw_note(it, busy=busy)
 
 
-def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled: bool) -> None:
+def _json(chunk: Chunk, text: str, wrong: str, *, disabled: bool) -> None:
     """Draw the rule as text, with the place `wrong` marked."""
     st.text_area(
         "query_must",
@@ -114,26 +88,22 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
         disabled=disabled,
         help="All parts must hold: contain_one_of (one term from each group), "
         "contain_all_of, contain_none_of. match is word or substring. Empty means no rule.",
-        **widget.of(EDITOR, text, saving.set_draft, chunk_id, stored),
+        **widget.of(EDITOR, text, saving.set_draft, chunk.id, chunk.rule),
     )
-    html.mount(
-        "kit/rule_editor/while_typing.js",
-        key=saving.TYPING,
-        data=chunk_id,
-        on_typed_change=partial(saving.type_on, chunk_id, stored),
-    )
+    typing = partial(saving.type_on, chunk.id, chunk.rule)
+    html.mount("kit/rule_editor/while_typing.js", key=saving.TYPING, data=chunk.id, on_typed_change=typing)
     html.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
 
 
-def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
+def _form(chunk: Chunk, text: str, *, disabled: bool) -> None:
     """Draw the form, with a row of chips for each group, or a hint if the text is unreadable."""
     try:
         rule = parse(text) if text.strip() else Rule()
     except RuleError:
         html.aside("The form shows the rule once the JSON can be read.")
         return
-    fields = _fields(chunk_id, rule.contain_one_of)
-    write = (chunk_id, len(fields), stored)
+    fields = _fields(chunk.id, rule.contain_one_of)
+    write = partial(_write, chunk, len(fields))
     with st.container(key="rule-form", gap="small"):
         # An empty field has the key of the group that it will become. It stays the same widget, so
         # further typing goes into that group.
@@ -151,7 +121,7 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
             required=True,
             disabled=disabled,
             help="word: whole words in upper or lower case. substring: also inside words.",
-            **widget.of(MODE, rule.match, _write, *write),
+            **widget.of(MODE, rule.match, write),
         )
 
 
@@ -168,25 +138,25 @@ def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[s
     return (*fields, ())
 
 
-def _chips(name: str, terms: Sequence[str], label: str, write: tuple[Any, ...], disabled: bool) -> None:
+def _chips(name: str, terms: Sequence[str], label: str, write: Callable[[Any], None], disabled: bool) -> None:
     # Only the field's current terms are options. A removed term would otherwise be offered again
     # and could come back with the next key.
-    chosen = list(dict.fromkeys(terms))
+    options = list(dict.fromkeys(terms))
     st.multiselect(
         label,
-        chosen,
-        chosen,
+        options,
+        options,
         accept_new_options=True,
         placeholder="Type a term and press Enter",
         disabled=disabled,
         help=HELP.get(name, GROUP if terms else NEW),
-        **widget.of(name, chosen, _write, *write),
+        **widget.of(name, options, write),
     )
 
 
-def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
+def _write(chunk: Chunk, n_fields: int, _: Any) -> None:
     """Update the text from the form."""
-    if state.session().rules.fields[0] != chunk_id:
+    if state.session().rules.fields[0] != chunk.id:
         # The browser still shows another chunk's form.
         return
     rule = Rule().with_parts(
@@ -195,7 +165,7 @@ def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
         contain_none_of=_terms(NONE),
         match=widget.value_of(MODE),
     )
-    saving.set_draft(rule.pretty if rule.terms else "", chunk_id, stored)
+    saving.set_draft(rule.pretty if rule.terms else "", chunk.id, chunk.rule)
 
 
 def _terms(name: str) -> tuple[str, ...]:
@@ -206,67 +176,24 @@ def _buttons(it: Editing, *, busy: bool) -> None:
     """Draw the action buttons."""
     chunk, journal = it.chunk, it.resources.bench.journal
     with st.container(key="rule-actions", horizontal=True, gap="small"):
-        html.button(
-            "Save",
-            "rule-save",
-            saving.act,
-            "save",
-            chunk.id,
-            it.base,
-            it.collection,
-            it.guard,
-            type="primary",
-            about="Saves the rule.",
-        )
-        drafting.draw_button(chunk, it.collection, it.user, it.resources, busy=busy)
+        html.button("Save", "rule-save", saving.act, it, "save", it.base, type="primary", about="Saves the rule.")
+        drafting.draw_button(it, busy=busy)
         for act, can, about in (
             ("undo", journal.undoable, "Undo the last saved edit of this chunk."),
             ("redo", journal.redoable, "Redo the edit that was undone."),
-        )[: 2 * it.turns]:
+        )[: 2 * it.undo_buttons]:
             possible = can(it.collection, chunk.id) is not None
+            about = about if possible else f"Nothing to {act}."
             html.button(
-                act.capitalize(),
-                f"rule-{act}",
-                saving.act,
-                act,
-                chunk.id,
-                chunk.rule,
-                it.collection,
-                it.guard,
-                disabled=not possible,
-                about=about if possible else f"Nothing to {act}.",
+                act.capitalize(), f"rule-{act}", saving.act, it, act, chunk.rule, disabled=not possible, about=about
             )
         # Drawn last, so that no button moves when this one comes or goes.
         if state.draft(chunk.id):
             html.button("Discard", "rule-discard", saving.discard, chunk.id, about="Discards your unsaved text.")
         elif not chunk.rule:
             # Based on the rule that the author sees, not on a newer one.
-            html.button(
-                "Template",
-                "rule-template",
-                saving.set_draft,
-                template(chunk.name),
-                chunk.id,
-                chunk.rule,
-                about="Starts a rule from the title.",
-            )
-
-
-def _confirmation(it: Editing) -> None:
-    """Draw the confirmation required before the rule is saved, undone or redone."""
-    edit = saving.pending(it.chunk.id)
-    if edit is None:
-        return
-    html.verdict(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
-    html.button(
-        f"{edit.act.capitalize()} anyway",
-        "rule-confirm",
-        saving.act,
-        edit.act,
-        it.chunk.id,
-        edit.expected,
-        it.collection,
-    )
+            use = partial(saving.set_draft, template(chunk.name), chunk.id, chunk.rule)
+            html.button("Template", "rule-template", use, about="Starts a rule from the title.")
 
 
 def _findings(it: Editing, rule: str | None) -> None:
@@ -274,10 +201,9 @@ def _findings(it: Editing, rule: str | None) -> None:
     if not rule:
         return
     chunk = it.chunk
-    findings = (
-        *it.resources.checks.findings(replace(chunk, rule=rule)),
-        *(() if rule_effect.is_changed(chunk, rule) else it.more),
-    )
+    findings = it.resources.checks.findings(replace(chunk, rule=rule))
+    if not rule_effect.is_changed(chunk, rule):
+        findings = (*findings, *it.more)
     for number, finding in enumerate(findings[:MAX_FINDINGS]):
         _finding(chunk, number, finding)
     if len(findings) > MAX_FINDINGS:
@@ -291,15 +217,9 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: {html.text(finding.message)}</p>'
         )
         if finding.fix is not None:
-            html.button(
-                "Fix",
-                f"rule-mend-{number}",
-                saving.set_draft,
-                finding.fix.pretty if finding.fixed else "",
-                chunk.id,
-                chunk.rule,
-                about="Puts the fixed rule into the editor. Nothing is saved.",
-            )
+            fix = partial(saving.set_draft, finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
+            about = "Puts the fixed rule into the editor. Nothing is saved."
+            html.button("Fix", f"rule-mend-{number}", fix, about=about)
 
 
 def _conflict(it: Editing, trouble: Trouble) -> None:
@@ -308,14 +228,5 @@ def _conflict(it: Editing, trouble: Trouble) -> None:
     st.code(saving.pretty_rule(trouble.stored) or "no rule", language="json")
     with st.container(horizontal=True, gap="small"):
         html.button("Use the stored rule", "rule-take", saving.use_stored, it.chunk.id, about="Discards your text.")
-        html.button(
-            "Overwrite with mine",
-            "rule-overwrite",
-            saving.act,
-            "save",
-            it.chunk.id,
-            trouble.stored,
-            it.collection,
-            it.guard,
-            about="Replaces the stored rule with the text in the editor.",
-        )
+        about = "Replaces the stored rule with the text in the editor."
+        html.button("Overwrite with mine", "rule-overwrite", saving.act, it, "save", trouble.stored, about=about)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from zlib import crc32
 
 import streamlit as st
@@ -23,6 +24,7 @@ from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit.rule_editor.chunk_list import MAX_LABELLED, VisibleCollection
 from ragfilter.ui.look import html
+from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
@@ -34,7 +36,7 @@ NO_LABELS = (
 )
 POOLS: ShelfSpec[dict[str, Pool]] = ShelfSpec(2)
 """The gathered pools, by question."""
-RENEWED: ShelfSpec[tuple[object, GatheredQuestions]] = ShelfSpec(4)
+RENEWED: ShelfSpec[GatheredQuestions] = ShelfSpec(4)
 EFFECTS: ShelfSpec[Effect] = ShelfSpec(16)
 
 
@@ -43,17 +45,16 @@ def gathered(work: VisibleCollection) -> GatheredQuestions | None:
     job = _job(work)
     if job is None or not job.done or job.failure:
         return None
-    key = ("renewed", id(job), work.version)
-    shelf = work.resources.shelf(RENEWED)
-    pools = shelf.get(key)
-    if pools is None:
-        renewed = job.value().renew(work.chunks)
-        if renewed.short:
-            _job(work, known=renewed)
+    shelf, key = work.resources.shelf(RENEWED), (job, work.version)
+    known = shelf.get(key)
+    if known is None:
+        known = job.value().renew(work.chunks)
+        if known.short:
+            _job(work, known)
             return None
-        pools = shelf.put(key, (job, renewed))
+        shelf.put(key, known)
     # A new label for a known question needs no new search.
-    return replace(pools[1], qrels={} if work.labels is None else work.labels.qrels)
+    return replace(known, qrels=work.qrels)
 
 
 def wait(work: VisibleCollection) -> None:
@@ -69,17 +70,14 @@ def available(work: VisibleCollection) -> bool:
     """Whether questions are gathered or being gathered. Draws hints and any failure."""
     if work.labels is None:
         html.aside(NO_LABELS)
-    job = _job(work)
+    job, rules = _job(work), state.session().rules
     if job is not None and job.failure:
         st.error(message(job.failure), title="The questions could not be gathered")
-        html.button("Gather again", "rules-gather", _again, about="Tries again.")
+        again = partial(setattr, rules, "gathered_again", rules.gathered_again + 1)
+        html.button("Gather again", "rules-gather", again, about="Tries again.")
     elif job is not None and work.settings.judge.enabled:
         html.aside("Measured without the judge, which would ask the LLM about every question.")
     return job is not None and not job.failure
-
-
-def _again() -> None:
-    state.session().rules.gathered_again += 1
 
 
 def _job(work: VisibleCollection, known: GatheredQuestions | None = None) -> Job[GatheredQuestions] | None:
@@ -87,16 +85,13 @@ def _job(work: VisibleCollection, known: GatheredQuestions | None = None) -> Job
     wanted = work.questions
     if not wanted:
         return None
-    content = work.resources.bench.collection(work.collection).content
+    resources, tries = work.resources, state.session().rules.gathered_again
     # With the judge on, each of hundreds of questions would call the LLM.
     settings = work.settings.with_values({"query_must.enabled": True, "judge.enabled": False})
-    place = (work.collection, content, settings, work.user)
-    tries = state.session().rules.gathered_again
-    key = ("labelled", *place, crc32(repr(wanted).encode()), tries)
-    pools = work.resources.shelf(POOLS).of(place, dict)
+    collection = (work.collection, resources.bench.collection(work.collection).content, settings, work.user)
+    pools = resources.shelf(POOLS).of(collection, dict)
     again = frozenset() if known is None else known.short
-    backends = work.resources.backends(work.collection)
-    qrels = {} if work.labels is None else work.labels.qrels
+    backends, qrels = resources.backends(work.collection), work.qrels
 
     def gather(job: Job[GatheredQuestions]) -> GatheredQuestions:
         left = {i: text for i, text in wanted.items() if i in again or text not in pools}
@@ -105,7 +100,8 @@ def _job(work: VisibleCollection, known: GatheredQuestions | None = None) -> Job
         every = {i: pools[text] for i, text in wanted.items()}
         return make_labelled(every, qrels, settings, work.user)
 
-    return work.resources.jobs.start(work.user, key, gather, again=known is not None)
+    key = ("labelled", *collection, crc32(repr(wanted).encode()), tries)
+    return resources.jobs.start(work.user, key, gather, again=known is not None)
 
 
 def is_changed(chunk: Chunk, rule: str | None) -> bool:
@@ -124,27 +120,20 @@ def draw(work: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
     known = gathered(work) if available(work) else None
     if known is None:
         return
-    rows = [
-        ("with this rule" if each else "without a rule", _kept(work, known, chunk.id, each), "")
-        for each in dict.fromkeys((rule, None))
-    ]
-    labelled = sum(i in known.qrels for i in known.pools)
-    questions = _told(labelled, len(known.pools) - labelled)
-    html.draw(f'<p class="rf-say">How many of {questions} keep this chunk:</p>')
+    now = sum(chunk.id in ids for ids in known.kept.values())
+    effects = {each: _effect(work, known, {chunk.id: each}) for each in (rule, None)}
+    rows: list[Fact] = []
+    for each, effect in effects.items():
+        more = sum((chunk.id in row.gained) - (chunk.id in row.lost) for row in effect.rows)
+        rows.append(("with this rule" if each else "without a rule", now + more, ""))
+    html.draw(f'<p class="rf-say">How many of {_questions(effects[None])} keep this chunk:</p>')
     html.facts("Questions that keep this chunk", rows)
     if is_changed(chunk, rule):
-        _draw(work, _effect(work, known, {chunk.id: rule}))
-
-
-def _kept(work: VisibleCollection, known: GatheredQuestions, chunk_id: str, rule: str | None) -> int:
-    """How many questions keep the chunk with this rule."""
-    rows = _effect(work, known, {chunk_id: rule}).rows
-    now = sum(chunk_id in ids for ids in known.kept.values())
-    return now + sum((chunk_id in row.gained) - (chunk_id in row.lost) for row in rows)
+        _draw(work, effects[rule])
 
 
 def _effect(work: VisibleCollection, known: GatheredQuestions, changes: Changes) -> Effect:
-    key = (*work.key, known.settings, work.mark, frozenset(changes.items()))
+    key = (*work.key, known.settings, work.questions_key, frozenset(changes.items()))
     return work.resources.shelf(EFFECTS).of(key, lambda: known.effect(changes))
 
 
@@ -179,17 +168,14 @@ def harm(work: VisibleCollection, changes: Changes, *, immediate: bool = False) 
     not gathered yet, or for all if `immediate`, only the rules are checked: a question loses a
     chunk if it meets the chunk's rule now and would no longer meet it."""
     known = None if immediate else gathered(work)
-    losing = []
+    losing = _losing_rules(work, changes, 0 if known is None else MAX_LABELLED)
     if known is not None:
-        effect = _effect(work, known, changes)
-        losing = [row.query for row in effect.rows if row.lost_relevant]
-    losing += _losing(work, changes, 0 if known is None else MAX_LABELLED)
-    if not losing:
-        return ""
-    return f"{counted(len(losing), 'labelled question')} would lose a relevant chunk, such as “{losing[0]}”."
+        losing = [row.query for row in _effect(work, known, changes).rows if row.lost_relevant] + losing
+    count = counted(len(losing), "labelled question")
+    return f"{count} would lose a relevant chunk, such as “{losing[0]}”." if losing else ""
 
 
-def _losing(work: VisibleCollection, changes: Changes, first: int) -> list[str]:
+def _losing_rules(work: VisibleCollection, changes: Changes, first: int) -> list[str]:
     """The labelled questions from position `first` on that need a changed chunk and meet its rule
     now, but would no longer meet it."""
     known = work.labels
@@ -209,19 +195,14 @@ def _losing(work: VisibleCollection, changes: Changes, first: int) -> list[str]:
 
 def _draw(work: VisibleCollection, effect: Effect) -> None:
     """Draw an effect."""
-    questions = _told(effect.labelled, effect.queries - effect.labelled)
-    line = f"{len(effect.rows) or 'None'} of {questions} would change"
     figures = ""
     if effect.rows and (was := effect.before) and (now := effect.after):
-        figures = ": " + ", ".join(
-            f"{name} {before:.3f} → <b>{after:.3f}</b>"
-            for name, before, after in (
-                ("precision", was.precision, now.precision),
-                ("recall", was.recall, now.recall),
-                ("F1", was.f1, now.f1),
-            )
+        figures = (
+            f": precision {was.precision:.3f} → <b>{now.precision:.3f}</b>, "
+            f"recall {was.recall:.3f} → <b>{now.recall:.3f}</b>, F1 {was.f1:.3f} → <b>{now.f1:.3f}</b>"
         )
-    body = f'<p class="rf-verdict">{html.text(line)}{figures}.</p>'
+    line = f"{len(effect.rows) or 'None'} of {_questions(effect)} would change{figures}."
+    body = f'<p class="rf-verdict">{line}</p>'
     if effect.short:
         need = "needs" if effect.short == 1 else "need"
         body += (
@@ -236,10 +217,11 @@ def _draw(work: VisibleCollection, effect: Effect) -> None:
     html.draw(f'<div class="rf-effect">{body}</div>')
 
 
-def _told(labelled: int, asked: int) -> str:
+def _questions(effect: Effect) -> str:
     """The questions that changes are tried on: ``156 labelled questions and 2 asked``."""
-    first = counted(labelled, "labelled question") if labelled else ""
-    return " and ".join(filter(None, (first, f"{asked:,} asked" if asked else "")))
+    asked = effect.queries - effect.labelled
+    labelled = counted(effect.labelled, "labelled question") if effect.labelled else ""
+    return " and ".join(filter(None, (labelled, f"{asked:,} asked" if asked else "")))
 
 
 def _row(work: VisibleCollection, row: QueryEffect) -> str:

@@ -7,32 +7,55 @@ a copy that nobody else sees, so a reload or a restart of the server loses nothi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
 from ragfilter.errors import ConflictError, OutcomeUnknown, RagfilterError, RuleError
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, User
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
+from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text.normalise import whole
 from ragfilter.ui.look import html
-from ragfilter.ui.resources import open_resources
+from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import pools, state, widget
 from ragfilter.ui.session.state import RuleDraft
 from ragfilter.ui.session.views import author
 
 T = TypeVar("T")
 Act = Turn | Literal["save"]
-Guard = Callable[[str, str], str]
-"""Takes chunk id and text. Returns the harm that saving would do, in words; empty if none."""
 EDITOR, TYPING, KEPT = "rule-editor", "rule-typing", "rule-kept"
 MAX_CHARS = 1_000_000
 """Maximum number of characters accepted from a browser."""
 DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
+
+
+@dataclass(frozen=True, slots=True)
+class Editing:
+    """A chunk whose rule `user` edits.
+
+    `draw_effect` draws the effect of a rule in its stored form. `guard` takes a chunk's id and a text, and returns the
+    harm that saving would do, in words. `more` has the findings about the stored rule that involve other rules. With
+    `undo_buttons`, the editor has its own buttons to undo and redo.
+    """
+
+    chunk: Chunk
+    collection: str
+    user: User
+    resources: Resources
+    draw_effect: Callable[[str | None], None]
+    guard: Callable[[str, str], str]
+    more: Sequence[Finding] = ()
+    undo_buttons: bool = True
+
+    @property
+    def base(self) -> str | None:
+        """The stored rule that the text started from."""
+        return base(self.chunk.id, self.chunk.rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +83,11 @@ def outcome_of(chunk_id: str, kind: type[T]) -> T | None:
     return outcome if of == chunk_id and isinstance(outcome, kind) else None
 
 
+def show_outcome(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str | None) -> None:
+    """Show an outcome below the editor of a chunk, until the next action. None clears it, because an action begins."""
+    state.session().rules.last = (chunk_id, outcome)
+
+
 def pending(chunk_id: str) -> HarmfulEdit | None:
     """The edit that waits for confirmation, while the editor still holds the same text."""
     edit = outcome_of(chunk_id, HarmfulEdit)
@@ -67,24 +95,23 @@ def pending(chunk_id: str) -> HarmfulEdit | None:
 
 
 @state.tell_errors()
-def act(act: Act, chunk_id: str, expected: str | None, collection: str, guard: Guard | None = None) -> None:
-    """Save, undo or redo unless `guard` objects, then update the open question's result."""
-    _forget()
+def act(it: Editing, act: Act, expected: str | None, *, confirmed: bool = False) -> None:
+    """Save, undo or redo unless the guard objects, then update the open question's result. `expected` is the stored
+    rule that the user sees."""
+    chunk_id, resources, draft = it.chunk.id, open_resources(), state.draft(it.chunk.id)
+    show_outcome(chunk_id, None)
     # The form has no text area. A replaced one may have reported the draft before the browser drew the new one.
     text = widget.value_of(EDITOR)
-    draft = state.draft(chunk_id)
     if draft and (text is None or text == state.session().rules.drawn):
         text = draft.text
     text = pretty_rule(expected) if text is None else text
-    resources = open_resources()
-    store, journal = resources.bench.collection(collection), resources.bench.journal
-    who = author()
+    store, journal, who = resources.bench.collection(it.collection), resources.bench.journal, author()
     try:
         after: str | None = text
         if act != "save":
             edit = journal.turnable(act, store.name, chunk_id)
             after = None if edit is None else turned(act, edit).after or ""
-        harm = "" if guard is None or after is None else guard(chunk_id, after)
+        harm = "" if confirmed or after is None else it.guard(chunk_id, after)
         if harm:
             if act == "save":
                 store_draft(chunk_id, RuleDraft(text, expected))
@@ -94,7 +121,7 @@ def act(act: Act, chunk_id: str, expected: str | None, collection: str, guard: G
         if act == "save":
             if not edits.save(store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who):
                 outcome = "Nothing to save."
-            discard(chunk_id)
+            store_draft(chunk_id, None)
         else:
             edits.turn(act, store, journal, who=who, chunk_id=chunk_id, expected=expected)
             outcome += _rebase(chunk_id, expected, after)
@@ -102,14 +129,14 @@ def act(act: Act, chunk_id: str, expected: str | None, collection: str, guard: G
     except RagfilterError as error:
         conflict = isinstance(error, ConflictError)
         stored = store.rule(chunk_id) if conflict else None
-        outcome = "" if isinstance(error, OutcomeUnknown) else f"Not {DONE[act]}: "
-        show_outcome(chunk_id, Trouble(f"{outcome}{error_text(error)}", conflict, stored))
-    else:
-        try:
-            pools.follow_edits(resources)
-        except RagfilterError:
-            # Asking the question again shows the error.
-            state.renew()
+        failed = "" if isinstance(error, OutcomeUnknown) else f"Not {DONE[act]}: "
+        show_outcome(chunk_id, Trouble(f"{failed}{error_text(error)}", conflict, stored))
+        return
+    try:
+        pools.follow_edits(resources)
+    except RagfilterError:
+        # Asking the question again shows the error.
+        state.renew()
 
 
 def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
@@ -117,21 +144,11 @@ def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
     Returns a note about the draft."""
     draft = state.draft(chunk_id)
     if draft is None or draft.text == pretty_rule(stored):
-        discard(chunk_id)
+        store_draft(chunk_id, None)
         return ""
     if draft.base == seen:
         store_draft(chunk_id, RuleDraft(draft.text, stored or None))
     return " The text in the editor is not saved."
-
-
-def _forget() -> None:
-    """Clear the outcome of the last action, because a new one begins."""
-    state.session().rules.last = ("", None)
-
-
-def show_outcome(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str) -> None:
-    """Show an outcome below the editor of a chunk, until the next action."""
-    state.session().rules.last = (chunk_id, outcome)
 
 
 def error_text(error: RagfilterError) -> str:
@@ -153,14 +170,12 @@ def type_on(chunk_id: str, rule: str | None) -> None:
     """Show the effect of the text while it is being typed. It is no draft yet, because replacing
     the editor would lose any text typed since. `rule` is the stored rule."""
     typed_for, text = st.session_state[TYPING].typed
+    drawn = state.session().rules.drawn
     # Otherwise the browser still shows another chunk, or the editor has lost focus and its text is already a draft.
-    if typed_for == chunk_id and widget.value_of(EDITOR) == state.session().rules.drawn:
-        started_from = base(chunk_id, rule)
-        _forget()
+    if typed_for == chunk_id and widget.value_of(EDITOR) == drawn:
         text = whole(text)
         # If the text equals the drawn one, nothing is unfinished.
-        if text != state.session().rules.drawn:
-            show_outcome(chunk_id, RuleDraft(text, started_from))
+        show_outcome(chunk_id, RuleDraft(text, base(chunk_id, rule)) if text != drawn else None)
 
 
 def text_so_far(chunk_id: str, text: str) -> str:
@@ -173,13 +188,13 @@ def text_so_far(chunk_id: str, text: str) -> str:
 def set_draft(text: str, chunk_id: str, rule: str | None) -> None:
     """Make `text` the draft of a chunk whose stored rule is `rule`, unless both are equal."""
     draft = RuleDraft(whole(text), base(chunk_id, rule))
-    _forget()
+    show_outcome(chunk_id, None)
     store_draft(chunk_id, None if draft.text == pretty_rule(rule) else draft)
 
 
 def discard(chunk_id: str) -> None:
     """Start again from the stored rule."""
-    _forget()
+    show_outcome(chunk_id, None)
     store_draft(chunk_id, None)
 
 
@@ -191,10 +206,10 @@ def use_stored(chunk_id: str) -> None:
 
 def store_draft(chunk_id: str, draft: RuleDraft | None) -> None:
     """Keep the unsaved rule of a chunk of the current collection; None if there is none."""
-    drafts, place = state.session().drafts, (state.session().collection, chunk_id)
-    drafts.pop(place, None)
+    drafts, key = state.session().drafts, (state.session().collection, chunk_id)
+    drafts.pop(key, None)
     if draft is not None:
-        drafts[place] = draft
+        drafts[key] = draft
 
 
 def pretty_rule(rule: str | None) -> str:
@@ -205,9 +220,7 @@ def pretty_rule(rule: str | None) -> str:
 
 def tell_restored(chunk: Chunk) -> None:
     """Say if the unsaved text of a chunk comes from an earlier session."""
-    if (state.session().collection, chunk.id) not in state.session().rules.restored:
-        return
-    if state.draft(chunk.id):
+    if (state.session().collection, chunk.id) in state.session().rules.restored and state.draft(chunk.id):
         changed = base(chunk.id, chunk.rule) != chunk.rule
         since = " The stored rule has changed since." if changed else ""
         html.draw(f'<p class="rf-caption" role="status">Typed before you reopened this page, and not saved.{since}</p>')
@@ -220,16 +233,15 @@ def keep_in_browser() -> None:
     drafts, (chunk_id, outcome) = dict(now.drafts), now.rules.last
     if isinstance(outcome, RuleDraft):
         drafts[now.collection, chunk_id] = outcome
-    data = json.dumps([[*place, *draft] for place, draft in drafts.items()]) if drafts else ""
-    here = [now.rules.browser, data]
-    html.mount("kit/rule_editor/drafts.js", key=KEPT, data=here, on_found_change=_restore)
+    data = json.dumps([[*key, *draft] for key, draft in drafts.items()]) if drafts else ""
+    html.mount("kit/rule_editor/drafts.js", key=KEPT, data=[now.rules.browser, data], on_found_change=_restore)
 
 
 def _restore() -> None:
     """Restore the drafts from the browser. Text typed since takes precedence."""
     now, kept = state.session(), parse_drafts(st.session_state[KEPT].found)
     new = kept.keys() - now.drafts.keys()
-    now.drafts |= {place: kept[place] for place in new}
+    now.drafts |= {key: kept[key] for key in new}
     now.rules.restored |= new
 
 

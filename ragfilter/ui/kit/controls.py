@@ -1,0 +1,366 @@
+"""The controls on every page: in the sidebar the collection, the profile and one line per layer, in the order in which
+they act; above the page, whose view it shows.
+
+Every setting's control comes from `settings.fields()`: its value, whether it was changed, and a button that resets it.
+A layer draws its controls only while its line is open, and only the ones that its current choices use, because every
+widget costs each run a millisecond or more.
+
+There is no login: choosing a user previews what they would see. The departments of the whole collection are offered for
+every question, so they do not reveal whether a hidden chunk would match. Sources: Adaptive Retrieval System, "Security
+Filtering"; docs/design.md#clearance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from ragfilter.basics.files import TextFiles
+from ragfilter.errors import RagfilterError
+from ragfilter.judge.call import NO_LLM
+from ragfilter.layers.base import Cost, LayerSpec
+from ragfilter.layers.registry import LAYERS
+from ragfilter.model import User
+from ragfilter.report.summary import effects, layer_line
+from ragfilter.settings import config, profiles
+from ragfilter.settings.config import Config
+from ragfilter.settings.schema import field, fields
+from ragfilter.text import numbers
+from ragfilter.ui.look import html
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.session import link, state, widget
+from ragfilter.ui.session.views import MAX_NAME, View, Visit, author, set_author
+
+ORDER_HELP = (
+    "Each layer gets what the one above lets through: hidden chunks go first, then rules and "
+    "distances decide for free, and layers that cost time and money come last."
+)
+COST_HELP: dict[Cost, str] = {
+    "free": "Free: decided in milliseconds, without the store or a model.",
+    "store query": "Costs one store query per side when the question is asked; its controls are free.",
+    "local model": "Runs a model on this machine if the first results are poor. Its scores are cached.",
+    "API call": "Sends chunks to the reranker's endpoint if the first results are poor. Its scores are cached.",
+    "LLM call": "Costs one LLM call, made only when you press its button. The answer is cached.",
+}
+"""A sentence on each cost."""
+
+
+def choose(visit: Visit, *, undo: bool = True, reset: bool = True) -> None:
+    """Draw the product's name, the choice of collection and profile, and undo, redo and
+    reset. A page that draws these itself passes `undo=False` or `reset=False`."""
+    # Leave out the count for a user from whom chunks may be hidden.
+    counted = state.onlooker().unrestricted
+    labels = {}
+    for name, info in visit.collections.items():
+        facts = (name, numbers.chunks(info.count) if counted else "", "" if info.complete else "incomplete")
+        labels[name] = " · ".join(filter(None, facts))
+    with st.sidebar:
+        html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
+        collection, profile = state.session().collection, state.session().profile
+        called, _, date = state.settings_label().partition(" (")
+        widget.select(
+            "Collection",
+            labels,
+            collection if collection in labels else None,
+            "collection-box",
+            state.open_collection,
+            placeholder="none yet",
+            disabled=not labels,
+        )
+        with st.container(key="profile", gap=None):
+            offered = {name: name for name in profiles.PROFILES} | {profile: called}
+            widget.select("Profile", offered, profile, "profile-box", state.choose_profile, filter_mode=None)
+            if date:
+                html.draw(f'<p class="rf-line">{html.text(date.rstrip(")"))}, from {profile}</p>')
+            if undo:
+                _undo_buttons(reset=reset)
+
+
+def _undo_buttons(*, reset: bool) -> None:
+    """Draw the buttons to undo, redo and reset changes, each only if it has an effect."""
+    session = state.session()
+    with st.container(key="steps", horizontal=True, gap="small"):
+        if session.past:
+            html.button("Undo", "undo", state.undo, type="tertiary", shortcut="Ctrl+Z")
+        if session.future:
+            html.button("Redo", "redo", state.redo, type="tertiary", shortcut="Ctrl+Shift+Z")
+        if reset:
+            draw_reset("Reset")
+
+
+def draw_reset(label: str) -> None:
+    """Draw the button that resets to the profile, if anything differs from it."""
+    if changed := state.changed():
+        titles = {f"{each.name}.enabled": each.title for each in LAYERS}
+        changes = ", ".join(
+            f"{titles.get(path) or field(path).label} {widget.value_text(field(path), value)}"
+            for path, value in changed.items()
+        )
+        about = f"Undoes these changes to the profile: {changes}."
+        html.button(label, "reset", state.reset, type="tertiary", about=about)
+
+
+def draw(visit: Visit, view: View | None) -> None:
+    """Draw one line per layer in the order in which they act, and one for everything else.
+
+    Layers that changed nothing are folded into one line, unless somebody changed their settings.
+    `view` is None if there is no result.
+    """
+    own = state.own()
+    with st.sidebar, st.container(key="layers", gap=None):
+        if visit.collections:
+            _layers(visit, own, view)
+        _more(visit, own)
+
+
+def _layers(visit: Visit, own: Config, view: View | None) -> None:
+    did = effects(view.shown) if view is not None else {}
+    layers = [each for each in LAYERS if each.name != "clearance" and each.settings_names]
+    busy = [each for each in layers if did.get(each.name) or _changed(each, visit, own)]
+    every = _is_open("idle")
+    if busy or every:
+        came = f"<i>{numbers.chunks(view.summary.retrieved)}</i>" if view else ""
+        title = html.text(ORDER_HELP)
+        html.draw(f'<p class="rf-caption" title="{title}"><span>Layers, in order</span>{came}</p>')
+    for layer in layers if every else busy:
+        _line(layer, visit, own, view, did.get(layer.name, ""))
+    if folded := len(layers) - len(busy):
+        label = numbers.counted(folded, "layer" if view or not busy else "other layer")
+        _opener("idle", f"{label} changed nothing" if view else label)
+
+
+def _changed(layer: LayerSpec, visit: Visit, own: Config) -> bool:
+    """Whether a setting of the layer differs from the profile."""
+    return bool(getattr(visit.settings, layer.name) != getattr(own.settings, layer.name))
+
+
+def _is_open(name: str) -> bool:
+    return bool(st.session_state.get(f"open-{name}"))
+
+
+def _opener(name: str, label: str, about: str | None = None) -> None:
+    """Draw the button that opens or closes the contents of a line, with the tooltip `about`."""
+    is_open = _is_open(name)
+    html.button(
+        label,
+        f"line-{name}",
+        state.keep,
+        not is_open,
+        f"open-{name}",
+        icon="expand_more" if is_open else "chevron_right",
+        type="tertiary",
+        icon_position="right",
+        width="stretch",
+        about=about,
+    )
+
+
+def _line(layer: LayerSpec, visit: Visit, own: Config, view: View | None, did: str) -> None:
+    """Draw a layer's switch, name and result; if the line is open, also its purpose, cost and controls."""
+    name, settings = layer.name, visit.settings
+    on, cost = layer.enabled(settings), layer.cost(settings)
+    no_llm = cost == "LLM call" and visit.resources.bench.chat is None
+    switch = field(f"{name}.enabled") if layer.switched else None
+    mark = f"{widget.MARK} " if _changed(layer, visit, own) else ""
+    with st.container(key=f"layer-{name}", horizontal=True, gap=None, vertical_alignment="center"):
+        if switch is not None:
+            st.toggle(
+                layer.title,
+                on,
+                disabled=no_llm and not on,
+                label_visibility="collapsed",
+                **widget.of(widget.setting_key(switch.path), on, widget.apply_choice, switch.path),
+            )
+        _opener(name, f"**{mark}{layer.title}** {did if on else 'off'}", switch.help if switch else None)
+    if not _is_open(name):
+        return
+    with st.container(key=f"inside-{name}", gap=None):
+        acting = layer_line(view.shown.trace(name), view.shown) if view else ""
+        words = NO_LLM if no_llm else acting if on else layer.off(settings)
+        sign = html.sign(layer.mark, f"layer-{name}") if on else ""
+        html.draw(f'<p class="rf-line rf-did">{sign}{html.text(words)}</p>')
+        if switch is not None:
+            differs = "" if on == own.settings.get(switch.path) else f"It is {'off' if on else 'on'} in the profile. "
+            html.draw(f'<p class="rf-line">{html.text(f"{differs}{switch.help} {COST_HELP[cost]}")}</p>')
+            widget.tell_variable(switch.path, on, own)
+        for each in layer.used(settings) if on else ():
+            kept = dict(view.summary.strategies) if view and each == "strategy" else {}
+            widget.draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
+
+
+def _more(visit: Visit, own: Config) -> None:
+    """Draw the settings outside the layers, the settings files, and the visitor's name."""
+    settings, layers = visit.settings, {each.name for each in LAYERS}
+    others = [info for info in fields() if info.section not in layers]
+    changed = any(settings.get(info.path) != own.settings.get(info.path) for info in others)
+    _opener("settings", f"{f'{widget.MARK} ' if changed else ''}More settings")
+    if not _is_open("settings"):
+        return
+    with st.container(key="inside-settings", gap=None):
+        for info in others:
+            widget.draw_setting(info, settings, own)
+        _files(visit)
+        st.text_input(
+            "Your name",
+            author(),
+            max_chars=MAX_NAME,
+            help="Recorded with your labels, votes, runs and rule edits.",
+            **widget.of("author-box", author(), set_author),
+        )
+
+
+def _files(visit: Visit) -> None:
+    """Draw the form that saves the settings under a name, their download, the saved settings with
+    their buttons, and the upload of a file, which is loaded completely or not at all."""
+    files = visit.resources.bench.workspace.files
+    text = partial(config.to_toml, visit.settings, state.session().profile)
+    with st.form("save-as", border=False):
+        st.text_input(
+            "Save settings as",
+            key="settings-name",
+            placeholder="strict",
+            help="Saved in the workspace, for this page and for `ragfilter query --config NAME`. "
+            "Saving under an existing name replaces those settings.",
+        )
+        st.form_submit_button("Save", key="save-as-button", on_click=_save, args=(text, files))
+    html.download("Download", "download-settings", text, "ragfilter.toml")
+    if there := config.saved_names(files):
+        name = st.selectbox("Saved settings", there, key="settings-saved")
+        with st.container(horizontal=True, gap="small"):
+            html.button("Load", "load-saved", _load, files, name)
+            html.button("Delete", "delete-saved", state.tell_errors()(config.forget), files, name)
+    st.file_uploader(
+        "Load a settings file",
+        type="toml",
+        key="settings-file",
+        max_upload_size=1,
+        on_change=_load_file,
+        help="A downloaded file, or any that `ragfilter query --config` reads. Undo restores the earlier settings.",
+    )
+
+
+@state.tell_errors()
+def _save(text: Callable[[], str], files: TextFiles) -> None:
+    name = st.session_state["settings-name"].strip()
+    config.save(files, name, text())
+    st.session_state["settings-saved"] = name
+
+
+@state.tell_errors()
+def _load(files: TextFiles, name: str) -> None:
+    state.load(config.find_saved(files, name).read_bytes(), name)
+
+
+@state.tell_errors()
+def _load_file() -> None:
+    upload = st.session_state["settings-file"]
+    if upload is not None:
+        state.load(upload.getvalue(), upload.name)
+
+
+USER, OPERATOR = "User", "Operator"
+LEVEL, DEPARTMENTS = "user-level", "user-departments"
+MAX_LEVEL = 5
+OFFERED: ShelfSpec[tuple[str, ...]] = ShelfSpec(16)
+"""The departments of each collection."""
+
+
+def draw_viewer() -> None:
+    """Draw whose view the page shows. A click opens the choice of another user.
+
+    No profile or settings file names a user or operator.
+    """
+    on = state.CLEARANCE not in state.session().changes
+    with st.popover(f"Viewing as {literal(_viewer())}", key="viewing", type="tertiary"):
+        if on:
+            _choose_viewer()
+        st.toggle(
+            "Clearance",
+            on,
+            help="Hides what this user must not see. No profile, file or link turns it off.",
+            **widget.of("set-clearance-enabled", on, widget.apply_choice, state.CLEARANCE),
+        )
+
+
+def _viewer() -> str:
+    """The viewer in a few words: ``Guest``, ``level 2 · treasury``, ``operator``."""
+    user = state.user()
+    if user.unrestricted:
+        return "everyone"
+    if state.session().operator:
+        return OPERATOR.lower()
+    name = next((name for name, each in _offered_users().items() if each == user), None)
+    return name or " · ".join((f"level {user.level}", *user.departments))
+
+
+def _choose_viewer() -> None:
+    session, user = state.session(), state.session().user
+    role = OPERATOR if session.operator else USER
+    widget.choose("View as", (USER, OPERATOR), role, "view-as", lambda role: state.put(role == OPERATOR, "operator"))
+    choose_user("seen-as")
+    st.slider(
+        "Level",
+        0,
+        max(MAX_LEVEL, user.level),
+        user.level,
+        help="Chunks of a higher level are hidden.",
+        **widget.of(LEVEL, user.level, lambda level: _become(level=level)),
+    )
+    # Keep the order in which they were chosen; the user's own are sorted.
+    names: list[str] = widget.value_of(DEPARTMENTS, [])
+    names = names if sorted(names) == list(user.departments) else list(user.departments)
+    st.multiselect(
+        "Departments",
+        list(dict.fromkeys((*departments(open_resources()), *names))),
+        names,
+        placeholder="none",
+        accept_new_options=True,
+        help="Chunks of other departments are hidden. Choose from this collection's, or type another.",
+        **widget.of(DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names)))),
+    )
+
+
+def _become(**changes: Any) -> None:
+    state.session().user = replace(state.session().user, **changes)
+
+
+def choose_user(name: str) -> None:
+    """Draw the list of users as the widget called `name`."""
+    users = _offered_users()
+    now = next((each for each, user in users.items() if user == state.session().user), None)
+    widget.select(
+        "Seen as",
+        {each: each for each in users},
+        now,
+        name,
+        lambda name: state.put(users.get(name, state.session().user), "user"),
+        placeholder="someone else",
+        filter_mode=None,
+    )
+
+
+def _offered_users() -> Mapping[str, User]:
+    """The users to choose from: the demo's own, or a guest."""
+    if state.session().collection != "demo":
+        return {"Guest": User()}
+    from ragfilter.ingest import demo
+
+    return demo.USERS
+
+
+def departments(resources: Resources) -> tuple[str, ...]:
+    """The departments of the chosen collection; none if it is too large to read, or cannot be read."""
+    name = state.session().collection
+    try:
+        store = resources.bench.collection(name).snapshot()
+        return resources.shelf(OFFERED).of(
+            (name, store.content or store.version),
+            lambda: tuple(sorted({c.department for c in (store.catalogue() or {}).values() if c.department})),
+        )
+    except RagfilterError:
+        return ()
