@@ -93,7 +93,9 @@ _ASKED = _regex(
     r"(?P<who>(?:<I> (?:(?:rather|ever) )?\w+|<who> <choose>)(?: |$)"
     r"(?:(?:with|for|to|in|on|of|about|use) )*)?"
 )
-_COMPARE = _regex(r"\b(?:compare|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)")
+_COMPARE = _regex(
+    r"\b(?:compare(?: and contrast)?|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)"
+)
 _COMPARED_FIRST = _regex(rf"^(?:relative to |{_COMPARED})([^,:]+), (.+)")
 # "Kafka/RabbitMQ differences", but not "CI/CD".
 _SIGN = re.compile(r"\s+[&/]\s+|(?<=[^\s/]{3})/(?=[^\s/]{3})")
@@ -447,8 +449,7 @@ def _compare(sentence: str) -> list[str]:
     match = _COMPARE.search(sentence)
     if not match:
         return []
-    rest = re.sub(r"^\s*and\s+contrast\s+", "", sentence[match.end() :], flags=re.IGNORECASE)
-    head, _, tail = rest.partition(": ")
+    head, _, tail = sentence[match.end() :].partition(": ")
     rest = head if _JOINT.search(head) else tail or head
     # "to" and "with" also occur in names ("speak with dead"): they split only if they occur once.
     for separator in (_TO, _WITH):
