@@ -179,7 +179,8 @@ def _table(every: tuple[Facts, ...]) -> None:
             "opened" if not facts.info.ours else "complete" if facts.info.complete else "incomplete" for facts in every
         ],
     }
-    st.dataframe(columns, hide_index=True, key="collections-table")
+    widths = {"collection": st.column_config.TextColumn(width=130)}
+    st.dataframe(columns, hide_index=True, key="collections-table", column_config=widths)
 
 
 def _actions(facts: Facts, resources: Resources, user: User) -> None:
