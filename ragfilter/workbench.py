@@ -84,8 +84,9 @@ class Workbench:
         with ExitStack() as closing:
             judge_prompts.use_folder(prompt_folder(deployment))
             workspace = closing.enter_context(open_workspace_of(deployment, kind))
-            # Now, so that a database that does not answer is reported once.
-            workspace.pg()
+            if workspace.address:
+                # Now, so that a database that does not answer is reported once.
+                workspace.store()
             chat = chat_of(deployment)
             if chat is not None:
                 closing.callback(chat.close)
