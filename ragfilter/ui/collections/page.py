@@ -35,7 +35,7 @@ LOOK_S = 1.0
 
 def draw(visit: Visit) -> None:
     """Draw the upload, the indexing jobs, and the existing collections."""
-    left, right = st.container(key="halves").columns((1, 1.1), gap="large")
+    left, right = st.container(key="halves").columns((1, 1.25), gap="large")
     with left:
         add.draw(visit)
     with right, problems.show_errors(retry=True):
