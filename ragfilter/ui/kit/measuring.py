@@ -147,7 +147,7 @@ SYMBOLS = {"plain": "square", "strategy": "circle", "profile": "diamond", "setti
 
 def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:
     """Precision against recall for every row, with the oracle's line."""
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     line = {"color": ink.kept, "width": 1.4}
     oracle = frontier(curves)
     data = [theme.trace("lines", oracle, name="oracle, by weight of recall", hoverinfo="skip", line=line)]
@@ -171,7 +171,7 @@ def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool
 
 def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
     """How many questions keep 0, 1, 2 … chunks with the run's settings."""
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     hover = "%{y} questions keep %{x}<extra></extra>"
     bars = {"x": list(range(len(counts))), "y": counts, "marker": {"color": ink.kept}, "hovertemplate": hover}
     layout = ink.axes("chunks kept", "questions")
@@ -183,7 +183,7 @@ def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
 
 def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[str, Any]:
     """The distances of all questions, relevant chunks and others marked, with a line across."""
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     # An empty point ends each curve.
     points = (point for curve in curves for point in (*enumerate(curve.distances[:SHOWN_RANKS], start=1), (None, None)))
     line = {"color": ink.curve, "width": 0.7}
