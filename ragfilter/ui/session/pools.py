@@ -16,10 +16,9 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.engine.complete import Completion, join_pools, without_failures
 from ragfilter.engine.gather import gather, wanted_hits
 from ragfilter.engine.replay import count_clean, renew_rules, replay
-from ragfilter.engine.run import Replay, complete_all
+from ragfilter.engine.run import Completion, Replay, complete_all, join_pools, without_failures
 from ragfilter.engine.search import find_chunks
 from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.model import NeedKind, Pool, PoolResult, User
