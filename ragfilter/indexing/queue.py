@@ -343,7 +343,7 @@ class Worker:
             self._end.wait(LOOK_S)
 
     def _carry_out(self, job: IndexJob) -> None:
-        watch = _Telling(self._queue, job.id, self._number, self._end)
+        watch = _ProgressWriter(self._queue, job.id, self._number, self._end)
         ended: dict[str, Any]
         try:
             watch.tell(force=True)
@@ -372,7 +372,7 @@ class Worker:
 
 
 @dataclass
-class _Telling:
+class _ProgressWriter:
     """Writes a job's progress, and raises OrderStopped if the job should stop."""
 
     queue: Queue
@@ -380,7 +380,7 @@ class _Telling:
     worker: int
     end: threading.Event
     standing: Standing = Standing("running")
-    told: float = 0.0
+    written_at: float = 0.0
     pace: Pace = field(default_factory=Pace)
 
     def report(self, phase: str, done: int, total: int) -> None:
@@ -395,7 +395,7 @@ class _Telling:
     def tell(self, *, force: bool = False) -> None:
         if self.end.is_set():
             raise OrderStopped
-        if force or time.monotonic() - self.told >= TELL_S:
+        if force or time.monotonic() - self.written_at >= TELL_S:
             if not self.queue.tell(self.job_id, self.standing, self.worker):
                 raise OrderStopped
-            self.told = time.monotonic()
+            self.written_at = time.monotonic()
