@@ -171,7 +171,7 @@ def list_(place: Place, viewing: Viewing) -> None:
             f"  conflict: {label.chunk_id} for {label.query!r}: {said}"
             for (label, *_), said in zip(disputes, grades, strict=True)
         ),
-        f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}" if by_llm else "",
+        f"  {counted(by_llm, 'label')} by an LLM. {agreed.sentence}" if by_llm else "",
     )
 
 
@@ -196,7 +196,7 @@ def propose(
         standing = bench.labels.standing(collection)
         requests = list(labelling.requests(questions.values(), standing, settings, backends, user, depth=depth))
         bill = labelling.bill(requests, backends, bench.prices)
-        output.tell(bill.told)
+        output.tell(bill.sentence)
         labelled, failed = 0, 0
         show = output.progress("calls")
 
@@ -207,7 +207,7 @@ def propose(
             document = place.head(backends.incomplete) | {"set": name, "asked": yes}
             document |= asdict(bill) | {"labels": labelled, "failed": failed, "llm": agreed}
             lost = f", {counted(failed, 'call')} failed" if failed else ""
-            text = f"{collection}: {counted(labelled, 'label')}{lost}. {agreed.told}"
+            text = f"{collection}: {counted(labelled, 'label')}{lost}. {agreed.sentence}"
             output.show(document, text if yes else "The LLM was not called. Add --yes to call it.")
 
         timeout_s = deployment.answer_timeout_s

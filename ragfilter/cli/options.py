@@ -352,7 +352,7 @@ class LabelledOptions(QueryOptions):
             if self.llm:
                 catalogue = bench.collection(place.collection).entries()
                 standing = bench.labels.standing(place.collection)
-                tell(query_sets.agreed(seen_by(standing, catalogue, user)).told)
+                tell(query_sets.agreed(seen_by(standing, catalogue, user)).sentence)
             visible, unknown = report_visible_labels(labels, store, user, stored=stored)
             yield OpenedLabels(bench, store, visible, unknown)
 

@@ -35,7 +35,7 @@ def replay(
 ) -> PoolResult:
     """Run the layers over a gathered pool. Pure and deterministic; calls no store and no model.
 
-    Without a `user`, the settings decide who asks (`clearance.viewer`). `scan` is the query matched against the pool's
+    Without a `user`, the settings decide who asks (`clearance.enabled`). `scan` is the query matched against the pool's
     rules, for a caller who replays with many rules. Without `explain`, layers can omit their decisions; the kept chunks
     are the same. Replays that share `memo` must have the same `explain`.
 
@@ -215,7 +215,8 @@ def scan_rules(pool: Pool) -> Scan:
 
 def _nothing_left(traces: Iterable[LayerTrace]) -> str:
     trace = next(trace for trace in traces if trace.n_in and not trace.n_out)
-    return f"Nothing is left: {trace.layer} dropped the last {'chunk' if trace.n_in == 1 else f'{trace.n_in} chunks'}."
+    last = "chunk" if trace.n_in == 1 else f"{trace.n_in} chunks"
+    return f"Nothing is left: {trace.layer} dropped the last {last}."
 
 
 MAX_STEPS = 300

@@ -29,7 +29,7 @@ def run(
 ) -> PoolResult:
     """Gather and replay until no needs are left, for the command line, `OpenCollection.search` and measurements.
 
-    Without a `user`, the settings decide who asks (`clearance.viewer`). Gathers only what the enabled layers can use
+    Without a `user`, the settings decide who asks (`clearance.enabled`). Gathers only what the enabled layers can use
     or, with `wide`, everything that any settings could use and show. Raises InputError for an empty query or a file
     pattern without a match, StoreError, and ModelError (from the embedder). If the collection is incomplete or damaged,
     message and status say so, unless the status is `insufficient_clearance`.

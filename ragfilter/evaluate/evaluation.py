@@ -352,12 +352,12 @@ def _checked(results: Mapping[str, PoolResult], qrels: Qrels, *, least: int) -> 
     return first, labels
 
 
-def _grades(query_id: str, given: object) -> dict[str, int]:
+def _grades(query_id: str, labels: object) -> dict[str, int]:
     """Chunk id → grade, with NumPy integers converted to Python's."""
     try:
-        return {str(i): index(grade) for i, grade in given.items()}  # type: ignore[attr-defined]
+        return {str(i): index(grade) for i, grade in labels.items()}  # type: ignore[attr-defined]
     except (AttributeError, TypeError):
         raise InputError(
-            f"The labels of {query_id!r} are {given!r}.",
+            f"The labels of {query_id!r} are {labels!r}.",
             remedy="Map chunk ids to whole-number grades, such as {'c1': 2, 'c2': 0}.",
         ) from None

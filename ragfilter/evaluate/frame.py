@@ -177,22 +177,22 @@ def rows(records: Sequence[QueryRecord], variants: Sequence[Variant], *, against
     """The table of a measurement: `frame` by variant with the bounds, in order. ``group`` is the row's group, and
     ``about`` describes it. The variants of `layer_gains` have no row. Empty without records."""
     fixed = "plain", f"{best_k(records)} over all queries; each is measured with the k that is best on the others"
-    shown: dict[str, tuple[str, str]] = {}
+    entries: dict[str, tuple[str, str]] = {}
     untimed = {FIXED, ORACLE}
     for each in variants:
         if each.group not in ("added", "left out"):
-            shown[each.name] = each.group, each.about
+            entries[each.name] = each.group, each.about
         if each.plain:
             untimed.add(each.name)
-            shown.setdefault(FIXED, fixed)
-    shown |= {FIXED: fixed, ORACLE: ("oracle", ABOUT_ORACLE)}
-    table = frame((r for r in with_bounds(records) if r.variant in shown), against=against)
+            entries.setdefault(FIXED, fixed)
+    entries |= {FIXED: fixed, ORACLE: ("oracle", ABOUT_ORACLE)}
+    table = frame((r for r in with_bounds(records) if r.variant in entries), against=against)
     if table.empty:
         return table
     names = table["variant"]
-    table = table.assign(group=names.map(lambda name: shown[name][0]), about=names.map(lambda name: shown[name][1]))
+    table = table.assign(group=names.map(lambda name: entries[name][0]), about=names.map(lambda name: entries[name][1]))
     table.loc[names.isin(untimed), ["ms", "ms_low", "ms_high"]] = np.nan
-    return table.sort_values("variant", key=lambda names: names.map([*shown].index), ignore_index=True)
+    return table.sort_values("variant", key=lambda names: names.map([*entries].index), ignore_index=True)
 
 
 def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> list[Row]:
@@ -319,12 +319,12 @@ def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> 
     judge, if it is on, is added last; leaving out another layer is measured without the judge."""
     each = frame(records, by="query")
     sides = {name: group.set_index("id") for name, group in by_variant(each).items()}
-    there = [v for v in variants if v.name in sides and len(sides[v.name]) == each["id"].nunique()]
-    added = [v.name for v in there if v.group == "added"]
+    complete = [v for v in variants if v.name in sides and len(sides[v.name]) == each["id"].nunique()]
+    added = [v.name for v in complete if v.group == "added"]
     pairs = [(after, "added", after, before) for before, after in pairwise(added)]
-    if any(v.name == CURRENT and v.settings.judge.enabled for v in there):
+    if any(v.name == CURRENT and v.settings.judge.enabled for v in complete):
         pairs.append(("judge", "added", CURRENT, added[-1]))
-    pairs += [(v.name, v.group, added[-1], v.name) for v in there if v.group == "left out"]
+    pairs += [(v.name, v.group, added[-1], v.name) for v in complete if v.group == "left out"]
     gained = []
     for name, group, with_, without in pairs:
         gains = {each: sides[with_][each] - sides[without][each] for each in ("f1", "recall", "tokens")}

@@ -74,7 +74,7 @@ class Bill:
     currency: str = ""
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The cost in one sentence."""
         if not self.chunks:
             return "There is nothing left to label: the LLM has labelled all of these chunks."
@@ -131,21 +131,21 @@ def requests(
             build_prompt(question, hits[start : start + TOGETHER], judge, pool.space, WORDS)
             for start in range(0, len(hits), TOGETHER)
         ]
-        yield Request(question, tuple(ready for ready in prompts if ready.asked))
+        yield Request(question, tuple(prompt for prompt in prompts if prompt.asked))
 
 
 def bill(asked: Sequence[Request], backends: Backends, prices: Prices | None = None) -> Bill:
     """The cost of the requests."""
     assert backends.chat is not None
     name, remembered = backends.chat.name, backends.judgements
-    prompts = [ready for request in asked for ready in request.prompts]
+    prompts = [prompt for request in asked for prompt in request.prompts]
     new = [p for p in prompts if remembered is None or (name, p.key) not in remembered]
-    sent = sum(ready.tokens for ready in new)
-    answers = [[{"chunk_id": i, "action": "EXPAND_1"} for i in ready.asked] for ready in new]
+    sent = sum(prompt.tokens for prompt in new)
+    answers = [[{"chunk_id": i, "action": "EXPAND_1"} for i in prompt.asked] for prompt in new]
     written = sum(estimate(json.dumps({"decisions": answer})) for answer in answers)
     return Bill(
         questions=len(asked),
-        chunks=sum(len(ready.asked) for ready in prompts),
+        chunks=sum(len(prompt.asked) for prompt in prompts),
         calls=len(new),
         remembered=len(prompts) - len(new),
         prompt_tokens=sent,
@@ -170,8 +170,8 @@ def propose(
     judge = settings.judge.model_copy(update={"timeout_ms": int(1000 * timeout_s)})
     failed = 0
     for request in asked:
-        for ready in request.prompts:
-            judgement = call.ask(ready, backends.chat, judge, cache=backends.judgements)
+        for prompt in request.prompts:
+            judgement = call.ask(prompt, backends.chat, judge, cache=backends.judgements)
             failed = failed + 1 if judgement.error else 0
             grades = {verdict.chunk_id: GRADES[verdict.action] for verdict in judgement.verdicts}
             yield LabelProposal(request.question, grades, judgement.error)
@@ -196,7 +196,7 @@ class Agreement:
     kappa: float | None
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The agreement in one sentence."""
         if not self.pairs:
             return (

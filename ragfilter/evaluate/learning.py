@@ -90,7 +90,7 @@ def learn(
     Raises ValueError if no hits, or all of them, are relevant.
     """
     n = len(next(iter(examples.values())))
-    tried: list[tuple[Settings, Settings, bool]] = []
+    tried: list[tuple[Settings, Settings, Calibration, bool]] = []
     columns: list[Mapping[str, Floats]] = []
     why = "there are too few labels of relevant hits"
     for base, each in examples.items():
@@ -105,15 +105,13 @@ def learn(
             about = about.model_copy(update={"keeps": _keeps(each, chances)})
             for values in _aims(target, about):
                 settings = base.with_values(values | {"cutoff.calibration": about})
-                tried.append((settings, base, boosted))
+                tried.append((settings, base, about, boosted))
                 columns.append(_outcomes(each, chances, settings))
     if not tried:
         raise ValueError(why)
     best = target.best(columns)
-    settings, base, boosted = tried[best]
-    chosen = settings.cutoff.calibration
-    assert chosen is not None
-    calibration = calibrate(examples[base], chosen, _names(base, examples[base]), boosted=boosted)
+    settings, base, about, boosted = tried[best]
+    calibration = calibrate(examples[base], about, _names(base, examples[base]), boosted=boosted)
     return Learned(settings.with_values({"cutoff.calibration": calibration}), columns[best])
 
 
@@ -147,8 +145,8 @@ def _held_out(
     folds, names = folds_of([each.query for each in examples], INNER), _names(base, examples)
     chances = [np.zeros(0)] * len(examples)
     for fold in range(INNER):
-        seen = [each for each, at in zip(examples, folds, strict=True) if at != fold]
-        calibration = calibrate(seen, about, names, boosted=boosted)
+        training = [each for each, at in zip(examples, folds, strict=True) if at != fold]
+        calibration = calibrate(training, about, names, boosted=boosted)
         for place in map(int, np.flatnonzero(folds == fold)):
             if examples[place].features:
                 chances[place] = probabilities(calibration, examples[place].features)

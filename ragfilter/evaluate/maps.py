@@ -87,8 +87,8 @@ class Map:
 
     def holds(self, settings: Settings) -> bool:
         """Whether the current settings are on the map."""
-        there = self.values(self.nearest(settings))
-        return all(settings.get(path) == value for path, value in there.items())
+        values = self.values(self.nearest(settings))
+        return all(settings.get(path) == value for path, value in values.items())
 
 
 def axes(settings: Settings) -> list[str]:
@@ -232,16 +232,16 @@ def gap_cuts(ranked: Sequence[Ranking], cutoff: Cutoff, thresholds: Points, offs
     cuts = np.zeros((len(ranked), len(best), len(limits)), dtype=np.intp)
     for place, each in enumerate(ranked):
         n, pins = len(each.values), min(each.pinned, len(each.values))
-        looked = each.values[: max(cutoff.max_results, pins)]
-        if not len(looked):
+        values = each.values[: max(cutoff.max_results, pins)]
+        if not len(values):
             continue
-        after, size = _cliff(looked, pins, first=1 if cutoff.skip_first else 0)
-        free = looked[pins:]
-        line = looked.min() + limits + EPSILON
+        after, size = _cliff(values, pins, first=1 if cutoff.skip_first else 0)
+        free = values[pins:]
+        line = values.min() + limits + EPSILON
         # The first value beyond a line is a new maximum. If none is beyond it, all hits stay.
         first = np.searchsorted(np.maximum.accumulate(free), line, side="right")
         wished = np.where((size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :])
-        fewest = max(min(cutoff.min_results, len(looked)), pins)
+        fewest = max(min(cutoff.min_results, len(values)), pins)
         cuts[place] = np.minimum(np.maximum(wished, fewest), n)
     return cuts
 

@@ -276,14 +276,14 @@ def read_spans(path: Path, sources: Path | None = None) -> list[Span]:
     return spans
 
 
-def _span(given: Mapping[str, Any], where: str, sources: Path | None) -> Span:
+def _span(row: Mapping[str, Any], where: str, sources: Path | None) -> Span:
     from ragfilter.stores.labels import Quotation
 
     try:
-        question, source = whole(given["question"]).strip(), whole(given.get("source", ""))
-        start, end = int(given.get("start", -1)), int(given.get("end", -1))
-        page, grade = int(given.get("page", -1)), int(given.get("grade", RELEVANT))
-        quote = whole(given.get("quote", ""))
+        question, source = whole(row["question"]).strip(), whole(row.get("source", ""))
+        start, end = int(row.get("start", -1)), int(row.get("end", -1))
+        page, grade = int(row.get("page", -1)), int(row.get("grade", RELEVANT))
+        quote = whole(row.get("quote", ""))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InputError(f"{where}: this is not a span's label.", remedy=SPAN) from None
     if not quote and sources is not None and 0 <= start < end:

@@ -68,10 +68,10 @@ def questions(
     if name == LABELLED:
         by_id = labelled(book, collection, catalogue, user)
     else:
-        by_id = _there(book, collection, name)
+        by_id = _stored(book, collection, name)
     if not by_id:
-        there = sets(book, collection, catalogue, user)
-        known = ", ".join(n for n, count in there.items() if count)
+        sizes = sets(book, collection, catalogue, user)
+        known = ", ".join(n for n, count in sizes.items() if count)
         raise InputError(
             f"The collection {collection!r} has no query set {name!r} with questions.",
             remedy=f"There are: {known}."
@@ -103,9 +103,9 @@ def import_set(
     questions (`replace` overwrites it, `otherwise` says what to do instead), and StoreError.
     """
     unknown = missing((row[1] for row in rows), ids, collection=collection, remedy=incomplete)
-    before, there = book.queries(collection, name), _there(book, collection, name)
+    before, stored = book.queries(collection, name), _stored(book, collection, name)
     as_stored = {whole(i): whole(text).strip() for i, text in asked.items()}
-    if there and there != as_stored and not replace:
+    if stored and stored != as_stored and not replace:
         raise InputError(f"The query set {name!r} exists and has other questions.", remedy=otherwise)
     book.put_set(collection, name, asked, before=None if replace else before)
     book.add(collection, rows, who=who, made_by=made_by)
@@ -118,7 +118,7 @@ def check_new(book: LabelBook, collection: str, name: str) -> None:
         raise InputError(f"There is already a set {name!r}.", remedy="Choose another name, or remove that set.")
 
 
-def _there(book: LabelBook, collection: str, name: str) -> dict[str, str]:
+def _stored(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     """The questions of a set, or of a demo's own set; empty if there is no such set."""
     by_id = book.queries(collection, name)
     if not by_id and name == collection and collection in DEMOS:

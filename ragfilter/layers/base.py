@@ -13,6 +13,8 @@ from ragfilter.model import Decision, Detail, Hit, LayerTrace, Need, Pool, PoolR
 from ragfilter.rules.match import Scan
 from ragfilter.settings.schema import Settings
 
+EPSILON = 1e-9
+"""Tolerance for values that equal a limit except for rounding."""
 BACKGROUND_FROM = 50
 """Smallest pool from which the background distance is estimated."""
 

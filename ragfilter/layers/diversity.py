@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
+from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, PoolResult
 from ragfilter.settings.schema import Diversity
 from ragfilter.text import numbers
@@ -22,7 +22,6 @@ from ragfilter.text.normalise import normalise
 
 RUN = 3
 LOOKED_AT = 50
-EPSILON = 1e-9
 SHOWN_WORDS = 3
 SIMILARITY, PER_PART = "diversity.max_similarity", "diversity.per_part"
 

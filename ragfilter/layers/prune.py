@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from ragfilter.answer.context import cost, cost_in_prompt
 from ragfilter.answer.extractive import sentences, units
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
+from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Need, PoolResult, PrunedPiece, Pruning
 from ragfilter.text import numbers
 
@@ -98,9 +98,6 @@ def _sentences(text: str, start: int, end: int) -> Iterator[TextPiece]:
             yield TextPiece(block[0][0], block[-1][1], "block")
         else:
             yield from (TextPiece(a, b, "sentence") for a, b, _ in group)
-
-
-EPSILON = 1e-9
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragfilter.layers.base import Cost, LayerInput, LayerOutput, LayerSpec, Mark, in_order
+from ragfilter.layers.base import EPSILON, Cost, LayerInput, LayerOutput, LayerSpec, Mark, in_order
 from ragfilter.model import Decision, Hit, LayerTrace, Need, Outcome, PoolResult, Widening, WidthCheck, similarity
 from ragfilter.settings.schema import TUNED_SHARE, Quality, Settings
 from ragfilter.text import numbers
@@ -21,7 +21,6 @@ FIRST, MOST, KEPT = "quality.min_top_k", "quality.max_top_k", "quality.reranker_
 MARK = Mark("▽", "triangle-down-open", "#2b43f2", "#cfe3fa")
 FARTHER = replace(MARK, sign="▷", symbol="triangle-right-open", about="too far down")
 STEP = 2
-EPSILON = 1e-9
 NOISE = 2 / 3
 """A best hit below this share of a threshold is not a near miss."""
 ORDERED = "scores that are not fitted to labels only give an order"

@@ -12,8 +12,9 @@ from typing import Any
 from ragfilter.errors import InputError, extra
 from ragfilter.library.documents import Metrics
 from ragfilter.library.result import FilterCall, keep
-from ragfilter.library.tools import ChunkTools, Searchable, profile_settings, raising
+from ragfilter.library.tools import ChunkTools, Searchable, raising
 from ragfilter.model import PUBLIC, Metric, User
+from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 
 with extra("langchain"):
@@ -49,11 +50,12 @@ class FilterCompressor(BaseDocumentCompressor):
     ) -> Sequence[Document]:
         """The kept documents, best first. `user` is the user of this call, by default the
         compressor's. Raises InputError, SettingsError."""
-        asker = _configured().get("user", self.user) if user is None else user
         scores = [doc.metadata.get(self.score_key) for doc in documents]
         if documents and scores.count(None) == len(scores) and not isinstance(self.metric, Mapping):
             log.warning(UNSCORED, self.score_key)
-        return keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
+        return keep(
+            self.filter, query, documents, scores, metric=self.metric, user=user or _configured().get("user", self.user)
+        )
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None, *, user: User | None = None
@@ -112,7 +114,7 @@ class FilterRetriever(BaseRetriever):
 
     def _keep(self, query: str, scored: list[tuple[Document, float]], user: User | None) -> list[Document]:
         docs, scores = [doc for doc, _ in scored], [score for _, score in scored]
-        return keep(self.filter, query, docs, scores, metric=self.metric, user=self.user if user is None else user)
+        return keep(self.filter, query, docs, scores, metric=self.metric, user=user or self.user)
 
 
 def _configured(config: RunnableConfig | None = None) -> dict[str, Any]:
@@ -133,7 +135,7 @@ def chunk_tools(
     the user who asks, unless the run's configuration has one (``config["configurable"]["user"]``).
     The agent can change neither, and no profile that it chooses shows it more.
     """
-    settings = profile_settings(settings) if isinstance(settings, str) else settings
+    settings = of_profile(settings) if isinstance(settings, str) else settings
     tools = ChunkTools(workspace, collection, settings, user)
 
     def tool(function: Callable[..., Any]) -> BaseTool:

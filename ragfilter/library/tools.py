@@ -19,7 +19,7 @@ from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import RagfilterError, extra
 from ragfilter.layers.judge import DEPTHS, finder, walk
 from ragfilter.model import PUBLIC, Chunk, User
-from ragfilter.settings.config import load
+from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.text.normalise import whole
@@ -71,7 +71,8 @@ class ChunkTools:
         refers to in `refs`; `get_chunks` reads those. `status` and `message` say if the search
         found nothing good enough or may have missed something.
         """
-        settings = profile_settings(profile) if profile else self.settings
+        # Only names of profiles, so that no agent can make us read a file.
+        settings = of_profile(profile) if profile else self.settings
         if k is not None:
             settings = settings.with_values(_at_most(k, settings))
         searched = self.workspace[collection or self.collection].search(query, settings, user=self.user)
@@ -128,11 +129,6 @@ def raising(function: Callable[P, R], kind: type[Exception]) -> Callable[P, R]:
             raise kind(str(error)) from error
 
     return wrapped
-
-
-def profile_settings(name: str) -> Settings:
-    """The settings of a profile. Refuses file names, so that no agent can make us read a file."""
-    return load(profile=name, environ={}).settings
 
 
 def _at_most(k: int, settings: Settings) -> dict[str, Any]:

@@ -20,12 +20,12 @@ At = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A mark. `css` names its colour; `told` is its tooltip."""
+    """A mark. `css` names its colour; `tooltip` is its tooltip."""
 
     x: float
     y: float
     css: str
-    told: str = ""
+    tooltip: str = ""
     label: str = ""
 
 

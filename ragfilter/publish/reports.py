@@ -173,7 +173,7 @@ def of_query(
         "query.html",
         query=result.query,
         incomplete=result.pool.incomplete,
-        said=_said(account, prices),
+        sentences=_sentences(account, prices),
         sides=[
             size(f"without the filter (first {k})", plain, result.settings, prices),
             size("with the filter", result.kept, result.settings, prices),
@@ -209,7 +209,7 @@ def of_two(
         query=a.query,
         incomplete=a.pool.incomplete or b.pool.incomplete,
         names=[each.name for each in names],
-        said=[(label, _said(story(each), prices)) for label, each in zip(labels, (a, b), strict=True)],
+        sentences=[(label, _sentences(story(each), prices)) for label, each in zip(labels, (a, b), strict=True)],
         sides=[size(label, each.kept, each.settings, prices) for label, each in zip(labels, (a, b), strict=True)],
         priced=prices is not None,
         groups=[(title, [each for each in contrasted if each.keeper == keeper]) for title, keeper in KEEPERS.items()],
@@ -228,7 +228,7 @@ def _files(names: tuple[Called, Called]) -> list[tuple[str, Settings, str]]:
     ]
 
 
-def _said(account: Story, prices: Prices | None) -> tuple[str, ...]:
+def _sentences(account: Story, prices: Prices | None) -> tuple[str, ...]:
     return sentences(account, *((prices.prompt, prices.currency) if prices else ()))
 
 
@@ -278,7 +278,7 @@ def of_run(
         run=run,
         called=settings_name(run, sets),
         questions=len(queries),
-        said=_verdicts(measured, since),
+        sentences=_verdicts(measured, since),
         f1=drawing.intervals([(name, each["f1"]) for name, each in ends.items() if each["f1"]], CURRENT),
         tradeoff=drawing.tradeoff(
             [(row["variant"], row["recall"], row["precision"]) for row in rows],

@@ -149,8 +149,8 @@ def _head(result: PoolResult) -> Iterator[str]:
     for trace in result.traces:
         names = layer(trace.layer).used(settings)
         if trace.enabled and names:
-            said = {name: settings.get(f"{trace.layer}.{name}") for name in names}
-            values = ", ".join(f"{n} {_value(each)}" for n, each in said.items() if each != "")
+            settings_by_name = {name: settings.get(f"{trace.layer}.{name}") for name in names}
+            values = ", ".join(f"{n} {_value(each)}" for n, each in settings_by_name.items() if each != "")
             yield f"  {trace.layer}: {values}"
     off = [trace.layer for trace in result.traces if not trace.enabled]
     if off:
@@ -185,12 +185,12 @@ def _layer(trace: LayerTrace, result: PoolResult, names: dict[str, str]) -> Iter
         yield from _widening(trace.detail)
     if isinstance(trace.detail, CutoffDetail):
         yield from _cutoff(trace.detail, result)
-    shown = [d for d in trace.decisions if d.chunk_id in names]
+    decisions = [d for d in trace.decisions if d.chunk_id in names]
     if trace.layer == "entities":
-        shown = [d for d in shown if d.outcome != "kept"]
-    for decision in shown[:MAX_HITS]:
+        decisions = [d for d in decisions if d.outcome != "kept"]
+    for decision in decisions[:MAX_HITS]:
         yield f"  {decision.outcome:8s} {names[decision.chunk_id]}: {decision.reason}"
-    counts = Counter(d.outcome for d in shown[MAX_HITS:])
+    counts = Counter(d.outcome for d in decisions[MAX_HITS:])
     if counts:
         rest = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
         yield f"  … and {rest}"
@@ -219,8 +219,8 @@ def _widening(detail: Widening) -> Iterator[str]:
 
 def _cutoff(detail: CutoffDetail, result: PoolResult) -> Iterator[str]:
     cut, settings = detail.cut, result.settings.cutoff
-    looked = len(cut.gaps) + 1 if cut.gaps else min(len(detail.values), settings.max_results)
-    yield f"  values: {detail.value_name}, the first {looked} of {len(detail.values)}"
+    depth = len(cut.gaps) + 1 if cut.gaps else min(len(detail.values), settings.max_results)
+    yield f"  values: {detail.value_name}, the first {depth} of {len(detail.values)}"
     for gap in cut.gaps:
         left, right = detail.values[gap.after_rank - 1], detail.values[gap.after_rank]
         yield (
@@ -231,7 +231,7 @@ def _cutoff(detail: CutoffDetail, result: PoolResult) -> Iterator[str]:
     if "gap_threshold" in reads:
         yield f"  gap threshold: {settings.gap_threshold:.4f}"
     if "distance_offset" in reads and detail.values:
-        best = min(detail.values[:looked])
+        best = min(detail.values[:depth])
         yield (
             f"  distance limit: {best + settings.distance_offset:.4f} "
             f"(best {best:.4f} + {settings.distance_offset:.4f}), "

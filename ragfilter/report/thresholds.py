@@ -48,9 +48,9 @@ class SettingLimit:
         """``Candidates checked first = 15 (quality)``: the setting under its name on the page."""
         info = field(self.path)
         form = {float: ".3f", int: ",.0f"}.get(info.value_type, "")
-        shown = f"{self.value:{form}}"
+        value = f"{self.value:{form}}"
         where = f" ({info.section})" if info.section != "retrieval" else ""
-        return f"{info.label} = {shown}{where}"
+        return f"{info.label} = {value}{where}"
 
     @property
     def words(self) -> str:
@@ -249,9 +249,9 @@ def learned_elsewhere(settings: Settings, here: Fit) -> str:
         return f"{what} on {source.collection_name}, not on this collection."
     # The model of a collection that was made elsewhere may be unknown.
     both_known = source.embedder and here.embedder
-    there = Fit(source.collection, source.embedder if both_known else here.embedder, source.space)
-    if there != here:
-        return f"{what} on {there.words}, not with {here.embedder}, {here.space}."
+    elsewhere = Fit(source.collection, source.embedder if both_known else here.embedder, source.space)
+    if elsewhere != here:
+        return f"{what} on {elsewhere.words}, not with {here.embedder}, {here.space}."
     return ""
 
 

@@ -112,11 +112,11 @@ def judge_document(result: PoolResult) -> dict[str, Any] | None:
     stats = judge_stats(result)
     if stats is None:
         return None
-    shown = visible_ids(result)
+    visible = visible_ids(result)
     return asdict(stats) | {
         "reduction": round(stats.reduction, 4),
         "ms": round(stats.ms, 3),
-        "decisions": {i: verdict for i, verdict in _verdicts(result).items() if i in shown},
+        "decisions": {i: verdict for i, verdict in _verdicts(result).items() if i in visible},
         "remarks": list(remarks(result)),
     }
 
@@ -136,7 +136,7 @@ def verdict_rows(result: PoolResult, *, as_operator: bool = False) -> tuple[Verd
         return ()
     verdicts = _verdicts(result)
     hits = {hit.id: hit for hit in result.hits}
-    shown = visible_ids(result, as_operator=as_operator)
+    visible = visible_ids(result, as_operator=as_operator)
     detail = trace.detail.brought if isinstance(trace.detail, JudgeDetail) else ()
     by = {step.chunk_id: step for step in detail}
     rows = [
@@ -150,7 +150,7 @@ def verdict_rows(result: PoolResult, *, as_operator: bool = False) -> tuple[Verd
             brought=tuple(s.chunk_id for s in detail if s.root == decision.chunk_id),
         )
         for decision in trace.decisions
-        if decision.chunk_id in shown
+        if decision.chunk_id in visible
     ]
     return tuple(sorted(rows, key=lambda row: row.outcome == "dropped"))
 
@@ -189,24 +189,24 @@ def forecast(
     that it reads what `judgements` has cached for `model`."""
     if not any(need.kind == "judge" for need in result.needs):
         return None
-    ready = judge_prompt(result)
-    assert ready is not None
-    answer = [{"chunk_id": i, "action": "EXPAND_3"} for i in ready.asked]
-    sent, written = ready.tokens, estimate(json.dumps({"decisions": answer}))
+    prompt = judge_prompt(result)
+    assert prompt is not None
+    answer = [{"chunk_id": i, "action": "EXPAND_3"} for i in prompt.asked]
+    sent, written = prompt.tokens, estimate(json.dumps({"decisions": answer}))
     remembered, usual = False, None
     if judgements is not None:
-        remembered, usual = (model, ready.key) in judgements, judgements.usual_ms(model)
+        remembered, usual = (model, prompt.key) in judgements, judgements.usual_ms(model)
     return Forecast(
-        asked=len(ready.asked),
-        left_out=len(ready.left_out),
-        prompt_version=ready.version,
+        asked=len(prompt.asked),
+        left_out=len(prompt.left_out),
+        prompt_version=prompt.version,
         prompt_tokens=sent,
         completion_tokens=written,
         cost=None if prices is None else prices.of(Usage(sent, written)),
         at_most_ms=result.settings.judge.timeout_ms,
         usual_ms=usual,
         remembered=remembered,
-        shortened=len(ready.shortened),
+        shortened=len(prompt.shortened),
         currency="" if prices is None else prices.currency,
     )
 
@@ -255,5 +255,5 @@ def preview_expansion(
     if not user.unrestricted:
         seen_refs = {i: [r for r in c.refs if (to := find(r)) and user.sees(to)] for i, c in whole.items()}
         whole = {i: replace(c, refs=tuple(seen_refs[i])) for i, c in whole.items()}
-    there = [replace(r, chunk=whole[r.chunk.id]) for r in reached if r.chunk.id in whole]
-    return {depth: tuple(r for r in there if r.step <= depth) for depth in DEPTHS}
+    chunks = [replace(r, chunk=whole[r.chunk.id]) for r in reached if r.chunk.id in whole]
+    return {depth: tuple(r for r in chunks if r.step <= depth) for depth in DEPTHS}

@@ -16,8 +16,9 @@ from mcp.client.stdio import StdioServerParameters
 from waiting import PROCESS_S
 
 from ragfilter.cli.app import main
-from ragfilter.library.tools import ChunkTools, make_server, profile_settings
+from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.model import PUBLIC
+from ragfilter.settings.config import of_profile
 from ragfilter.workbench import Workbench
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,7 @@ def called(server: Any, name: str, **given: Any) -> tuple[bool, Any]:
 
 
 def test_an_agent_searches_and_reads(workspace: Workbench) -> None:
-    server = make_server(ChunkTools(workspace, "refs", profile_settings("full"), PUBLIC))
+    server = make_server(ChunkTools(workspace, "refs", of_profile("full"), PUBLIC))
     failed, said = called(server, "search_chunks", query="what is there?", k=2)
     assert not failed
     assert [chunk["id"] for chunk in said["chunks"]] == ["root", "a"]

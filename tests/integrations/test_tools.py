@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from ragfilter.library.tools import ChunkTools, profile_settings
+from ragfilter.library.tools import ChunkTools
 from ragfilter.model import PUBLIC, User
+from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.workbench import Workbench
@@ -16,7 +17,7 @@ SEES_ALL = User(level=2)
 
 
 def tools(workspace: Workbench, user: User = PUBLIC, settings: Settings | str = "full") -> ChunkTools:
-    settings = profile_settings(settings) if isinstance(settings, str) else settings
+    settings = of_profile(settings) if isinstance(settings, str) else settings
     return ChunkTools(workspace, "refs", settings, user)
 
 

@@ -21,7 +21,8 @@ from llama_index.core.schema import NodeWithScore, TextNode
 import ragfilter as rf
 from ragfilter.cli.app import main
 from ragfilter.library.langchain import FilterRetriever, chunk_tools
-from ragfilter.library.tools import ChunkTools, profile_settings
+from ragfilter.library.tools import ChunkTools
+from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.workbench import Workbench
 
@@ -357,7 +358,7 @@ def test_a_user_of_an_open_workspace_sees_no_more_in_any_profile(bench: Workbenc
     for user, seen in SEEN.items():
         found = bench["vault"].search(QUERY, profile, user=user)
         assert {hit.id for hit in found.hits} <= seen
-        tools = ChunkTools(bench, "vault", profile_settings("full"), user)
+        tools = ChunkTools(bench, "vault", of_profile("full"), user)
         for each in (None, *PROFILES):
             told = tools.search_chunks(QUERY, profile=each)
             assert {chunk["id"] for chunk in told["chunks"]} <= seen

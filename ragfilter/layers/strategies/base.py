@@ -15,11 +15,10 @@ from importlib import import_module
 from itertools import accumulate
 from operator import sub
 
+from ragfilter.layers.base import EPSILON as EPSILON
 from ragfilter.layers.base import LayerInput
 from ragfilter.model import Cut, Gap, Hit
 from ragfilter.settings.schema import STRATEGIES, Cutoff
-
-EPSILON = 1e-9
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ Only a submission (a question, a collection, an edit, a new session) asks the st
 cached for all sessions, and sliders replay it. Local rerank scores and the LLM's earlier answers are fetched with the
 question. If later settings lack something, it stays a `Need`, which the page offers as a button. Each press asks a
 model once, in the background. If a slider moves during the call, the next run waits for the same call. Only sentence
-contributions are computed in every run, which may embed some.
-"""
+contributions are computed in every run, which may embed some."""
 
 from __future__ import annotations
 
