@@ -84,7 +84,7 @@ def asking(store: PgStore, settings: Settings) -> Callable[[Vectors], PoolResult
 
 def plain(store: PgStore, **server: str | int) -> Callable[[Vectors], Any]:
     """A query as one would write it, under these settings of the server."""
-    table = rows.chunks_of(store.registered(NAME).number)
+    table = store.row(NAME).table
     query = (
         f"SELECT id, text, vector <-> %(query)s::vector AS d FROM {table} "
         f"ORDER BY vector <-> %(query)s::vector LIMIT {K}"

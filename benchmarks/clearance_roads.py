@@ -243,16 +243,14 @@ def opened(address: str, folder: Path, seed: int, *, large: bool = False) -> Ite
         deployment = Deployment(**place, data_dir=folder)
         bench = stack.enter_context(OpenWorkspace.open(deployment))
         bench = replace(bench, embedder=cast(Any, Hashed()))
-        database = cast(PgStore, bench.workspace.pg())
+        database = cast(PgStore, bench.workspace.store())
         stored = [StoredRow(chunk, vector) for chunk, vector in zip(made, vectors, strict=True)]
         database.put("roads", stored, embedder=Hashed.name, content="roads")
         damaged = {i: rng.choice(DAMAGE) for i in rng.sample(range(len(made)), len(made) // 8)}
-        number = database.registered("roads").number
         with database.changing("roads") as (connection, row):
             for i, how in damaged.items():
                 connection.exec_driver_sql(
-                    f"UPDATE {rows.chunks_of(number)} SET {how}, edited = {row.version} WHERE id = %(id)s",
-                    {"id": made[i].id},
+                    f"UPDATE {row.table} SET {how}, edited = {row.version} WHERE id = %(id)s", {"id": made[i].id}
                 )
                 made[i] = replace(made[i], clearance=None)
         table = TableStore(address)
@@ -293,7 +291,7 @@ def leaks(roads: Roads, n: int, seed: int) -> Iterator[tuple[str, list[str]]]:
 
 def apart(roads: Roads, turns: int) -> tuple[float, float]:
     """Median milliseconds of a search as the public, with the hidden chunks and without them."""
-    database = cast(PgStore, roads.bench.workspace.pg())
+    database = cast(PgStore, roads.bench.workspace.store())
     seen = [chunk for chunk in roads.chunks if not User().refusal(chunk)]
     vectors = Hashed().embed([chunk.passage for chunk in seen])
     stored = [StoredRow(chunk, vector) for chunk, vector in zip(seen, vectors, strict=True)]

@@ -22,6 +22,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.stores import chroma
 from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.postgres.store import PgStore
 from ragfilter.workbench import open_workspace_of, read_deployment
 
 N = 400
@@ -39,10 +40,11 @@ def make(place: str) -> None:
         vectors = np.random.default_rng(0).normal(size=(N, 384)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         rows = [StoredRow(Chunk(f"c{i}", f"text {i}"), vectors[i]) for i in range(N)]
-        if (database := bench.workspace.pg()) is not None:
-            database.put(NAME, rows, embedder=bench.embedder.name, content="made")
+        store = bench.workspace.store()
+        if isinstance(store, PgStore):
+            store.put(NAME, rows, embedder=bench.embedder.name, content="made")
             return
-        collection = bench.workspace.versioned_store().create(NAME, embedder=bench.embedder.name)
+        collection = store.create(NAME, embedder=bench.embedder.name)
         collection.write(rows)
         collection.set_content("made")
 

@@ -84,8 +84,9 @@ class Workbench:
         with ExitStack() as closing:
             judge_prompts.use_folder(prompt_folder(deployment))
             workspace = closing.enter_context(open_workspace_of(deployment, kind))
-            # Now, so that a database that does not answer is reported once.
-            workspace.pg()
+            if workspace.address:
+                # Now, so that a database that does not answer is reported once.
+                workspace.store()
             chat = chat_of(deployment)
             if chat is not None:
                 closing.callback(chat.close)
@@ -349,11 +350,12 @@ def prompt_folder(deployment: Deployment) -> Path | None:
 
 def chat_of(deployment: Deployment) -> OpenAIChat | None:
     """The configured LLM, or None. The caller closes it."""
-    if not deployment.has_llm:
+    key = deployment.openai_api_key.get_secret_value()
+    # Local servers need no key.
+    if not key and not deployment.openai_base_url:
         return None
     from ragfilter.models.openai import OpenAIChat
 
-    key = deployment.openai_api_key.get_secret_value()
     return OpenAIChat(model=deployment.openai_model, api_key=key, base_url=deployment.openai_base_url)
 
 

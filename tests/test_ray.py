@@ -15,7 +15,6 @@ import pytest
 from ragfilter.cli.app import main
 from ragfilter.indexing.order import BATCH
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.copies import text_key
 from ragfilter.workbench import Workbench
 
 ray = pytest.importorskip("ray")
@@ -54,13 +53,12 @@ def test_a_killed_worker_costs_its_batch_alone(address: str, source: Path, monke
     assert main(["index", str(source), "--collection", "rooms", "--ray", "local"]) == 0
     assert not killer.is_alive()
     with Workbench.open(Deployment(workspace=address)) as bench:
-        database = bench.workspace.pg()
-        assert database is not None
+        database = bench.workspace.store()
         assert database.collection("rooms").count() == COUNT
         texts = [f"Room {i} holds {i * 7} coins." for i in range(0, COUNT, 100)]
-        stored = database.vectors_of("rooms", map(text_key, texts))
+        stored = database.vectors_of("rooms", texts)
         expected = bench.embedder.embed(texts)
-        got = np.stack([stored[text_key(text)] for text in texts])
+        got = np.stack([stored[text] for text in texts])
         assert np.abs(got - expected).max() < 1e-5
 
 

@@ -99,7 +99,7 @@ def test_signs_and_shapes_differ_too() -> None:
 @THEMES
 def test_marks_stand_out_from_their_ground(dark: bool) -> None:
     drawn = marks(dark) | {
-        "curve": Ink.of(dark).curve,
+        "curve": Ink(dark).curve,
         "ticks of steps": theme.MUTED[dark],
         "ticks and thumbs": configured(dark)["primaryColor"],
     }

@@ -6,11 +6,11 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from time import time_ns
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.engine.gather import Backends
@@ -28,7 +28,10 @@ from ragfilter.library import documents
 from ragfilter.library.batch import Workers
 from ragfilter.library.documents import Scores, check_metric, check_metrics, space_of, to_hits
 from ragfilter.library.result import Result, to_result
-from ragfilter.model import Chunk, Cut, Entity, NeedKind, Pool, PoolResult, Space, User
+from ragfilter.model import Cut, Entity, NeedKind, Pool, PoolResult, Space, User
+from ragfilter.models.embedders import BundledEmbedder
+from ragfilter.models.pruner import SentencePruner
+from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge, of_profile
 from ragfilter.settings.field import MAX_CHUNKS
@@ -252,24 +255,13 @@ class Filter:
         return Backends(collection, embedder, make, self.judge, self._judgements, self.pruner)
 
     def _complete(self, pool: Pool, user: User) -> PoolResult:
-        backends = self.backends(_PassedChunks({hit.id: hit.chunk for hit in pool.hits}), None)
+        # All chunks of a caller are in the pool, so there is nothing to fetch or search for.
+        passed = {hit.id: hit.chunk for hit in pool.hits}
+        collection = SimpleNamespace(catalogue=lambda: passed, chunks=lambda ids: {})
+        backends = self.backends(collection, None)
         models: dict[NeedKind, object] = {"rerank": self.reranker, "judge": self.judge, "prune": self.pruner}
         kinds = [kind for kind, model in models.items() if model is not None]
         return complete_all(pool, self.settings, backends, user, kinds=kinds, push_down=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _PassedChunks:
-    """The chunks that a caller passed, as the part of a collection that completing a pool needs.
-    All of them are in the pool, so there is nothing to fetch or search for."""
-
-    by_id: Mapping[str, Chunk]
-
-    def catalogue(self) -> Mapping[str, Chunk]:
-        return self.by_id
-
-    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        return {}
 
 
 def cut(distances: Iterable[float], **settings: Any) -> Cut:
@@ -366,17 +358,12 @@ def read_settings(given: str | Path | Settings) -> Settings:
 
 def _named_reranker(name: str, quality: Quality) -> Reranker:
     if name.startswith(HTTP):
-        check_installed("openai", extra="openai")
-        from ragfilter.models.rerankers import HttpReranker, RerankEndpoint
-
         url, key = (os.environ.get(f"RAGFILTER_RERANK_{each}", "") for each in ("URL", "KEY"))
         endpoint = RerankEndpoint(url, key)
         timeout_s = quality.reranker_timeout_ms / 1000
         return HttpReranker(name.removeprefix(HTTP), endpoint, timeout_s=timeout_s, batch=quality.reranker_batch)
     bundled = name == "late_interaction"
     check_installed("onnxruntime" if bundled else "sentence_transformers", extra="models")
-    from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
-
     return LateInteraction() if bundled else CrossEncoderReranker(name)
 
 
@@ -384,14 +371,10 @@ def _named_pruner(name: str) -> Pruner:
     if name != "sentences":
         raise InputError(f"There is no pruner {name!r}.", remedy="Pass 'sentences', or a pruner of your own.")
     check_installed("onnxruntime", extra="models")
-    from ragfilter.models.embedders import BundledEmbedder
-    from ragfilter.models.pruner import SentencePruner
-
     return SentencePruner(BundledEmbedder())
 
 
 def _named_judge(model: str) -> ChatModel:
-    check_installed("openai", extra="openai")
     from ragfilter.models.openai import OpenAIChat
 
     key, url = (os.environ.get(f"OPENAI_{name}", "") for name in ("API_KEY", "BASE_URL"))

@@ -183,8 +183,11 @@ def _batches(ids: list[list[int]]) -> list[list[int]]:
     by_length: dict[int, list[int]] = {}
     for i, each in enumerate(ids):
         by_length.setdefault(len(each), []).append(i)
-    sizes = {length: BATCH_TOKENS // length for length in by_length}
-    return [places[i : i + sizes[n]] for n, places in by_length.items() for i in range(0, len(places), sizes[n])]
+    return [
+        places[start : start + BATCH_TOKENS // length]
+        for length, places in by_length.items()
+        for start in range(0, len(places), BATCH_TOKENS // length)
+    ]
 
 
 BATCH = 64
@@ -201,12 +204,8 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
         With `fetch`, a model that is not on this machine is downloaded once.
         """
         super().__init__()
-        self._model = model
+        self.name = model
         self._offline = not fetch or kind(model) == "folder"
-
-    @property
-    def name(self) -> str:
-        return self._model
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors (float32) of `texts`, shape (len(texts), dimension). Texts are cut at the
@@ -221,9 +220,9 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
             encoded = model.encode(clean, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
             vectors = np.asarray(encoded, dtype=np.float32)
         except Exception as error:
-            raise ModelError(f"The embedding model {self._model} failed: {error}.", remedy=CHECK) from error
+            raise ModelError(f"The embedding model {self.name} failed: {error}.", remedy=CHECK) from error
         if not np.isfinite(vectors).all():
-            raise ModelError(f"The embedding model {self._model} gave a vector that is not finite.", remedy=CHECK)
+            raise ModelError(f"The embedding model {self.name} gave a vector that is not finite.", remedy=CHECK)
         return vectors
 
     def knows(self, word: str) -> bool:
@@ -234,13 +233,13 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
         return any(i not in (None, tokens.unk_token_id) for i in ids)
 
     def _load(self) -> SentenceTransformer:
-        with explain_failures("embedding model", self._model, self._offline, "sentence-transformers", BUNDLED):
+        with explain_failures("embedding model", self.name, self._offline, "sentence-transformers", BUNDLED):
             # Imported here: torch takes seconds, and not every command needs it.
             with extra("models"):
                 quiet_loading()
                 from sentence_transformers import SentenceTransformer
 
-            return SentenceTransformer(self._model, device="cpu", local_files_only=self._offline)
+            return SentenceTransformer(self.name, device="cpu", local_files_only=self._offline)
 
 
 def _dimension(model: Any) -> int:
@@ -281,11 +280,9 @@ def explain_failures(kind: str, name: str, offline: bool, owner: str, instead: s
 
         if offline and isinstance(error.__cause__, LocalEntryNotFoundError):
             full = name if "/" in name else f"{owner}/{name}"
-            remedy = (
-                f"Fetch it once with `hf download {full}`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, "
-            )
-            remedy += f"or choose {instead}."
-            raise ModelError(f"The {kind} {name} is not installed on this machine.", remedy=remedy) from error
+            fetch = f"Fetch it once with `hf download {full}`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true"
+            missing = f"The {kind} {name} is not installed on this machine."
+            raise ModelError(missing, remedy=f"{fetch}, or choose {instead}.") from error
         remedy = f"Use the name or folder of a {owner} model, or choose {instead}."
         raise ModelError(f"The {kind} {name} cannot be loaded: {first_line(error)}.", remedy=remedy) from error
 

@@ -248,6 +248,9 @@ class OpenAIChat:
 
     def __init__(self, *, model: str, api_key: str = "", base_url: str = "") -> None:
         self._at = read_endpoint(model, api_key=api_key, base_url=base_url)
+        self.name = self._at.model
+        # Without credentials.
+        self.endpoint = self._at.url.rstrip("/")
         self._refused: set[str] = set()
         self._call = threading.local()
         self._client = self._at.client(
@@ -255,15 +258,6 @@ class OpenAIChat:
             default_headers={"Accept-Encoding": "identity"},
             http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._guard]}),
         )
-
-    @property
-    def name(self) -> str:
-        return self._at.model
-
-    @property
-    def endpoint(self) -> str:
-        """Its address, without credentials."""
-        return self._at.url.rstrip("/")
 
     def __repr__(self) -> str:
         return f"OpenAIChat(model={self._at.model!r}, base_url={self._at.url!r})"
@@ -401,6 +395,7 @@ class _Finished:
     error: ChatError | None
 
 
+@dataclass(eq=False)
 class _Body(httpx2.SyncByteStream):
     """A response body that ends once nobody waits for it, and knows whether it received anything.
 
@@ -408,17 +403,16 @@ class _Body(httpx2.SyncByteStream):
     inspects the bytes. Raises ChatError if the body, or a part of it without a blank line, is too large.
     """
 
-    def __init__(self, body: Any, stop: threading.Event) -> None:
-        self._body = body
-        self._stop = stop
-        self.received = False
-        self.ended = False
+    body: Any
+    stop: threading.Event
+    received: bool = False
+    ended: bool = False
 
     def __iter__(self) -> Iterator[bytes]:
         size = event = 0
         tail = b"\n"
-        for part in self._body:
-            if self._stop.is_set():
+        for part in self.body:
+            if self.stop.is_set():
                 return
             self.received = self.received or bool(part.strip())
             size += len(part)
@@ -432,7 +426,7 @@ class _Body(httpx2.SyncByteStream):
             yield part
 
     def close(self) -> None:
-        self._body.close()
+        self.body.close()
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
@@ -540,13 +534,10 @@ class OpenAIEmbedder:
     def __init__(self, model: str, *, api_key: str = "", base_url: str = "", timeout_s: float = TIMEOUT_S) -> None:
         """`model` is the endpoint's name for the model; `timeout_s` limits each call."""
         self._at = read_endpoint(model, api_key=api_key, base_url=base_url)
+        self.name = f"{OPENAI}{self._at.model}"
         self._timeout_s = timeout_s
         # The texts are sent to no other address.
         self._client = self._at.client(http_client=openai.DefaultHttpxClient(follow_redirects=False))
-
-    @property
-    def name(self) -> str:
-        return f"{OPENAI}{self._at.model}"
 
     def prepare(self) -> None:
         """There is nothing to load."""

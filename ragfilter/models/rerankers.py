@@ -52,14 +52,12 @@ class LateInteraction:
     over the same chunks encodes only the query. Thread-safe.
     """
 
+    name = "late_interaction"
+
     def __init__(self, embedder: BundledEmbedder | None = None, *, cache_bytes: int = CACHE_BYTES) -> None:
         """`embedder` provides the loaded model."""
         self._embedder = embedder or BundledEmbedder()
         self._vectors: Shelf[TokenVectors] = Shelf(cache_bytes, lambda tokens: tokens.nbytes)
-
-    @property
-    def name(self) -> str:
-        return "late_interaction"
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """One score (0..1) per text. Raises ModelError."""
@@ -100,12 +98,9 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
         With `fetch`, a model that is not on this machine is downloaded once.
         """
         super().__init__()
+        self.name = f"cross_encoder:{model}"
         self._model, self._load_timeout_s = model, load_timeout_s
         self._offline = not fetch or kind(model) == "folder"
-
-    @property
-    def name(self) -> str:
-        return f"cross_encoder:{self._model}"
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """One score (0..1) per text. Raises ModelError."""
@@ -195,6 +190,7 @@ class HttpReranker:
         SettingsError for an unusable address or key."""
         with extra("openai"):
             import httpx2
+        self.name = f"http:{model}"
         self._model, self._batch = model, batch
         self._address = at.address
         headers = {"Authorization": f"Bearer {at.key.strip()}"} if at.key.strip() else {}
@@ -203,10 +199,6 @@ class HttpReranker:
 
     def __repr__(self) -> str:
         return f"<HttpReranker: {self.name} at {shown(self._address)}>"
-
-    @property
-    def name(self) -> str:
-        return f"http:{self._model}"
 
     def close(self) -> None:
         """Close the connections."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,9 @@ class CallerWorkspace:
     caller: Caller
     path: str
 
-    def __getitem__(self, name: str) -> CallerCollection:
-        return CallerCollection(self, name)
+    def __getitem__(self, name: str) -> Any:
+        """The collection called `name`, as an agent's tools search it."""
+        return SimpleNamespace(search=lambda query, settings, *, user: self.search(query, name, settings, user)[0])
 
     def collection(self, name: str) -> protocols.Collection:
         """The collection called `name`. Raises Refused, StoreError."""
@@ -85,15 +87,3 @@ class CallerWorkspace:
         rows = report.rows(result)
         self.metrics.count_question(self.path, result, rows, perf_counter() - started)
         return result, rows
-
-
-@dataclass(frozen=True, slots=True)
-class CallerCollection:
-    """A collection that an agent searches."""
-
-    workspace: CallerWorkspace
-    name: str
-
-    def search(self, query: str, settings: Settings, *, user: User) -> Result:
-        """Like `OpenCollection.search`."""
-        return self.workspace.search(query, self.name, settings, user)[0]

@@ -101,11 +101,6 @@ class Deployment(BaseModel):
         """The address of the workspace's database; empty if it is a folder."""
         return self.workspace if is_address(self.workspace) else ""
 
-    @property
-    def has_llm(self) -> bool:
-        """Whether an LLM endpoint is configured: a key, or a base URL (local servers need none)."""
-        return bool(self.openai_api_key.get_secret_value() or self.openai_base_url)
-
 
 def is_address(workspace: str) -> bool:
     """Whether a workspace is an address rather than a folder."""

@@ -377,9 +377,9 @@ class ChromaStore(VersionedStore[ChromaCollection]):
             # A new object, since a running query relies on the attributes that it has read.
             raw = self.look_up(name)
             # Chroma refuses a change that names the space, even if it is the same.
-            kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
-            raw.modify(metadata={**kept, **values, VERSION: new_version()})
-            self.replaced.add(str(kept.get(VERSION, "")))
+            attributes = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
+            raw.modify(metadata={**attributes, **values, VERSION: new_version()})
+            self.replaced.add(str(attributes.get(VERSION, "")))
 
     @contextmanager
     def changing(self, name: str) -> Iterator[None]:

@@ -126,7 +126,7 @@ class Copies:
         vectors = _vector_array([row.vector for row in rows])
         _replace(self.path(name), table.append_column("vector", vectors), embedder)
 
-    def change_clearances(self, name: str, given: Mapping[str, Bars]) -> None:
+    def change_clearances(self, name: str, bars: Mapping[str, Bars]) -> None:
         """Change the clearances of chunks. Their fingerprints stay, so their records still count as changed. An
         unreadable copy is left alone, since nothing can be restored from it."""
         try:
@@ -136,7 +136,7 @@ class Copies:
         if table is None:
             return
         there = list(zip(*(table[column].to_pylist() for column in BARS), strict=True))
-        wanted = [given.get(i, bars) for i, bars in zip(table["id"].to_pylist(), there, strict=True)]
+        wanted = [bars.get(i, old) for i, old in zip(table["id"].to_pylist(), there, strict=True)]
         if wanted == there:
             return
         for bar, column in zip(BARS, zip(*wanted, strict=True), strict=True):

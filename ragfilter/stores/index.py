@@ -266,8 +266,9 @@ def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
 @contextmanager
 def locked(workspace: Workspace, name: str) -> Iterator[None]:
     """Lock the collection against other indexing and changes. Raises WorkspaceLocked."""
-    if (database := workspace.pg()) is not None:
-        with database.only_one(name):
+    contents = workspace.contents
+    if not isinstance(contents, Copies):
+        with contents.only_one(name):
             yield
         return
     lock = lock_file(workspace.copies_dir / f".{name}.lock")

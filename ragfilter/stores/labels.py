@@ -42,6 +42,8 @@ _quotations = database.table(
 _asked = database.table("asked_questions", at=TIME, collection=TEXT, text=TEXT)
 _recorded = database.table("recorded_hits", collection=TEXT, query=TEXT, chunk_ids=TEXT)
 _unrecorded = sa.Table("collections_without_history", sa.MetaData(), sa.Column("collection", TEXT, primary_key=True))
+ORPHANS = _quotations.delete().where(_quotations.c.label.not_in(sa.select(_labels.c.id)))
+"""Deletes the quotations of deleted labels."""
 sa.Index("labels_of_query", _labels.c.collection, _labels.c.query, _labels.c.id)
 sa.Index("label_places_of_label", _quotations.c.label)
 sa.Index("query_sets_of_collection", _sets.c.collection, _sets.c.name, _sets.c.id)

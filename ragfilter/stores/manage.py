@@ -52,11 +52,11 @@ def export(workspace: Workspace, collection: StoredCollection, user: User = UNRE
     known = collection.entries()
     clearances = workspace.contents.as_given(collection.name)
     ids = [i for i, chunk in known.items() if user.sees(chunk)]
-    shown = set(ids)
+    visible = set(ids)
     for page in pages(ids, PAGE):
         for i, chunk in collection.chunks(page).items():
             if not user.unrestricted:
-                chunk = replace(chunk, refs=tuple(filter(shown.__contains__, chunk.refs)))
+                chunk = replace(chunk, refs=tuple(filter(visible.__contains__, chunk.refs)))
             yield to_line(chunk, clearances.get(i))
 
 
@@ -132,6 +132,8 @@ class EveryTable(database.Book):
         with self._writing() as connection:
             for table in self._of_collections:
                 connection.execute(table.delete().where(table.c.collection == name))
+            connection.execute(labels.ORPHANS)
+            connection.execute(runs.ORPHANS)
 
     def rows(self, table: sa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """All rows of a table by their keys, with times in UTC."""

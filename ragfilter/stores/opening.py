@@ -243,7 +243,7 @@ class Stores:
         # Checked each time, since another session may allow or forbid changes.
         store.writable = lambda name: self.opening(name).writable
         if is_address(folder):
-            cast("TableStore", store).asked = self._asked
+            cast("TableStore", store).options = self._options
         return store
 
     def infos(self) -> tuple[CollectionInfo, ...]:
@@ -275,7 +275,7 @@ class Stores:
                 f"There is another collection {name!r} in this workspace.", remedy="Rename or close that one first."
             )
         collection = (
-            cast("TableStore", store).opened(name, opening.columns, opening.metric)
+            cast("TableStore", store).open(name, opening.columns, opening.metric)
             if is_address(folder)
             else store.collection(name)
         )
@@ -316,10 +316,10 @@ class Stores:
     def _keep(self, name: str, opening: Opening | None) -> None:
         """Store how to open a collection; None removes the entry."""
         every = openings(self._workspace.files) | ({} if opening is None else {name: opening})
-        kept = {each: asdict(how) for each, how in every.items() if opening or each != name}
-        self._workspace.files.write(FILE, json.dumps(kept))
+        listed = {each: asdict(how) for each, how in every.items() if opening or each != name}
+        self._workspace.files.write(FILE, json.dumps(listed))
         self._known = -inf, {}
 
-    def _asked(self, name: str) -> tuple[Mapping[str, str], str]:
+    def _options(self, name: str) -> tuple[Mapping[str, str], str]:
         opening = self.opening(name)
         return opening.columns, opening.metric

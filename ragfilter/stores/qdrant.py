@@ -212,9 +212,8 @@ class QdrantStore(VersionedStore[QdrantCollection]):
 
     def names(self) -> list[str]:
         with self.asking() as client:
-            found = [each.name for each in client.get_collections().collections]
-            marks = {name: client.get_collection(name).config.metadata or {} for name in found}
-        return [name for name in found if FORMAT in marks[name]]
+            names = [each.name for each in client.get_collections().collections]
+            return [name for name in names if FORMAT in (client.get_collection(name).config.metadata or {})]
 
     def look_up(self, name: str) -> models.CollectionInfo:
         with self.asking() as client:
@@ -241,8 +240,8 @@ class QdrantStore(VersionedStore[QdrantCollection]):
             # The new collection is marked incomplete until the end.
             self.make(new, {**old.attributes, CONTENT: ""}, old.dimension)
             for page in self.scroll(name, True, vectors=True):
-                kept = {"id", "vector", "payload"}
-                client.upsert(new, [models.PointStruct(**p.model_dump(include=kept)) for p in page])
+                fields = {"id", "vector", "payload"}
+                client.upsert(new, [models.PointStruct(**p.model_dump(include=fields)) for p in page])
             self.set_attributes(new, {CONTENT: old.content})
         self.delete(name)
 

@@ -37,6 +37,8 @@ _runs = database.table(
     queries=WHOLE,
 )
 _records = database.table("run_records", sa.UniqueConstraint("run", "query_id"), run=WHOLE, query_id=TEXT, body=TEXT)
+ORPHANS = _records.delete().where(_records.c.run.not_in(sa.select(_runs.c.id)))
+"""Deletes the records of deleted runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +79,6 @@ class Runs(database.Book):
     what = "runs"
     called = "Saving runs"
     tables = (_runs, _records)
-
-    def _prepare(self) -> None:
-        super()._prepare()
-        with self._writing() as connection:
-            # Also the runs of deleted collections.
-            orphaned = _records.c.run.not_in(sa.select(_runs.c.id))
-            connection.execute(_records.delete().where(orphaned))
 
     def begin(self, plan: Plan, *, who: str, name: str = "") -> Run:
         """Continue the unfinished run of exactly this plan, or begin a new run."""

@@ -119,10 +119,6 @@ class Workspace:
         """Whether other processes can open it too."""
         return bool(self.address) or (self.server is not None and self.server.shared)
 
-    def pg(self) -> PgStore | None:
-        """The store of a workspace at an address; None for a folder. Raises StoreError."""
-        return cast("PgStore", self.store()) if self.address else None
-
     def versioned_store(self) -> VersionedStore[Any]:
         """The store of a workspace in a folder. Raises StoreError."""
         return cast("VersionedStore[Any]", self.store())
@@ -138,9 +134,11 @@ class Workspace:
     @property
     def contents(self) -> Copies | PgStore:
         """What was indexed: our own copies of the collections, or the database. Raises StoreError."""
+        if self.address:
+            return cast("PgStore", self.store())
         from ragfilter.stores.copies import Copies
 
-        return self.pg() or Copies(self.copies_dir)
+        return Copies(self.copies_dir)
 
     @cached_property
     def vectors(self) -> VectorCache:

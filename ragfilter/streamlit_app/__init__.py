@@ -1,9 +1,8 @@
 """The served app: Streamlit's settings, the navigation, and the pages.
 
-Streamlit runs `app.py` and `pages/` of this folder, or the same files of a checkout. It searches
-the folder of `app.py` for modules, so no module there may have the name of another library's.
-A page imports what it draws when it is first visited.
-"""
+Streamlit runs `app.py` and `pages/` of this folder, or the same files of a checkout. It searches the folder of `app.py`
+for modules, so no module there may have the name of another library's. A page imports what it draws when it is first
+visited."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The guard between the network and the app: which requests it answers, and what pages can do.
 
 Another site can make its own name resolve to this machine, and then read the app as if it were its own (DNS rebinding).
-So a request must name a host that the app is served under and, if a page sent it, come from a page of that host.
-"""
+So a request must name a host that the app is served under and, if a page sent it, come from a page of that host."""
 
 from __future__ import annotations
 
@@ -77,7 +76,6 @@ def hosts() -> str:
 
 
 def _name(host: str) -> str | None:
-    """The name in a Host header, None if there is none."""
     try:
         return urlsplit(f"//{host}").hostname
     except ValueError:

@@ -1,10 +1,9 @@
 """Background jobs, how a page shows them, and the turns that runs of the page take.
 
-A job continues while sliders move, and any later run can take its result: using the page ends the
-waiting, not the job. Streamlit can stop a run only when the run draws something, so a run waits in
-short intervals for anything that may hang. Python computes for one run at a time, and runs that
-compete get less done than in turn. So runs take turns, and a waiting run lets others go first.
-"""
+A job continues while sliders move, and any later run can take its result: using the page ends the waiting, not the job.
+Streamlit can stop a run only when the run draws something, so a run waits in short intervals for anything that may
+hang. Python computes for one run at a time, and runs that compete get less done than in turn. So runs take turns, and a
+waiting run lets others go first."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Resources that live as long as the server: the open workbench, cached pools, scores and answers,
-and the models that use these caches.
+"""Resources that live as long as the server: the open workbench, cached pools, scores and answers, and the models that
+use these caches.
 
-None of them is in session state. All sessions share them, so the keys say what a value belongs to.
-"""
+None of them is in session state. All sessions share them, so the keys say what a value belongs to."""
 
 from __future__ import annotations
 
@@ -91,8 +90,7 @@ class Resources:
 def open_resources() -> Resources:
     """Open the resources for the deployment that the environment describes.
 
-    Raises WorkspaceLocked, StoreError, ModelError, InputError.
-    """
+    Raises WorkspaceLocked, StoreError, ModelError, InputError."""
     deployment = read_deployment()
     key = deployment.openai_api_key.get_secret_value()
     return _open(deployment.model_dump_json(), hash(key), deployment)
@@ -144,9 +142,8 @@ TEXTS_AT_ONCE = 32
 class CachedEmbedder:
     """`inner`, with its vectors cached on `shelf`.
 
-    With `only_known` the model is never called: an unknown text raises ModelError. `progress` is
-    told of every few texts. If it raises, the work ends, but embedded texts stay cached.
-    """
+    With `only_known` the model is never called: an unknown text raises ModelError. `progress` is told of every few
+    texts. If it raises, the work ends, but embedded texts stay cached."""
 
     inner: Embedder
     shelf: Shelf[Vectors]

@@ -22,7 +22,6 @@ from ragfilter.stores.metadata import to_metadata
 from ragfilter.stores.postgres import collection as collections
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres import store as stores
-from ragfilter.stores.postgres.rows import chunks_of
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.stores.postgres.tables import TableStore
 from ragfilter.stores.qdrant import QdrantPlace, QdrantStore
@@ -139,8 +138,7 @@ class TestPostgres(RuleStoreTests):
 
     def damage(self, collection: Any, how: Any) -> None:
         with collection._store.writing() as connection:
-            table = chunks_of(collection.registered.number)
-            connection.exec_driver_sql(f"UPDATE {table} SET {how}")
+            connection.exec_driver_sql(f"UPDATE {collection.row.table} SET {how}")
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -219,7 +217,7 @@ class TestTable(RuleStoreTests):
                 )
                 connection.exec_driver_sql(f"CREATE INDEX ON {name} USING hnsw (v vector_l2_ops)")
                 connection.exec_driver_sql(f"INSERT INTO {name} VALUES (%s, %s, %s, %s, %s, %s)", given)
-            return store.opened(name, {}, "l2")
+            return store.open(name, {}, "l2")
 
         return make
 

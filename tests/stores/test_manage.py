@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from ragfilter.indexing.order import Order, carry_out
 from ragfilter.library.workspace import open_workspace
 from ragfilter.rules import edits
 from ragfilter.stores import manage
+from ragfilter.stores.labels import quotation_of
 from ragfilter.stores.manage import export
 from ragfilter.workbench import Workbench
 
@@ -93,7 +96,11 @@ def test_a_renamed_collection_takes_all_along(bench: Workbench, source: Path) ->
 
 def test_a_deleted_collection_leaves_nothing(bench: Workbench, source: Path) -> None:
     edit(bench)
+    chunk = bench.collection("mine").chunks(["a"])["a"]
+    bench.labels.label("mine", "fire?", ["a"], 2, who="me", quotation=quotation_of(chunk))
     manage.delete(bench.workspace, "mine")
+    with closing(sqlite3.connect(bench.workspace.path / "ragfilter.db")) as database:
+        assert database.execute("SELECT count(*) FROM label_places").fetchone() == (0,)
     assert list(bench) == []
     assert [p.name for p in bench.workspace.copies_dir.iterdir()] == []
     carry_out(Order("mine", str(source)), bench)

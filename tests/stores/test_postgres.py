@@ -43,9 +43,7 @@ def workspace(address: str, tmp_path: Path) -> Iterator[Workspace]:
 
 @pytest.fixture
 def store(workspace: Workspace) -> PgStore:
-    store = workspace.pg()
-    assert store is not None
-    return store
+    return workspace.store()
 
 
 @pytest.fixture

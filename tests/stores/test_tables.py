@@ -156,7 +156,7 @@ def test_a_table_of_each_kind_is_asked_as_it_is(
             "ip": 1 - float(vectors[0] @ vectors[3]),
         }
         for metric in METRICS:
-            asked = bench.stores.at(place).opened(name, {}, metric)  # type: ignore[union-attr]
+            asked = bench.stores.at(place).open(name, {}, metric)  # type: ignore[union-attr]
             ((nearest, distance), *_) = asked.nearest(vectors[3], 2)
             assert nearest == key_of(name, 0)
             assert distance == pytest.approx(exact[metric], abs=1e-5)
@@ -196,17 +196,17 @@ def test_columns_are_those_that_are_named(address: str) -> None:
     make(address, SMALL, np.eye(3, dtype=np.float32))
     store = TableStore(address)
     asked = {"text": "body", "title": "note", "embedding": "w", "id": "note"}
-    (chunk,) = store.opened("theirs", asked, "").chunks(["a note"]).values()
+    (chunk,) = store.open("theirs", asked, "").chunks(["a note"]).values()
     assert (chunk.id, chunk.text, chunk.title) == ("a note", "a body", "a note")
     assert chunk.metadata.keys() == {"id"}
-    assert store.opened("theirs", asked, "").vectors(["a note"]).tolist() == [[0.0, 1.0]]
+    assert store.open("theirs", asked, "").vectors(["a note"]).tolist() == [[0.0, 1.0]]
     for columns, metric, said in (
         ({"text": "nothing"}, "", "no column 'nothing'"),
         ({"embedding": "body"}, "", "holds text, not vectors"),
         ({}, "hamming", "is not a distance"),
     ):
         with pytest.raises(InputError, match=said):
-            store.opened("theirs", columns, metric)
+            store.open("theirs", columns, metric)
     with pytest.raises(CollectionMissing, match="no table 'mine'") as error:
         store.collection("mine")
     assert error.value.remedy == "There are: theirs."

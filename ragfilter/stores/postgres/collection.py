@@ -17,8 +17,8 @@ from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores.base import ChunkedCollection, CollectionInfo, query_vector
 from ragfilter.stores.postgres import rows
-from ragfilter.stores.postgres.connection import PgConnection, Reader, Registered
-from ragfilter.stores.postgres.rows import SEARCHED_TEXT, chunks_of
+from ragfilter.stores.postgres.connection import CollectionRow, PgDatabase, VectorDatabase
+from ragfilter.stores.postgres.rows import SEARCHED_TEXT
 
 FEW = 10_000
 """Maximum number of rows to compare one by one, which takes 10 ms."""
@@ -31,7 +31,7 @@ MARGIN = 120
 """The extra width of an index search for each tenfold increase of rows above 1,000."""
 
 
-class Searched(NamedTuple):
+class SqlSearch(NamedTuple):
     """A search as SQL over a table `c`, with a vector as the parameter `query`: the output per row,
     the index's order, and the condition that `admits` a row (`there` of `total` rows)."""
 
@@ -40,7 +40,7 @@ class Searched(NamedTuple):
     by: str
     distance: str
     admits: str
-    given: rows.Parameters
+    parameters: rows.Parameters
     dimension: int
     there: int
     total: int
@@ -57,12 +57,12 @@ class RowCollection(ChunkedCollection):
     withheld = False
     incomplete = ""
 
-    def __init__(self, store: Reader, name: str) -> None:
+    def __init__(self, store: VectorDatabase, name: str) -> None:
         super().__init__(name)
         self._store = store
 
     @abstractmethod
-    def searched(self, ids: Sequence[str] | None, where: Where | None) -> Searched:
+    def search(self, ids: Sequence[str] | None, where: Where | None) -> SqlSearch:
         """The search among chunks that meet a condition, or only among `ids`."""
 
     def nearest(
@@ -70,7 +70,7 @@ class RowCollection(ChunkedCollection):
     ) -> list[tuple[str, float]]:
         if n < 1:
             return []
-        table, key, by, distance, admits, parameters, dimension, there, total = self.searched(ids, where)
+        table, key, by, distance, admits, parameters, dimension, there, total = self.search(ids, where)
         parameters["query"] = rows.written(query_vector(vector, dimension))
         wanted = min(n, there)
         search = f"SELECT {key} AS id, {distance} AS d FROM {table} c WHERE {admits} "
@@ -91,53 +91,53 @@ class PgCollection(RowCollection):
     ours = True
     space: Space = "l2"
 
-    def __init__(self, store: PgConnection, name: str, pinned: Registered | None = None) -> None:
+    def __init__(self, store: PgDatabase, name: str, pinned: CollectionRow | None = None) -> None:
         super().__init__(store, name)
-        self._store: PgConnection = store
+        self._store: PgDatabase = store
         self._pinned = pinned
 
     def snapshot(self) -> PgCollection:
         """A copy pinned for one query, so that the collection is not looked up again."""
-        return PgCollection(self._store, self._name, self.registered)
+        return PgCollection(self._store, self._name, self.row)
 
     @property
-    def registered(self) -> Registered:
-        """Its registration. Raises CollectionMissing."""
-        return self._pinned or self._store.registered(self._name)
+    def row(self) -> CollectionRow:
+        """Its row in the list of collections. Raises CollectionMissing."""
+        return self._pinned or self._store.row(self._name)
 
     @property
     def embedder(self) -> str:
         """The embedding model that made the vectors."""
-        return self.registered.embedder
+        return self.row.embedder
 
     @property
     def content(self) -> str:
         """The fingerprint of the indexed content."""
-        return self.registered.content
+        return self.row.content
 
     @property
     def version(self) -> str:
-        row = self.registered
+        row = self.row
         return f"{row.number}:{row.version}"
 
     def check_not_empty(self) -> None:
         """Raise CollectionMissing if it does not exist; existing collections have chunks."""
-        assert self.registered
+        assert self.row
 
     def info(self) -> CollectionInfo:
-        row = self.registered
+        row = self.row
         return CollectionInfo(self._name, self._count(row), "l2", row.embedder, True, "")
 
     def count(self) -> int:
-        return self._count(self.registered)
+        return self._count(self.row)
 
-    def searched(self, ids: Sequence[str] | None, where: Where | None) -> Searched:
-        row = self.registered
+    def search(self, ids: Sequence[str] | None, where: Where | None) -> SqlSearch:
+        row = self.row
         admits, parameters = rows.condition(where or Where())
         if ids is not None:
             admits, parameters = (f"{admits} AND c.id = ANY(%(ids)s)", parameters | {"ids": rows.holdable(ids)})
-        return Searched(
-            chunks_of(row.number),
+        return SqlSearch(
+            row.table,
             "c.id",
             "c.vector <-> %(query)s::vector",
             "vector_l2_squared_distance(c.vector, %(query)s::vector)",
@@ -157,7 +157,7 @@ class PgCollection(RowCollection):
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
-        most, row = min(self._store.catalogue_limit, CATALOGUED), self.registered
+        most, row = min(self._store.catalogue_limit, CATALOGUED), self.row
         if row.number not in self._store.catalogues and self._count(row) > most:
             return None
         entries = self.entries()
@@ -165,13 +165,12 @@ class PgCollection(RowCollection):
 
     def entries(self) -> Catalogue:
         """Every chunk by id without text, whatever their number. Reads only changes since the last read."""
-        row = self.registered
-        kept = self._store.catalogues.get(row.number)
-        if kept is not None and kept[0] == row.version:
-            return kept[1]
-        since, before = kept or (0, Catalogue())
+        row = self.row
+        since, before = self._store.catalogues.get(row.number, (0, Catalogue()))
+        if since == row.version:
+            return before
         changed = self._store.read(
-            f"SELECT {rows.ENTRY} FROM {chunks_of(row.number)} c "
+            f"SELECT {rows.ENTRY} FROM {row.table} c "
             "LEFT JOIN ragfilter_rules r ON r.key = c.rule "
             "WHERE c.edited > %(since)s ORDER BY c.place",
             {"since": since},
@@ -182,10 +181,10 @@ class PgCollection(RowCollection):
         return entries
 
     def distinct_rules(self) -> tuple[str, ...]:
-        row = self.registered
+        row = self.row
         query = (
             f"SELECT r.text FROM ragfilter_rules r WHERE EXISTS "
-            f"(SELECT FROM {chunks_of(row.number)} c WHERE c.rule = r.key) ORDER BY r.key"
+            f"(SELECT FROM {row.table} c WHERE c.rule = r.key) ORDER BY r.key"
         )
         return self._store.distinct_rules.of(
             (row.number, row.version), lambda: tuple(text for (text,) in self._store.read(query))
@@ -204,7 +203,7 @@ class PgCollection(RowCollection):
             new_rules = {i: rule or None for i, rule in rules.items()}
             self._store.add_rules(connection, [rule for rule in new_rules.values() if rule])
             update = (
-                f"UPDATE {chunks_of(row.number)} c SET rule = new.rule, edited = %(version)s "
+                f"UPDATE {row.table} c SET rule = new.rule, edited = %(version)s "
                 "FROM unnest(%(ids)s::text[], %(rules)s::bytea[]) AS new (id, rule) "
                 "WHERE c.id = new.id RETURNING c.id"
             )
@@ -218,31 +217,28 @@ class PgCollection(RowCollection):
 
     def matching(self, query: str, n: int, *, where: Where | None = None) -> list[tuple[str, float]]:
         """Up to `n` pairs (id, rank) from PostgreSQL's text search for any word of the query."""
-        admits, given = rows.condition(where or Where())
+        admits, parameters = rows.condition(where or Where())
         sql = (
             f"SELECT c.id, ts_rank_cd({SEARCHED_TEXT}, q, 1) AS score "
-            f"FROM {chunks_of(self.registered.number)} c, "
+            f"FROM {self.row.table} c, "
             "(SELECT replace(plainto_tsquery('english', %(words)s)::text, '&', '|')::tsquery AS q)"
             f" AS asked WHERE {SEARCHED_TEXT} @@ q AND {admits} "
             f'ORDER BY score DESC, c.id COLLATE "C" LIMIT {n}'
         )
-        pairs = self._store.read(sql, given | {"words": rows.plain(query)})
+        pairs = self._store.read(sql, parameters | {"words": rows.plain(query)})
         return [(i, float(score)) for i, score in pairs]
 
-    def _count(self, row: Registered, where: Where | None = None) -> int:
+    def _count(self, row: CollectionRow, where: Where | None = None) -> int:
         """The number of chunks of this version that meet the condition; counted once."""
-        admits, given = rows.condition(where or Where())
-        key = (row.number, row.version, admits, repr(given))
-        kept = self._store.counts.get(key)
-        if kept is None:
-            query = f"SELECT count(*) FROM {chunks_of(row.number)} c WHERE {admits}"
-            kept = self._store.counts.put(key, self._store.read(query, given)[0][0])
-        return kept
+        admits, parameters = rows.condition(where or Where())
+        key = (row.number, row.version, admits, repr(parameters))
+        query = f"SELECT count(*) FROM {row.table} c WHERE {admits}"
+        return self._store.counts.of(key, lambda: self._store.read(query, parameters)[0][0])
 
     def _get(self, ids: Sequence[str], fields: str) -> Iterator[tuple[Any, ...]]:
         """Yield these fields of each known chunk."""
         query = (
-            f"SELECT {fields} FROM {chunks_of(self.registered.number)} c "
+            f"SELECT {fields} FROM {self.row.table} c "
             "LEFT JOIN ragfilter_rules r ON r.key = c.rule WHERE c.id = ANY(%(ids)s)"
         )
         known = rows.holdable(ids)

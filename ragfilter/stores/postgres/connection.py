@@ -25,7 +25,7 @@ ITERATIVE = (0, 8)
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class CollectionRow:
     """The row of a collection in `ragfilter_collections`, with the columns `COLUMNS`."""
 
     number: int
@@ -35,8 +35,13 @@ class Registered:
     content: str
     version: int
 
+    @property
+    def table(self) -> str:
+        """The name of the table for its chunks."""
+        return f"ragfilter_chunks_{self.number}"
 
-class Reader(Book):
+
+class VectorDatabase(Book):
     """A database with vectors. Thread-safe."""
 
     tables = ()
@@ -70,7 +75,7 @@ class Reader(Book):
         """This thread's transaction, or a new one."""
         return self._writing()
 
-    def read(self, query: str, given: Mapping[str, Any] | None = None, **settings: str | int) -> Sequence[Any]:
+    def read(self, query: str, parameters: Mapping[str, Any] | None = None, **settings: str | int) -> Sequence[Any]:
         """The rows of a query, run with these server settings. Raises StoreUnavailable at the deadline."""
         with self._connected(self._searching if settings else None) as connection:
             if settings:
@@ -78,8 +83,8 @@ class Reader(Book):
                 calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
                 values = tuple(each for pair in pairs for each in pair)
                 connection.exec_driver_sql(f"SELECT {calls}", values)
-            found: Sequence[Any] = connection.exec_driver_sql(query, given).all()
-            return found
+            result: Sequence[Any] = connection.exec_driver_sql(query, parameters).all()
+            return result
 
     def index_settings(self, width: int) -> dict[str, str | int]:
         """The server settings for an index search of this width."""
@@ -88,7 +93,7 @@ class Reader(Book):
         return {"hnsw.ef_search": width, "hnsw.iterative_scan": "strict_order"}
 
 
-class PgConnection(Reader):
+class PgDatabase(VectorDatabase):
     """The database of a workspace, with caches of its collections. Upgrades its tables to the
     newest version. Thread-safe."""
 
@@ -109,7 +114,7 @@ class PgConnection(Reader):
         rows.upgrade(connection)
 
     @contextmanager
-    def changing(self, name: str) -> Iterator[tuple[sa.Connection, Registered]]:
+    def changing(self, name: str) -> Iterator[tuple[sa.Connection, CollectionRow]]:
         """An exclusive transaction that gives a collection its next version. Raises CollectionMissing."""
         with self._writing() as connection:
             row = connection.exec_driver_sql(
@@ -118,15 +123,15 @@ class PgConnection(Reader):
             ).one_or_none()
             if row is None:
                 raise self.missing(name)
-            yield connection, Registered(*row)
+            yield connection, CollectionRow(*row)
 
-    def registered(self, name: str) -> Registered:
+    def row(self, name: str) -> CollectionRow:
         """The registration of a collection. Raises CollectionMissing."""
         query = f"SELECT {COLUMNS} FROM ragfilter_collections WHERE name = %(name)s"
         registrations = self.read(query, {"name": rows.plain(name)})
         if not registrations:
             raise self.missing(name)
-        row = Registered(*registrations[0])
+        row = CollectionRow(*registrations[0])
         self.versions[row.number] = max(row.version, self.versions.get(row.number, 0))
         return row
 

@@ -75,17 +75,14 @@ def upgrade(connection: sa.Connection) -> None:
         ) from None
 
 
-def chunk_table(number: int, dimension: int) -> str:
+def chunk_table(table: str, dimension: int) -> str:
     """The statement that creates the table for one collection's chunks."""
     columns = ", ".join(f"{name} {kind}" for name, kind in FIELDS.items())
-    return f"CREATE TABLE {chunks_of(number)} (place bigserial, {columns})".replace(
-        "vector vector", f"vector vector({dimension})"
-    )
+    return f"CREATE TABLE {table} (place bigserial, {columns})".replace("vector vector", f"vector vector({dimension})")
 
 
-def chunk_indexes(number: int) -> tuple[str, ...]:
+def chunk_indexes(table: str) -> tuple[str, ...]:
     """The statements that create the indexes for conditions on chunks."""
-    table = chunks_of(number)
     return (
         f"CREATE INDEX ON {table} (clearance, department)",
         f"CREATE INDEX ON {table} (source)",
@@ -93,11 +90,6 @@ def chunk_indexes(number: int) -> tuple[str, ...]:
         f"CREATE INDEX ON {table} USING gin ({SEARCHED_TEXT.replace('c.', '')})",
         f"CREATE INDEX ON {table} (rule) WHERE rule IS NOT NULL",
     )
-
-
-def chunks_of(number: int) -> str:
-    """The name of the table for the chunks of the collection with this number."""
-    return f"ragfilter_chunks_{number}"
 
 
 def rule_key(rule: str) -> bytes:

@@ -18,7 +18,7 @@ from ragfilter.stores.base import CollectionInfo, check_embedder, check_name, pa
 from ragfilter.stores.copies import Bars, CopySummary, StoredRow, text_key, with_rule
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.collection import FEW, PgCollection
-from ragfilter.stores.postgres.connection import PgConnection
+from ragfilter.stores.postgres.connection import COLUMNS, CollectionRow, PgDatabase
 
 with extra("postgres"):
     import sqlalchemy as sa
@@ -29,7 +29,7 @@ BUILD_MEMORY = "1GB"
 WRITE_PART = 5_000
 
 
-class PgStore(PgConnection):
+class PgStore(PgDatabase):
     """The collections of a workspace in PostgreSQL. Thread-safe. Raises StoreError."""
 
     def collections(self) -> tuple[CollectionInfo, ...]:
@@ -43,7 +43,7 @@ class PgStore(PgConnection):
         Raises CollectionMissing, and StoreError if `embedder` is not the model that made the
         collection, since their vectors are not comparable.
         """
-        made_with = self.registered(name).embedder
+        made_with = self.row(name).embedder
         check_embedder(name, made_with, embedder)
         return PgCollection(self, name)
 
@@ -56,10 +56,10 @@ class PgStore(PgConnection):
     def summary(self, name: str) -> CopySummary | None:
         """The model of a collection and the fingerprints of its records; None if there is none."""
         try:
-            row = self.registered(name)
+            row = self.row(name)
         except CollectionMissing:
             return None
-        query = f"SELECT id, fingerprint FROM {rows.chunks_of(row.number)}"
+        query = f"SELECT id, fingerprint FROM {row.table}"
         return CopySummary(row.embedder, dict(map(tuple, self.read(query))))
 
     def put(
@@ -89,23 +89,22 @@ class PgStore(PgConnection):
                 "INSERT INTO ragfilter_collections "
                 "(name, embedder, dimension, content, version, removed) "
                 "VALUES (%(name)s, %(embedder)s, %(dimension)s, '', 0, 0) "
-                "ON CONFLICT (name) DO NOTHING RETURNING id, dimension",
+                "ON CONFLICT (name) DO NOTHING",
                 {"name": target, "embedder": embedder, "dimension": len(batch[0].vector)},
-            ).one_or_none()
-            if created is not None:
-                connection.exec_driver_sql(rows.chunk_table(*created))
+            ).rowcount
             # From here on, edits of rules wait.
             with suppress(CollectionMissing), self.changing(name):
                 pass
             with self.changing(target) as (_, row):
+                if created:
+                    connection.exec_driver_sql(rows.chunk_table(row.table, row.dimension))
                 edited = rules()
                 batch = [with_rule(row, edited) for row in batch]
                 self.add_rules(connection, [r.chunk.rule for r in batch if r.chunk.rule])
-                table = rows.chunks_of(row.number)
                 for part in pages(batch, WRITE_PART):
-                    _merge(connection, table, part, row.version, anew=created is not None)
+                    _merge(connection, row.table, part, row.version, anew=bool(created))
                     progress(len(part))
-                _index(connection, row.number, anew=created is not None)
+                _index(connection, row.table, anew=bool(created))
                 if reset:
                     _drop(connection, name)
                 connection.exec_driver_sql(
@@ -114,17 +113,16 @@ class PgStore(PgConnection):
                     {"name": name, "content": content, "id": row.number},
                 )
 
-    def change_clearances(self, name: str, given: Mapping[str, Bars]) -> None:
+    def change_clearances(self, name: str, bars: Mapping[str, Bars]) -> None:
         """Change the clearances of chunks at once. Their fingerprints stay, so their records still
         count as changed; the content has no fingerprint until they are indexed."""
-        table = rows.chunks_of(self.registered(name).number)
+        table = self.row(name).table
         values = {
-            "ids": list(given),
-            "levels": [level for level, _, _ in given.values()],
-            "departments": [rows.plain(of or "").strip() for _, of, _ in given.values()],
+            "ids": list(bars),
+            "levels": [level for level, _, _ in bars.values()],
+            "departments": [rows.plain(of or "").strip() for _, of, _ in bars.values()],
             "said": [
-                None if clearance_text is None else rows.plain(clearance_text)
-                for _, _, clearance_text in given.values()
+                None if clearance_text is None else rows.plain(clearance_text) for _, _, clearance_text in bars.values()
             ],
         }
         differing = (
@@ -150,19 +148,19 @@ class PgStore(PgConnection):
         by_key = {text_key(passage): passage for passage in passages}
         query = (
             "SELECT DISTINCT ON (passage) passage, vector::text "
-            f"FROM {rows.chunks_of(self.registered(name).number)} WHERE passage = ANY(%(keys)s)"
+            f"FROM {self.row(name).table} WHERE passage = ANY(%(keys)s)"
         )
         return {by_key[key]: rows.read(text) for key, text in self.read(query, {"keys": list(by_key)})}
 
     def texts(self, name: str) -> list[Chunk]:
         """The chunks of a collection with only id, title and text."""
-        table = rows.chunks_of(self.registered(name).number)
+        table = self.row(name).table
         text_rows = self.read(f"SELECT id, text, title FROM {table} ORDER BY place")
         return [Chunk(i, text, title=title) for i, text, title in text_rows]
 
     def as_given(self, name: str) -> dict[str, str | None]:
         """The unreadable clearances in the source, as text, by chunk id."""
-        table = rows.chunks_of(self.registered(name).number)
+        table = self.row(name).table
         return dict(map(tuple, self.read(f"SELECT id, clearance_as_given FROM {table}")))
 
     def changed(self, name: str) -> datetime | None:
@@ -220,10 +218,9 @@ def _merge(connection: sa.Connection, table: str, part: Sequence[StoredRow], ver
         cursor.execute("DROP TABLE incoming")
 
 
-def _index(connection: sa.Connection, number: int, *, anew: bool) -> None:
+def _index(connection: sa.Connection, table: str, *, anew: bool) -> None:
     """Create the indexes on chunks, and on their vectors once there are many."""
-    table = rows.chunks_of(number)
-    for statement in rows.chunk_indexes(number) if anew else ():
+    for statement in rows.chunk_indexes(table) if anew else ():
         connection.exec_driver_sql(statement)
     size = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
     if size > FEW:
@@ -238,6 +235,6 @@ def _index(connection: sa.Connection, number: int, *, anew: bool) -> None:
 
 
 def _drop(connection: sa.Connection, name: str) -> None:
-    delete = "DELETE FROM ragfilter_collections WHERE name = %(name)s RETURNING id"
-    for (number,) in connection.exec_driver_sql(delete, {"name": name}).all():
-        connection.exec_driver_sql(f"DROP TABLE {rows.chunks_of(number)}")
+    delete = f"DELETE FROM ragfilter_collections WHERE name = %(name)s RETURNING {COLUMNS}"
+    for row in connection.exec_driver_sql(delete, {"name": name}).all():
+        connection.exec_driver_sql(f"DROP TABLE {CollectionRow(*row).table}")

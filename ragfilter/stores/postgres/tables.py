@@ -19,8 +19,8 @@ from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata
 from ragfilter.stores.base import CollectionInfo
 from ragfilter.stores.postgres import rows
-from ragfilter.stores.postgres.collection import RowCollection, Searched
-from ragfilter.stores.postgres.connection import Reader
+from ragfilter.stores.postgres.collection import RowCollection, SqlSearch
+from ragfilter.stores.postgres.connection import VectorDatabase
 
 Metric = Literal["l2", "cosine", "ip"]
 METRICS: Mapping[str, Metric] = {"l2": "l2", "cosine": "cosine", "ip": "ip"}
@@ -103,7 +103,7 @@ class Table:
         }
 
 
-class TableStore(Reader):
+class TableStore(VectorDatabase):
     """The tables with vectors in a foreign database. Thread-safe. Raises StoreError."""
 
     what = "collection"
@@ -112,7 +112,7 @@ class TableStore(Reader):
     def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
         """Open the database at an address. Raises InputError, StoreUnavailable."""
         self._tables: dict[str, Table] = {}
-        self.asked: Callable[[str], tuple[Mapping[str, str], str]] = lambda name: ({}, "")
+        self.options: Callable[[str], tuple[Mapping[str, str], str]] = lambda name: ({}, "")
         """The requested columns of fields and the requested metric, by name."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
         self.edits = 0
@@ -124,14 +124,14 @@ class TableStore(Reader):
         by_table: dict[tuple[str, int, str], list[Column]] = {}
         for sql, oid, name, *column in self.read(COLUMNS):
             by_table.setdefault((sql, oid, name), []).append(Column(*column))
-        found = [
+        tables = [
             Table(sql, sql, oid, tuple(columns))
             for (sql, oid, _), columns in by_table.items()
             if any(column.type in VECTOR_TYPES for column in columns)
         ]
         parts = {name: sql for sql, _, name in by_table if name == "langchain_pg_collection"}
         self._tables = {}
-        for table in found:
+        for table in tables:
             if table.sql.endswith("langchain_pg_embedding") and parts:
                 listed = f"SELECT name, uuid::text FROM {parts['langchain_pg_collection']}"
                 for name, uuid in self.read(listed):
@@ -155,16 +155,16 @@ class TableStore(Reader):
 
     def collection(self, name: str, *, embedder: str = "") -> TableCollection:
         """The table called `name`. Raises CollectionMissing, InputError."""
-        return self.opened(name, *self.asked(name))
+        return self.open(name, *self.options(name))
 
     def outdated(self, version: str) -> bool:
         """Whether a table has changed since this version, as far as this process has seen. Does not
         query the database."""
         table, _, _ = version.partition(":")
-        kept = (version for version, _ in self.catalogues.values())
-        return any(each != version and each.startswith(f"{table}:") for each in kept)
+        seen = (version for version, _ in self.catalogues.values())
+        return any(each != version and each.startswith(f"{table}:") for each in seen)
 
-    def opened(self, name: str, columns: Mapping[str, str], metric: str) -> TableCollection:
+    def open(self, name: str, columns: Mapping[str, str], metric: str) -> TableCollection:
         """Open the table called `name` with these columns of fields. Raises CollectionMissing, InputError."""
         return TableCollection(self, name, columns, metric)
 
@@ -244,7 +244,7 @@ class TableCollection(RowCollection):
             pairs = [(i, d) for i, d in pairs if i in now and admits(now[i])]
         return list({i: (i, d) for i, d in reversed(pairs)}.values())[::-1]
 
-    def searched(self, ids: Sequence[str] | None, where: Where | None) -> Searched:
+    def search(self, ids: Sequence[str] | None, where: Where | None) -> SqlSearch:
         kind, query = self._vector.type, f"c.{_name(self._vector.name)}"
         by = f"{query} {OPERATORS[self.space]} %(query)s::{kind}"
         condition, parameters, known = self._there, dict(self._given), self.entries()
@@ -256,7 +256,7 @@ class TableCollection(RowCollection):
             if len(candidate_ids) < len(known):
                 id_condition, keys = self._with(candidate_ids)
                 condition, parameters = (f"{condition} AND {id_condition}", parameters | {"ids": keys})
-        return Searched(
+        return SqlSearch(
             self._table.sql,
             f"c.{_name(self._key.name)}::text",
             by,
@@ -288,11 +288,9 @@ class TableCollection(RowCollection):
     def entries(self) -> Catalogue:
         """Every chunk by id without text; read again when the version changes."""
         version = self.version
-        kept = self._store.catalogues.get(self._name)
-        if kept is None or kept[0] != version:
-            kept = (version, Catalogue(dict(self._entries(None))))
-            self._store.catalogues[self._name] = kept
-        return kept[1]
+        if self._store.catalogues.get(self._name, ("",))[0] != version:
+            self._store.catalogues[self._name] = (version, Catalogue(dict(self._entries(None))))
+        return self._store.catalogues[self._name][1]
 
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
         return {i: entry.rule for i, entry in self._entries(ids)}

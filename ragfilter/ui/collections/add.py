@@ -1,7 +1,6 @@
 """Adding data: drop files, preview the chunks, name the collection, index.
 
-Uploaded files stay in a folder of the workspace until they are indexed or discarded.
-"""
+Uploaded files stay in a folder of the workspace until they are indexed or discarded."""
 
 from __future__ import annotations
 
@@ -49,6 +48,11 @@ MAPPED = {
     "clearance": ("Clearance column", "Clearance level needed to see the row; 0 is public."),
     "department": ("Department column", "Only users in this department see the row."),
 }
+FIXED_MODEL = "RAGFILTER_EMBEDDING_MODEL sets it for every new collection."
+ANY_MODEL = (
+    "A sentence-transformers name or path, or openai:NAME for embeddings over the OpenAI protocol. The collection is "
+    "queried with the same model."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +64,6 @@ class UploadDraft:
     files: tuple[Path, ...]
     refused: tuple[InputError, ...]
 
-    def columns(self) -> dict[str, int]:
-        """The columns of all CSV files, with the number of characters in their first cells. Skips
-        unreadable files, because the preview reports them."""
-        columns: dict[str, int] = {}
-        for file in self.files:
-            if file.suffix.lower() == ".csv":
-                with contextlib.suppress(InputError):
-                    columns |= csv_file.columns(file)
-        return columns
-
 
 @st.fragment
 @problems.show_errors()
@@ -78,16 +72,8 @@ def draw(visit: Visit) -> None:
     html.heading("Add data")
     resources = visit.resources
     limit = resources.deployment.max_upload_mb
-    folder = (
-        st.segmented_control(
-            "What to upload",
-            ["Files", "Folder"],
-            default="Files",
-            key="upload-kind",
-            help="Any number of files, or a whole folder with its contents.",
-        )
-        == "Folder"
-    )
+    kinds, about = ["Files", "Folder"], "Any number of files, or a whole folder with its contents."
+    folder = st.segmented_control("What to upload", kinds, default="Files", key="upload-kind", help=about) == "Folder"
     uploads = st.file_uploader(
         "Files to index",
         type=[suffix.removeprefix(".") for suffix in SUFFIXES],
@@ -119,7 +105,6 @@ def draw(visit: Visit) -> None:
 
 
 def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft | None:
-    """The draft of the current uploads. Deletes earlier ones. Raises InputError."""
     before: UploadDraft | None = st.session_state.get(DRAFT)
     ids = "".join(f"{upload.file_id}/" for upload in uploads)
     key = hashlib.sha256(ids.encode()).hexdigest()[:24]
@@ -139,7 +124,6 @@ def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft
 
 
 def _discard() -> None:
-    """Delete the uploads, and empty the upload box."""
     _delete_files()
     _empty_box()
 
@@ -168,40 +152,26 @@ def _preview(draft: UploadDraft, reading: ReadOptions) -> tuple[tuple[Record, ..
 
 
 def _reading(draft: UploadDraft) -> ReadOptions:
-    """Draw the controls for splitting the files. Returns their values."""
     plain = ReadOptions()
     headings = True
     if any(file.suffix.lower() in (".md", ".markdown") for file in draft.files):
-        headings = st.toggle(
-            "Split Markdown at its headings",
-            value=True,
-            key="cut-headings",
-            help="One chunk per section, titled with the headings above it.",
-        )
+        about = "One chunk per section, titled with the headings above it."
+        headings = st.toggle("Split Markdown at its headings", value=True, key="cut-headings", help=about)
     left, right = st.columns(2)
-    size = left.slider(
-        "Longest chunk",
-        SHORTEST,
-        LARGEST,
-        plain.size,
-        50,
-        key="cut-size",
-        help="Characters. The bundled embedding model reads about the first 1,000.",
-    )
-    overlap = right.slider(
-        "Overlap",
-        0,
-        size // 2,
-        min(plain.overlap, size // 2),
-        10,
-        key="cut-overlap",
-        help="Characters that a chunk repeats from the end of the previous one.",
-    )
-    return ReadOptions(size, overlap, headings, _columns(draft.columns()))
+    about = "Characters. The bundled embedding model reads about the first 1,000."
+    size = left.slider("Longest chunk", SHORTEST, LARGEST, plain.size, 50, key="cut-size", help=about)
+    about = "Characters that a chunk repeats from the end of the previous one."
+    overlap = right.slider("Overlap", 0, size // 2, min(plain.overlap, size // 2), 10, key="cut-overlap", help=about)
+    return ReadOptions(size, overlap, headings, _columns(draft.files))
 
 
-def _columns(names: Mapping[str, int]) -> dict[str, str]:
-    """Draw the choice of CSV column for each field. Returns nothing if the header names them."""
+def _columns(files: Sequence[Path]) -> dict[str, str]:
+    # The columns of all CSV files, with the number of characters in their first cells.
+    names: dict[str, int] = {}
+    for file in files:
+        # The preview reports unreadable files.
+        with contextlib.suppress(InputError):
+            names |= csv_file.columns(file) if file.suffix.lower() == ".csv" else {}
     if not names:
         return {}
     html.aside("Columns of the CSV files. Others are kept as metadata.")
@@ -237,7 +207,6 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 
 
 def _chunks(records: Sequence[Record]) -> None:
-    """Draw the first chunks as they would be stored."""
     html.aside("The first chunks")
     with st.container(key="first-chunks", gap="xsmall"):
         for record in records:
@@ -250,7 +219,6 @@ def _chunks(records: Sequence[Record]) -> None:
 
 
 def _refusals(refused: Sequence[InputError]) -> None:
-    """Draw the files and records left out, and why."""
     if not refused:
         return
     listed = "\n".join(f"- {message(str(error))}" for error in refused[:MAX_TOLD])
@@ -259,70 +227,54 @@ def _refusals(refused: Sequence[InputError]) -> None:
 
 
 def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
-    """Draw the choice of collection, and the button that starts indexing."""
+    bench, problem = visit.resources.bench, ""
     ours = [info.name for info in visit.collections.values() if info.ours]
-    target = st.selectbox(
-        "Collection",
-        [NEW, *ours],
-        key="upload-target",
-        format_func=lambda name: name or "a new one",
-        help="In an existing one, chunks with the same id are replaced.",
+    about, names = (
+        "In an existing one, chunks with the same id are replaced.",
+        {NEW: "a new one"} | {n: n for n in ours},
     )
-    # The first file's name, if a new collection can have it.
-    suggested = re.sub(r"[^A-Za-z0-9._-]+", "-", draft.files[0].stem).strip("._-")
-    name = (
-        target
-        or st.text_input(
-            "Name",
-            "" if _problem(suggested, visit.resources) else suggested,
-            key="upload-name",
-            help="3 to 512 letters, digits, dots, hyphens or underscores.",
-        ).strip()
+    target = st.selectbox("Collection", names, key="upload-target", format_func=names.__getitem__, help=about)
+    if target:
+        name, model = target, visit.collections[target].embedder
+        html.aside(f"Embedding model: {model}.")
+    else:
+        # The first file's name, if a new collection can have it.
+        suggested = re.sub(r"[^A-Za-z0-9._-]+", "-", draft.files[0].stem).strip("._-")
+        suggested = "" if _problem(suggested, visit.resources) else suggested
+        about = "3 to 512 letters, digits, dots, hyphens or underscores."
+        name = st.text_input("Name", suggested, key="upload-name", help=about).strip()
+        problem = _problem(name, visit.resources) if name else ""
+        if problem:
+            st.error(message(problem))
+        fixed, own = bool(bench.deployment.embedding_model), bench.embedder.name
+        about = FIXED_MODEL if fixed else ANY_MODEL
+        model = st.text_input("Embedding model", own, key="upload-model", disabled=fixed, help=about).strip() or own
+    order = Order(
+        name,
+        str(draft.folder),
+        lenient=True,
+        temporary=True,
+        embedder=model,
+        size=reading.size,
+        overlap=reading.overlap,
+        headings=reading.headings,
+        columns=dict(reading.columns),
     )
-    problem = "" if target or not name else _problem(name, visit.resources)
-    if problem:
-        st.error(message(problem))
-    model = _model(target, visit)
+    about = f"Embeds the chunks with {literal(model)}. You can leave this page in the meantime."
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         html.button(
             "Index",
             "index",
-            _order,
+            _put,
             visit.resources,
-            draft,
-            reading,
-            name,
-            model,
+            order,
             not target,
             icon="play_arrow",
             type="primary",
             disabled=not name or bool(problem),
-            about=f"Embeds the chunks with {literal(model)}. You can leave this page in the meantime."
-            if name
-            else "Name the collection first.",
+            about=about if name else "Name the collection first.",
         )
         _discard_button()
-
-
-def _model(target: str, visit: Visit) -> str:
-    """Draw the embedding model of the collection `target`, or a choice for a new one."""
-    bench = visit.resources.bench
-    if target:
-        model = visit.collections[target].embedder
-        html.aside(f"Embedding model: {model}.")
-        return model
-    fixed = bench.deployment.embedding_model
-    chosen = st.text_input(
-        "Embedding model",
-        bench.embedder.name,
-        key="upload-model",
-        disabled=bool(fixed),
-        help="RAGFILTER_EMBEDDING_MODEL sets it for every new collection."
-        if fixed
-        else "A sentence-transformers name or path, or openai:NAME for embeddings over the OpenAI "
-        "protocol. The collection is queried with the same model.",
-    ).strip()
-    return chosen or bench.embedder.name
 
 
 def _discard_button() -> None:
@@ -344,23 +296,12 @@ def _problem(name: str, resources: Resources) -> str:
 
 
 @state.then_page
-def _order(resources: Resources, draft: UploadDraft, reading: ReadOptions, name: str, model: str, new: bool) -> None:
+def _put(resources: Resources, order: Order, new: bool) -> None:
     """Queue the indexing job, which takes over the files."""
-    order = Order(
-        name,
-        str(draft.folder),
-        lenient=True,
-        temporary=True,
-        embedder=model,
-        size=reading.size,
-        overlap=reading.overlap,
-        headings=reading.headings,
-        columns=dict(reading.columns),
-    )
     # Checked here, because a job without its model would fail after taking over the files.
-    resources.bench.load_embedder(model).prepare()
+    resources.bench.load_embedder(order.embedder).prepare()
     # Another tab may have taken the name since.
-    if new and (problem := _problem(name, resources)):
+    if new and (problem := _problem(order.collection, resources)):
         state.notice(problem)
         return
     problems.order(order, queue_of(resources.bench))

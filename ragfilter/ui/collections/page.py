@@ -92,7 +92,6 @@ def _job(job: IndexJob) -> None:
 
 
 def _left_out(job: IndexJob) -> None:
-    """Draw the records left out, then warnings about the others."""
     at = job.standing
     warnings = at.report.warnings if at.report else ()
     counts = [f"{at.left_out:,} left out" if at.left_out else "", counted(len(warnings), "warning") if warnings else ""]
@@ -109,14 +108,8 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
     at = job.standing
     with st.container(horizontal=True, gap="small"):
         if at.open:
-            html.button(
-                "Stop",
-                f"stop-{job.id}",
-                state.then_page(queue.stop),
-                job.id,
-                icon="stop",
-                about="Chunks embedded so far are kept.",
-            )
+            about = "Chunks embedded so far are kept."
+            html.button("Stop", f"stop-{job.id}", state.then_page(queue.stop), job.id, icon="stop", about=about)
             return
         if at.state == "done":
             if html.button("Ask a question", f"ask-{job.id}", icon="search", type="primary"):
@@ -136,7 +129,6 @@ MODEL = (
 
 
 def _collections(visit: Visit, user: User) -> None:
-    """Draw the table of collections, and the actions for one of them. Raises StoreError."""
     html.heading("Collections")
     if not visit.collections:
         html.empty("No collection yet.", "Add files on the left, or build a sample on the Inspect page.")
@@ -156,7 +148,6 @@ def _collections(visit: Visit, user: User) -> None:
 @st.fragment
 @problems.show_errors()
 def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
-    """Draw the choice of a collection, and the actions for it."""
     names = [facts.info.name for facts in every]
     if st.session_state.get(MANAGED) not in names:
         # Set as state, because a box already on the page ignores a new default.
@@ -169,15 +160,9 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     problems.incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:
         queue = queue_of(visit.resources.bench)
-        html.button(
-            "Rebuild",
-            "rebuild",
-            state.then_page(queue.put),
-            Order(name),
-            icon="build",
-            disabled=any(j.standing.open and j.order.collection == name for j in queue.jobs()),
-            about="Restores the collection from the workspace's copy. Nothing is re-embedded.",
-        )
+        busy = any(job.standing.open and job.order.collection == name for job in queue.jobs())
+        put, about = state.then_page(queue.put), "Restores the collection from the workspace's copy, without embedding."
+        html.button("Rebuild", "rebuild", put, Order(name), icon="build", disabled=busy, about=about)
     if not facts.info.ours:
         _foreign(facts, visit.resources)
 
@@ -201,14 +186,11 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     info = facts.info
     workspace, store = resources.bench.workspace, resources.bench.stores.of(info.name)
     left_out = "" if user.unrestricted else " Chunks that this user cannot see are left out."
-    if html.button(
-        "Recalibrate",
-        "manage-recalibrate",
-        icon="sync",
-        disabled=not info.count,
-        about="After a change of model, chunking or corpus: tunes the settings again on this "
-        "collection's labels, on the Tune page.",
-    ):
+    about = (
+        "After a change of model, chunking or corpus: tunes the settings again on this "
+        "collection's labels, on the Tune page."
+    )
+    if html.button("Recalibrate", "manage-recalibrate", icon="sync", disabled=not info.count, about=about):
         state.open_collection(info.name)
         problems.recalibrate()
     html.download(
@@ -221,38 +203,19 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     )
     # The keys name the collection, so that its popovers close when another one is chosen.
     with st.popover("Rename", key=f"rename-box-{info.name}", disabled=not info.ours):
-        new = st.text_input(
-            "New name",
-            key=f"rename-{info.name}",
-            help="Rule edits and labels move with it. Settings tuned on it still name the old one.",
-        ).strip()
-        html.button(
-            "Rename",
-            "rename",
-            _do,
-            partial(manage.rename, workspace, info.name, new),
-            info.name,
-            new,
-            disabled=not new or new == info.name,
-            about="Existing links to this collection will stop working.",
-        )
+        about = "Rule edits and labels move with it. Settings tuned on it still name the old one."
+        new = st.text_input("New name", key=f"rename-{info.name}", help=about).strip()
+        rename, same = partial(manage.rename, workspace, info.name, new), new in ("", info.name)
+        about = "Existing links to this collection will stop working."
+        html.button("Rename", "rename", _do, rename, info.name, new, disabled=same, about=about)
     with st.popover("Delete", key=f"delete-box-{info.name}", disabled=not info.ours):
-        typed = st.text_input(
-            "Type its name to delete it",
-            key=f"delete-{info.name}",
-            help="This deletes its chunks, rule edits and labels. To keep them, export the chunks "
-            f"first, and the labels with `ragfilter labels export`.{left_out}",
-        ).strip()
-        html.button(
-            "Delete",
-            "delete",
-            _do,
-            partial(manage.delete, workspace, info.name),
-            info.name,
-            "",
-            type="primary",
-            disabled=typed != info.name,
+        about = (
+            "This deletes its chunks, rule edits and labels. To keep them, export the chunks first, and the labels "
+            f"with `ragfilter labels export`.{left_out}"
         )
+        typed = st.text_input("Type its name to delete it", key=f"delete-{info.name}", help=about).strip()
+        delete = partial(manage.delete, workspace, info.name)
+        html.button("Delete", "delete", _do, delete, info.name, "", type="primary", disabled=typed != info.name)
 
 
 @state.then_page
@@ -265,7 +228,6 @@ def _do(change: partial[None], name: str, after: str) -> None:
 
 
 def _foreign(facts: Facts, resources: Resources) -> None:
-    """Draw the opening of a collection not made by ragfilter, with a form to change it."""
     name = facts.info.name
     opening = resources.bench.stores.opening(name)
     st.markdown(quiet("Not made by ragfilter: queried and exported as it is."))
@@ -282,7 +244,6 @@ def _foreign(facts: Facts, resources: Resources) -> None:
 @st.fragment
 @problems.show_errors()
 def _elsewhere(resources: Resources) -> None:
-    """Draw the form that opens a table, or a collection in a Chroma folder or on a server."""
     with st.expander("Open an existing collection or table", key="elsewhere"):
         folder = st.text_input(
             "Chroma folder or server, or PostgreSQL database",
@@ -308,20 +269,11 @@ def _elsewhere(resources: Resources) -> None:
 def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
     store = resources.bench.stores.at(opening.folder)
     hint = opening.embedder or embedder_hint(store.collection(name))
-    model = st.text_input(
-        "Embedding model",
-        hint,
-        key=f"{key}-model-{name}",
-        help=MODEL,
-        placeholder=f"for example {resources.bench.embedder.name}",
-    ).strip()
+    example = f"for example {resources.bench.embedder.name}"
+    model = st.text_input("Embedding model", hint, key=f"{key}-model-{name}", help=MODEL, placeholder=example).strip()
     columns, metric = _mapped(name, opening, resources, key) if is_address(opening.folder) else ({}, "")
-    writable = st.toggle(
-        "Allow changes",
-        opening.writable,
-        key=f"{key}-writable-{name}",
-        help="Lets ragfilter write rules into the collection.",
-    )
+    about = "Lets ragfilter write rules into the collection."
+    writable = st.toggle("Allow changes", opening.writable, key=f"{key}-writable-{name}", help=about)
     if html.button("Open", f"{key}-open", type="primary"):
         bench = resources.bench
         wanted = Opening(opening.folder, model, writable, columns, metric)
@@ -333,21 +285,14 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
 
 
 def _mapped(name: str, opening: Opening, resources: Resources, key: str) -> tuple[dict[str, str], str]:
-    """Draw the choice of a table's columns and distance. Returns both."""
     table = cast("TableStore", resources.bench.stores.at(opening.folder)).table(name)
     columns = {**table.guess(), **opening.columns}
     with html.row(f"{key}-columns", "bottom"):
         for field, names in table.choices().items():
             chosen = columns.pop(field, "")
-            column = st.selectbox(
-                f"{field.capitalize()} column",
-                names,
-                names.index(chosen) if chosen in names else None,
-                placeholder="all",
-                key=f"{key}-{field}-{name}",
-                disabled=not names,
-                help="Every other column becomes a field of the same name.",
-            )
+            label, at = f"{field.capitalize()} column", names.index(chosen) if chosen in names else None
+            own, about = f"{key}-{field}-{name}", "Every other column becomes a field of the same name."
+            column = st.selectbox(label, names, at, placeholder="all", key=own, disabled=not names, help=about)
             columns |= {field: column} if column else {}
         spaces = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
         metric = st.selectbox(

@@ -235,7 +235,7 @@ def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str,
     def row_of(side: ComparedSide) -> RunRow | None:
         if side.run is not None:
             return RunRow(side.run)
-        if chosen.given is not None:
+        if chosen.measurable is not None:
             return _row(side, measuring.plan(chosen, side.profile, side.settings), runs.values(), resources)
         # A run on the other side may have measured this side, even over questions in files.
         return next(filter(None, (_row(side, run.plan, (run,), resources) for run in sides_runs)), None)
@@ -244,8 +244,8 @@ def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str,
     missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
     if missing:
         query_labels.explain(chosen)
-        if chosen.given is not None:
-            _measure(missing, chosen, counted(len(chosen.given.qrels), "question"))
+        if chosen.measurable is not None:
+            _measure(missing, chosen, counted(len(chosen.measurable.qrels), "question"))
         return
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))

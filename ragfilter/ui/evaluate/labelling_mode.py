@@ -1,7 +1,6 @@
 """The labelling mode: shows one passage at a time in the whole window, labelled by keyboard.
 
-The browser holds the passages and sends each action as a numbered event; see the script.
-"""
+The browser holds the passages and sends each action as a numbered event; see the script."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""The Evaluate page: how good the current settings are on labelled questions. It shows a run's
-rows, the contribution of each layer, the questions and the figures.
-"""
+"""The Evaluate page: how good the current settings are on labelled questions. It shows a run's rows, the contribution
+of each layer, the questions and the figures."""
 
 from __future__ import annotations
 
@@ -71,15 +70,9 @@ def draw(visit: Visit) -> None:
 
 
 def _sets(chosen: ChosenSet) -> None:
-    """Draw the questions and labels in place of the results."""
     with html.row("sets-bar"):
-        part = html.choice(
-            "Part",
-            PARTS,
-            "Questions: edit the set. Labels: see who made them, where people disagree, and what an LLM proposes.",
-            key="sets-part",
-            default=QUESTIONS,
-        )
+        about = "Questions: edit the set. Labels: see who made them, where people disagree, and what an LLM proposes."
+        part = html.choice("Part", PARTS, about, key="sets-part", default=QUESTIONS)
     for note in _notes(chosen):
         html.aside(note)
     if part == QUESTIONS:
@@ -92,17 +85,14 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
     with html.row("evaluate-bar", "bottom"):
         query_labels.choose(chosen)
-        pressed = html.button(
-            _measure_label(chosen),
-            "evaluate",
-            icon="play_arrow",
-            type="primary",
-            disabled=chosen.given is None,
-            about="Measures the sidebar's settings on the labelled questions of this set. "
-            "Continues a stopped run. Skips questions without labels.",
+        label, none = _measure_label(chosen), chosen.measurable is None
+        about = (
+            "Measures the sidebar's settings on the labelled questions of this set. Continues a stopped run. "
+            "Skips questions without labels."
         )
+        pressed = html.button(label, "evaluate", icon="play_arrow", type="primary", disabled=none, about=about)
         # The page measures by itself if nothing is measured yet, and no LLM is called.
-        unasked = chosen.given is not None and len(chosen.given.qrels) <= UNASKED
+        unasked = chosen.measurable is not None and len(chosen.measurable.qrels) <= UNASKED
         if pressed or (unasked and not saved and not chosen.visit.settings.judge.enabled):
             run = measuring.begin(chosen, state.session().profile, chosen.visit.settings, unasked=not pressed)
             state.session().run = run.id
@@ -110,37 +100,26 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
         if len(saved) > 1:
             labels = {each: run_label(run, state.session().tuned_on) for each, run in saved.items()}
             widget.select("Run", labels, _chosen_id(saved), "run-box", state.put, "run", width=330)
-        html.button(
-            "Label",
-            "open-labelling",
-            state.put,
-            True,
-            "labelling",
-            icon="edit_note",
-            about="Label chunks, question by question, with the keys 2, 1 and 0.",
-        )
+        about = "Label chunks, question by question, with the keys 2, 1 and 0."
+        html.button("Label", "open-labelling", state.put, True, "labelling", icon="edit_note", about=about)
         with st.popover("More", key="evaluate-more", type="tertiary"):
             _more(chosen)
     return saved
 
 
 def _measure_label(chosen: ChosenSet) -> str:
-    if chosen.given is None:
+    if chosen.measurable is None:
         return "Measure"
-    count = counted(len(chosen.given.qrels), "question")
-    begun = measuring.unfinished(chosen)
-    if begun is None or not begun.done:
-        return f"Measure {count}"
-    return f"Continue from {begun.done} of {count}"
+    count, begun = counted(len(chosen.measurable.qrels), "question"), measuring.unfinished(chosen)
+    return f"Continue from {begun.done} of {count}" if begun and begun.done else f"Measure {count}"
 
 
 def _notes(chosen: ChosenSet) -> list[str]:
-    """Caveats about the labels."""
-    if chosen.given is None:
+    if chosen.measurable is None:
         return []
-    notes, count = wording.about_labels(chosen.given), len(chosen.given.qrels)
+    notes, count = wording.about_labels(chosen.measurable), len(chosen.measurable.qrels)
     gone, lost = chosen.gone()
-    if bare := len(chosen.given.queries) - count - lost:
+    if bare := len(chosen.measurable.queries) - count - lost:
         notes.append(f"{counted(bare, 'question')} skipped: no labels.")
     if gone:
         notes.append(
@@ -153,18 +132,10 @@ def _notes(chosen: ChosenSet) -> list[str]:
 
 
 def _more(chosen: ChosenSet) -> None:
-    st.toggle(
-        "Questions and labels",
-        key="sets-open",
-        persist_state="session",
-        help="Edit the questions of this set, see who labelled what, or let an LLM propose labels.",
-    )
-    st.toggle(
-        "Count an LLM's labels",
-        key=query_labels.LLM,
-        persist_state="session",
-        help="Used for chunks that no person has labelled. Off: only people's labels count.",
-    )
+    about = "Edit the questions of this set, see who labelled what, or let an LLM propose labels."
+    st.toggle("Questions and labels", key="sets-open", persist_state="session", help=about)
+    about = "Used for chunks that no person has labelled. Off: only people's labels count."
+    st.toggle("Count an LLM's labels", key=query_labels.LLM, persist_state="session", help=about)
     on, keep = chosen.book.records_history(chosen.collection), chosen.book.record_history
     st.toggle(
         "Keep asked questions",
@@ -184,7 +155,6 @@ BASELINE = "baseline.json"
 
 
 def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
-    """Draw a sentence on what the run shows, and the chosen view of its results."""
     if not measured.records:
         html.empty("No question in this run has been measured yet.", "Press Measure to continue.")
         return
@@ -205,7 +175,6 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
 @st.fragment
 @problems.show_errors()
 def _views(measured: MeasuredRun, resources: Resources) -> None:
-    """Draw the choice of view, and the view."""
     with html.row("views-bar"):
         view = html.choice("View", VIEWS, key="view", default=ROWS)
         measure, every = "f1", False
@@ -221,13 +190,8 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             )
             every = st.toggle("All figures", key="all-figures", persist_state="session")
         st.space("stretch")
-        if html.button(
-            "Compare",
-            "evaluate-compare",
-            icon="compare_arrows",
-            type="tertiary",
-            about="Compares this run with another one, or with other settings, by question.",
-        ):
+        about = "Compares this run with another one, or with other settings, by question."
+        if html.button("Compare", "evaluate-compare", icon="compare_arrows", type="tertiary", about=about):
             # The run is side B, over its questions.
             queries, _, _ = untitled(measured.run.plan.query_set)
             run = f"run-{measured.run.id}"
@@ -329,7 +293,7 @@ def _queries(measured: MeasuredRun) -> None:
     if rows.empty:
         html.empty("There are no questions of this kind.", "Choose All.")
         return
-    shown = rows[[*NAMED]].rename(columns=NAMED)
+    shown = rows[FIGURES].rename(columns=NAMES)
     name = f"questions-{measured.run.id}"
     clicked = grid.picked(shown, rows["id"], name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
@@ -337,18 +301,9 @@ def _queries(measured: MeasuredRun) -> None:
         question_box.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
 
 
-NAMED = {
-    "query": "question",
-    "lost": "lost",
-    "f1": "F1",
-    "gain": "ΔF1",
-    "precision": "precision",
-    "recall": "recall",
-    "kept": "kept",
-    "relevant": "relevant",
-    "unlabelled": "unlabelled",
-}
-"""The columns of the question table, by the figure each shows."""
+FIGURES = ["query", "lost", "f1", "gain", "precision", "recall", "kept", "relevant", "unlabelled"]
+NAMES = {"query": "question", "f1": "F1", "gain": "ΔF1"}
+"""The columns of the question table, and those that have another name there."""
 _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
     "question": st.column_config.TextColumn(width=300),
@@ -365,16 +320,10 @@ def _plots(measured: MeasuredRun) -> None:
     with st.container(key="plots"):
         left, right = st.columns(2, gap="medium")
     with left:
-        theme.draw_plot(
-            measuring.precision_recall(frame.cells(measured.rows), curves, dark=dark),
-            key="plot-pr",
-            alt="Precision against recall for every row, with the oracle's line",
-        )
-        theme.draw_plot(
-            measuring.kept_counts(frame.kept_counts(measured.records), dark=dark),
-            key="plot-kept",
-            alt="How many questions keep how many chunks",
-        )
+        plot = measuring.precision_recall(frame.cells(measured.rows), curves, dark=dark)
+        theme.draw_plot(plot, key="plot-pr", alt="Precision against recall for every row, with the oracle's line")
+        plot = measuring.kept_counts(frame.kept_counts(measured.records), dark=dark)
+        theme.draw_plot(plot, key="plot-kept", alt="How many questions keep how many chunks")
     with right:
         _distances(curves)
 
@@ -386,15 +335,9 @@ def _distances(curves: Sequence[Curve]) -> None:
     low, high = (min(every), max(every)) if every else (0.0, 1.0)
     threshold = (low + high) / 2
     if high > low:
+        about = "Shows the figures beside the curve as if every chunk up to this distance were kept."
         threshold = st.slider(
-            "Distance",
-            low,
-            high,
-            threshold,
-            step=(high - low) / 200,
-            format="%.3f",
-            key="distance-line",
-            help="Shows the figures beside the curve as if every chunk up to this distance were kept.",
+            "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f", key="distance-line", help=about
         )
     theme.draw_plot(
         measuring.distances(curves, threshold, dark=theme.is_dark()),
@@ -403,16 +346,13 @@ def _distances(curves: Sequence[Curve]) -> None:
     )
     means = within(curves, threshold)
     st.markdown(
-        f"Up to {numbers.distance(threshold)}, on these same questions: precision "
-        f"**{means['precision']:.3f}**, recall **{means['recall']:.3f}**, F1 "
-        f"**{means['f1']:.3f}** ({means['f1_most']:.3f} if all {means['unlabelled']:.1f} "
-        f"without a label were relevant), **{means['kept']:.1f}** chunks of the first "
-        f"{DEEPEST}."
+        f"Up to {numbers.distance(threshold)}, on these same questions: precision **{means['precision']:.3f}**, recall "
+        f"**{means['recall']:.3f}**, F1 **{means['f1']:.3f}** ({means['f1_most']:.3f} if all {means['unlabelled']:.1f} "
+        f"without a label were relevant), **{means['kept']:.1f}** chunks of the first {DEEPEST}."
     )
 
 
 def _guard(measured: MeasuredRun, resources: Resources) -> None:
-    """Draw the run as a baseline file, and the command that compares with it in CI."""
     box = st.popover("Guard", key=GUARD, icon=":material/verified_user:", type="tertiary", on_change="rerun")
     if not box.open:
         return
@@ -429,15 +369,9 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             content = bench.workspace.content_of(collection, plan.viewer)
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
-        html.download(
-            "Use as baseline",
-            "guard-baseline",
-            baseline.dumps,
-            BASELINE,
-            "Each question's results in this run, as a small file for git.",
-            on_click=state.then_page(state.keep),
-            args=(measured.run.plan.collection, GUARDED),
-        )
+        about, keep = "Each question's results in this run, as a small file for git.", state.then_page(state.keep)
+        args = (plan.collection, GUARDED)
+        html.download("Use as baseline", "guard-baseline", baseline.dumps, BASELINE, about, on_click=keep, args=args)
         html.aside("Commit the file. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 

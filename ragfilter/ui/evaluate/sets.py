@@ -22,7 +22,7 @@ from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.labelling import Request
 from ragfilter.evaluate.query_files import read_import, write
 from ragfilter.model import Chunk
-from ragfilter.stores.labels import ASKED, LABELLED, UNCOUNTED, Label, conflicts
+from ragfilter.stores.labels import ASKED, LABELLED, UNCOUNTED, Label, Maker, conflicts
 from ragfilter.stores.relabel import choices, settle
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -53,14 +53,9 @@ def draw_questions(chosen: ChosenSet) -> None:
     filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{turn}", there)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
-        title = st.text_input(
-            "Name of the set",
-            "" if own else name,
-            key=f"set-name-{turn}",
-            persist_state="session",
-            placeholder="A name for your own set",
-            help="Changing the name renames the set. Built-in sets are saved as copies.",
-        )
+        about = "Changing the name renames the set. Built-in sets are saved as copies."
+        start, key, hint = "" if own else name, f"set-name-{turn}", "A name for your own set"
+        title = st.text_input("Name of the set", start, key=key, persist_state="session", placeholder=hint, help=about)
         text = st.text_area(
             "Questions, one per line",
             "\n".join(map(one_line, filled.values())),
@@ -72,36 +67,18 @@ def draw_questions(chosen: ChosenSet) -> None:
             "within a question show as spaces and are kept.",
         )
         with st.container(key="set-actions", horizontal=True, gap="small"):
+            old_name, empty = None if own else name, not lines(text) or not title.strip()
+            about = "" if title.strip() else "Name the set first."
             html.button(
-                "Save",
-                "set-save",
-                _save,
-                chosen,
-                None if own else name,
-                turn,
-                filled,
-                type="primary",
-                disabled=not lines(text) or not title.strip(),
-                about="" if title.strip() else "Name the set first.",
+                "Save", "set-save", _save, chosen, old_name, turn, filled, type="primary", disabled=empty, about=about
             )
-            html.button(
-                "Add asked questions",
-                "set-from-history",
-                _add_asked,
-                chosen,
-                f"set-text-{turn}",
-                disabled=not chosen.sets[ASKED] or name == ASKED,
-                about="Adds questions asked on Inspect that are not in the list yet.",
-            )
+            key, none = f"set-text-{turn}", not chosen.sets[ASKED] or name == ASKED
+            about = "Adds questions asked on Inspect that are not in the list yet."
+            html.button("Add asked questions", "set-from-history", _add_asked, chosen, key, disabled=none, about=about)
             with st.popover("Remove set", disabled=own):
+                about = "Cannot be undone. Labels stay with their questions."
                 html.button(
-                    f"Remove {literal(name)}",
-                    "set-remove",
-                    _remove,
-                    chosen,
-                    type="primary",
-                    disabled=own,
-                    about="Cannot be undone. Labels stay with their questions.",
+                    f"Remove {literal(name)}", "set-remove", _remove, chosen, type="primary", disabled=own, about=about
                 )
             if there:
                 parts = 1 + counts_llm_labels()
@@ -110,9 +87,8 @@ def draw_questions(chosen: ChosenSet) -> None:
                     "set-export",
                     lambda: packed(*query_sets.exported(*of_set)[:parts]),
                     f"{collection}-labels.zip",
-                    "The questions (queries.jsonl) and their labels, in the formats of BEIR "
-                    "(qrels.tsv) and TREC (qrels.txt). An LLM's labels, if they count, are in "
-                    "separate files (qrels-llm).",
+                    "The questions (queries.jsonl) and their labels, in the formats of BEIR (qrels.tsv) and TREC "
+                    "(qrels.txt). An LLM's labels, if they count, are in separate files (qrels-llm).",
                 )
     with right:
         _files(chosen)
@@ -153,7 +129,6 @@ def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
 
 
 def _files(chosen: ChosenSet) -> None:
-    """Draw the upload that creates a set from files."""
     emptied = st.session_state.get("set-saved", 0)
     questions = st.file_uploader(
         "From a file",
@@ -162,29 +137,16 @@ def _files(chosen: ChosenSet) -> None:
         help="A BEIR queries.jsonl file, a CSV file with a column named text, query or question, "
         "or one question per line. The set is named after the file.",
     )
+    about = "BEIR or TREC qrels. Credited to a labeller named after the file."
     qrels = st.file_uploader(
-        "With its labels",
-        type=["tsv", "txt", "qrels", "trec"],
-        key=f"set-qrels-{emptied}",
-        help="BEIR or TREC qrels. Credited to a labeller named after the file.",
+        "With its labels", type=["tsv", "txt", "qrels", "trec"], key=f"set-qrels-{emptied}", help=about
     )
-    by_llm = qrels is not None and st.checkbox(
-        "An LLM made these labels",
-        key=f"set-by-llm-{emptied}",
-        help="They count only if “Count an LLM's labels” is on.",
-    )
+    about = "They count only if “Count an LLM's labels” is on."
+    by_llm = qrels is not None and st.checkbox("An LLM made these labels", key=f"set-by-llm-{emptied}", help=about)
     # Name what has arrived, so that a file still uploading is not silently left out.
-    html.button(
-        "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",
-        "set-import",
-        _import,
-        chosen,
-        questions,
-        qrels,
-        by_llm,
-        disabled=questions is None,
-        about="Saves the file's questions as a set." if questions else "Drop a file first.",
-    )
+    label = f"Import questions{' and labels' if qrels else ''}" if questions else "Import"
+    about = "Saves the file's questions as a set." if questions else "Drop a file first."
+    html.button(label, "set-import", _import, chosen, questions, qrels, by_llm, disabled=not questions, about=about)
 
 
 @state.tell_errors()
@@ -226,16 +188,11 @@ def _import(chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | No
         warnings = [by_name(each, paths) for each in warnings]
     there = {i for i, chunk in chosen.chunks.items() if chosen.user.sees(chunk)}
     title = Path(questions.name).stem
+    book, collection, who = chosen.book, chosen.collection, qrels.name if qrels else ""
+    made_by: Maker = "llm" if by_llm else "human"
+    otherwise = "Rename the file, or remove the set."
     missing = query_sets.import_set(
-        chosen.book,
-        chosen.collection,
-        title,
-        by_id,
-        rows,
-        there,
-        who=qrels.name if qrels else "",
-        made_by="llm" if by_llm else "human",
-        otherwise="Rename the file, or remove the set.",
+        book, collection, title, by_id, rows, there, who=who, made_by=made_by, otherwise=otherwise
     )
     lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""
     _saved(title)
@@ -282,16 +239,14 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     html.heading("Disagreements")
     html.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
     names = {i: catalogue[i].name for (first, *_) in parted if (i := first.chunk_id) in catalogue}
-    rows = [
-        (
-            first.query,
-            names.get(first.chunk_id, f"{first.chunk_id} (no longer there)"),
-            "; ".join(label.words for label in (first, *others)),
-        )
-        for first, *others in parted
-    ]
-    table = pd.DataFrame(rows, columns=["question", "chunk", "said"])
-    ids = [f"{pair[0].query} {pair[0].chunk_id}" for pair in parted]
+    table = pd.DataFrame(
+        {
+            "question": [first.query for first, *_ in parted],
+            "chunk": [names.get(i, f"{i} (no longer there)") for i in (first.chunk_id for first, *_ in parted)],
+            "said": ["; ".join(label.words for label in labels) for labels in parted],
+        }
+    )
+    ids = [f"{first.query} {first.chunk_id}" for first, *_ in parted]
     row = grid.picked(table, ids, name="conflicts", columns=COLUMNS)
     if row is not None:
         first = parted[row][0]
@@ -301,7 +256,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
 
 def _lost(chosen: ChosenSet) -> None:
     """Draw the labels whose chunk is gone. A click assigns a label to a chunk."""
-    standing, places = (chosen.book.standing(chosen.collection), chosen.book.quotations(chosen.collection))
+    standing, places = chosen.book.standing(chosen.collection), chosen.book.quotations(chosen.collection)
     lost = [label for label in standing if label.chunk_id.startswith(UNCOUNTED)]
     store = chosen.resources.bench.collection(chosen.collection)
     chunks = store.chunks([*chosen.chunks]) if lost else {}
@@ -347,33 +302,18 @@ def _propose(chosen: ChosenSet) -> None:
         if html.button("What would LLM labels cost?", "propose-cost", disabled=none):
             of_set = chosen.book, chosen.collection, chosen.name, chosen.chunks, chosen.user
             with st.spinner("Looking up the chunks …"):
-                session.bill = (
-                    wanted,
-                    tuple(
-                        labelling.requests(
-                            query_sets.questions(*of_set).values(),
-                            chosen.book.standing(chosen.collection),
-                            chosen.visit.settings,
-                            backends,
-                            state.user(),
-                            depth=DEPTH,
-                        )
-                    ),
-                )
+                questions, standing = query_sets.questions(*of_set).values(), chosen.book.standing(chosen.collection)
+                settings, user = chosen.visit.settings, state.user()
+                requests = labelling.requests(questions, standing, settings, backends, user, depth=DEPTH)
+                session.bill = wanted, tuple(requests)
             st.rerun()
         return
     requests = session.bill[1]
     bill = labelling.bill(requests, backends, resources.bench.prices)
     st.markdown(message(bill.sentence))
+    about = "Its labels are marked, and count only if you turn them on under More."
     html.button(
-        "Propose labels",
-        "propose",
-        _ask_llm,
-        chosen,
-        requests,
-        type="primary",
-        disabled=not bill.chunks,
-        about="Its labels are marked, and count only if you turn them on under More.",
+        "Propose labels", "propose", _ask_llm, chosen, requests, type="primary", disabled=not bill.chunks, about=about
     )
 
 

@@ -252,7 +252,7 @@ def _rule(view: View, chunk: Chunk) -> None:
         _effect(result, chunk, rule, changed=rule_effect.is_changed(chunk, rule))
 
     def guard(chunk_id: str, text: str) -> str:
-        work = chunk_list.open_collection(collection, state.settings(), resources)
+        work = chunk_list.visible_collection(collection, state.settings(), resources)
         return rule_effect.guard(work, chunk_id, text, immediate=True)
 
     editor.draw(saving.Editing(chunk, collection, result.user, resources, effect, guard))

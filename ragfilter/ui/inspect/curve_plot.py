@@ -151,7 +151,7 @@ def plot(
     """The curve of the hits at `points`, with the `line` that cuts them, in `ranges`. `tuned` has the steps for the
     strip. `second` is another score with each hit's distance by id. `chosen` is the id of the open chunk."""
     low, high = ranges.window
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     # The axes are fixed, so hits outside would stay invisible, and drawing 200 hits takes the
     # browser most of the time of an update.
     shown = [i for i, x in enumerate(points.x) if low <= x <= high]

@@ -20,7 +20,7 @@ from ragfilter.answer.stream import EXTRACTIVE, VERSION, Answer, AnswerStream, c
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.model import Hit, PoolResult
-from ragfilter.protocols import Embedder, Progress
+from ragfilter.protocols import ChatModel, Embedder, Progress
 from ragfilter.ui.jobs import Job, Stoppable
 from ragfilter.ui.resources import Resources, ShelfSpec
 
@@ -100,14 +100,14 @@ def known_replacement(query: str, side: AnswerSide, resources: Resources) -> Ans
     return resources.answers.get(_key(query, side, resources, EXTRACTIVE))
 
 
-def stream_answer(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
-    """Yield the text so far repeatedly, even while nothing arrives. It is cached as it arrives,
+def stream_answer(query: str, side: AnswerSide, chat: ChatModel, resources: Resources) -> Generator[str]:
+    """Ask `chat`. Yields the text so far repeatedly, even while nothing arrives. It is cached as it arrives,
     because after a stop the next run may begin before this one has ended."""
-    chat, call, stop = resources.bench.chat, object(), threading.Event()
+    call, stop = object(), threading.Event()
     stream = AnswerStream(
         query,
         side.context,
-        None if chat is None else Stoppable(chat, stop),
+        Stoppable(chat, stop),
         resources.embedder(),
         timeout_s=resources.deployment.answer_timeout_s,
         prices=resources.bench.prices,
@@ -124,13 +124,13 @@ def stream_answer(query: str, side: AnswerSide, resources: Resources) -> Generat
         resources.jobs.stop(call)
         resources.bench.answers.put(answer)
     if answer.error and not answer.extractive:
-        make_extractive(query, side, resources, EXTRACTIVE)
+        make_extractive(query, side, resources)
 
 
-def make_extractive(query: str, side: AnswerSide, resources: Resources, model: str = "") -> None:
+def make_extractive(query: str, side: AnswerSide, resources: Resources) -> None:
     """Make one extractive answer, once for all runs that wait for it, and stop when none does.
     Never raises: a failure is shown in place of the answer."""
-    key = _key(query, side, resources, model)
+    key = _key(query, side, resources, EXTRACTIVE)
 
     def work(job: Job[None]) -> None:
         answer = _extractive_answer(query, side.context, resources, progress=job.step)

@@ -16,6 +16,7 @@ import streamlit as st
 
 from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
+from ragfilter.protocols import ChatModel
 from ragfilter.settings.config import of_profile
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -104,8 +105,8 @@ def draw_columns(
     for side, other, heading, answer, column in zip(sides, sides[::-1], titles, known, columns, strict=True):
         with column:
             html.draw(heading)
-            if asking and (asking == "all" or answer is None or answer.error):
-                _stream(query, side, resources)
+            if chat and asking and (asking == "all" or answer is None or answer.error):
+                _stream(query, side, chat, resources)
             elif answer is not None:
                 draw_answer(side, other, answer)
             else:
@@ -143,16 +144,15 @@ def title(side: AnswerSide, note: str = "") -> str:
     )
 
 
-def _stream(query: str, side: AnswerSide, resources: Resources) -> None:
+def _stream(query: str, side: AnswerSide, chat: ChatModel, resources: Resources) -> None:
     """Draw the answer as it arrives and, until its first piece, the seconds waited."""
-    chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
-    slot, began = st.empty(), monotonic()
+    limit, slot, began = resources.deployment.answer_timeout_s, st.empty(), monotonic()
     # Closed at once if Stop interrupts the drawing, so the next run finds what has arrived.
-    with closing(answer_sides.stream_answer(query, side, resources)) as texts:
+    with closing(answer_sides.stream_answer(query, side, chat, resources)) as texts:
         for text in texts:
             if text:
                 slot.markdown(prose.written(side.renumbered(text[:SHOWN_CHARS])))
-            elif chat is not None:
+            else:
                 slot.html(
                     f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
                     f"{monotonic() - began:.0f} of at most {limit:g} s</p>"

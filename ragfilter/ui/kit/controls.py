@@ -55,12 +55,10 @@ def choose(visit: Visit, *, undo: bool = True, reset: bool = True) -> None:
     reset. A page that draws these itself passes `undo=False` or `reset=False`."""
     # Leave out the count for a user from whom chunks may be hidden.
     counted = state.onlooker().unrestricted
-    labels = {
-        name: name
-        + (f" · {numbers.chunks(each.count)}" if counted else "")
-        + ("" if each.complete else " · incomplete")
-        for name, each in visit.collections.items()
-    }
+    labels = {}
+    for name, info in visit.collections.items():
+        facts = (name, numbers.chunks(info.count) if counted else "", "" if info.complete else "incomplete")
+        labels[name] = " · ".join(filter(None, facts))
     with st.sidebar:
         html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
         collection, profile = state.session().collection, state.session().profile

@@ -33,10 +33,10 @@ STOP = "Stops after the current question. Measure continues from there."
 def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
     """The plan of a run with these settings, which started from `profile`. Its query set's name
     says if an LLM's labels count. Requires labelled questions. Raises StoreError."""
-    assert chosen.given is not None
+    assert chosen.measurable is not None
     resources, name = chosen.resources, query_sets.title(chosen.name, llm=counts_llm_labels())
     backends, user = resources.backends(chosen.collection), state.user()
-    return runs.plan(chosen.given, name, profile, settings, backends, user, resources.bench)
+    return runs.plan(chosen.measurable, name, profile, settings, backends, user, resources.bench)
 
 
 def unfinished(chosen: ChosenSet) -> Run | None:
@@ -47,12 +47,12 @@ def unfinished(chosen: ChosenSet) -> Run | None:
 
 def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool = False) -> Run:
     """Start a run, or continue one that was stopped. `unasked`: nobody pressed a button. Raises StoreError."""
-    resources, saved, given = chosen.resources, chosen.resources.bench.runs, chosen.given
-    assert given is not None
+    resources, saved, labels = chosen.resources, chosen.resources.bench.runs, chosen.measurable
+    assert labels is not None
     backends = resources.backends(chosen.collection)
     run = saved.begin(plan(chosen, profile, settings), who="" if unasked else author())
     resources.jobs.start(
-        state.user(), _key(run), lambda job: runs.go_on(run, given, saved, backends, seen=job.tell), again=True
+        state.user(), _key(run), lambda job: runs.go_on(run, labels, saved, backends, seen=job.tell), again=True
     )
     return run
 
@@ -147,7 +147,7 @@ SYMBOLS = {"plain": "square", "strategy": "circle", "profile": "diamond", "setti
 
 def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:
     """Precision against recall for every row, with the oracle's line."""
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     line = {"color": ink.kept, "width": 1.4}
     oracle = frontier(curves)
     data = [theme.trace("lines", oracle, name="oracle, by weight of recall", hoverinfo="skip", line=line)]
@@ -171,7 +171,7 @@ def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool
 
 def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
     """How many questions keep 0, 1, 2 … chunks with the run's settings."""
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     hover = "%{y} questions keep %{x}<extra></extra>"
     bars = {"x": list(range(len(counts))), "y": counts, "marker": {"color": ink.kept}, "hovertemplate": hover}
     layout = ink.axes("chunks kept", "questions")
@@ -183,7 +183,7 @@ def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
 
 def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[str, Any]:
     """The distances of all questions, relevant chunks and others marked, with a line across."""
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     # An empty point ends each curve.
     points = (point for curve in curves for point in (*enumerate(curve.distances[:SHOWN_RANKS], start=1), (None, None)))
     line = {"color": ink.curve, "width": 0.7}

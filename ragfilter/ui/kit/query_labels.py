@@ -24,14 +24,14 @@ LABELS: ShelfSpec[Labels | None] = ShelfSpec(4)
 
 @dataclass(frozen=True, slots=True)
 class ChosenSet:
-    """A query set of the chosen collection. `given` has its labelled questions, labelled only
+    """A query set of the chosen collection. `measurable` has its labelled questions, labelled only
     for chunks that the user can see; None if there are none, and `why` gives the reason."""
 
     visit: Visit
     collection: str
     sets: Mapping[str, int]
     name: str
-    given: Labels | None
+    measurable: Labels | None
     why: InputError | None
 
     @property
@@ -60,13 +60,13 @@ class ChosenSet:
 
     def gone(self) -> tuple[list[str], int]:
         """The set's labelled chunks that no longer exist, and how many labelled questions are
-        therefore missing from `given`. Empty unless the user can see everything, because others
+        therefore missing from `measurable`. Empty unless the user can see everything, because others
         must not learn which chunks are hidden. Raises InputError, StoreError."""
-        if not self.user.unrestricted or self.given is None:
+        if not self.user.unrestricted or self.measurable is None:
             return [], 0
         there, known = (query_sets.load(self.book, self.collection, self.name, llm=counts_llm_labels()), self.chunks)
         ids = sorted({i for grades in there.qrels.values() for i in grades if i not in known})
-        return ids, len(there.qrels) - len(self.given.qrels)
+        return ids, len(there.qrels) - len(self.measurable.qrels)
 
 
 def counts_llm_labels() -> bool:
@@ -83,7 +83,7 @@ def chosen_set(visit: Visit, name: str = "") -> ChosenSet:
     chosen = ChosenSet(visit, collection, sets, name, None, None)
     try:
         labels = query_sets.load(book, collection, name, llm=counts_llm_labels())
-        return replace(chosen, given=measurable(labels, chosen.chunks, chosen.user))
+        return replace(chosen, measurable=measurable(labels, chosen.chunks, chosen.user))
     except InputError as error:
         return replace(chosen, why=error)
 
@@ -99,10 +99,10 @@ def sets_of(visit: Visit) -> dict[str, int]:
 def choose(chosen: ChosenSet) -> None:
     """Draw the list of query sets."""
     sets = dict(chosen.sets)
-    if chosen.given is not None:
+    if chosen.measurable is not None:
         # Only labelled questions count.
-        sets[chosen.name] = len(chosen.given.qrels)
-    labels = {each: called(sets, each) for each in sets}
+        sets[chosen.name] = len(chosen.measurable.qrels)
+    labels = {each: title(sets, each) for each in sets}
     widget.select(
         "Questions",
         labels,
@@ -116,7 +116,7 @@ def choose(chosen: ChosenSet) -> None:
     )
 
 
-def called(sets: Mapping[str, int], name: str) -> str:
+def title(sets: Mapping[str, int], name: str) -> str:
     """A set's title with its count. The title says if an LLM's labels count."""
     return f"{query_sets.title(name, llm=counts_llm_labels())} · {numbers.count(sets.get(name, 0))}"
 

@@ -1,7 +1,6 @@
 """Page elements that Streamlit lacks, and the page's own scripts, as Streamlit components.
 
-Text from outside is escaped or shown literally. In our own text, `code` is between backticks.
-"""
+Text from outside is escaped or shown literally. In our own text, `code` is between backticks."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Text as Markdown: text from outside, made inactive; text from a model, formatted; and our own
-messages, which may contain names from outside. Pure.
+"""Text as Markdown: text from outside, made inactive; text from a model, formatted; and our own messages, which may
+contain names from outside. Pure.
 
-Streamlit reads labels, tooltips and messages as Markdown. A chunk may contain a picture's address,
-or make a model write one. Loading the picture would tell the owner of that address what was read.
-So text from outside never becomes a picture, or a link that hides its target.
-"""
+Streamlit reads labels, tooltips and messages as Markdown. A chunk may contain a picture's address, or make a model
+write one. Loading the picture would tell the owner of that address what was read. So text from outside never becomes a
+picture, or a link that hides its target."""
 
 from __future__ import annotations
 

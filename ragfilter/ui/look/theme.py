@@ -1,15 +1,13 @@
 """The palette of outcomes and layers: a colour, a sign and a marker shape for each.
 
-Every view and plot uses it, so that things look the same in curve, funnel, table and panel. Signs
-and shapes differ as well as colours. People with any kind of colour vision can tell the colours
-apart, in light and dark; tests/test_theme.py has the figures.
-"""
+Every view and plot uses it, so that things look the same in curve, funnel, table and panel. Signs and shapes differ as
+well as colours. People with any kind of colour vision can tell the colours apart, in light and dark;
+tests/test_theme.py has the figures."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -43,9 +41,8 @@ RULE_SIGNS = {
 }
 """The sign of each state of a rule, the same on every page."""
 RULE_STATES_HELP = (
-    "invalid: cannot work. warning: questioned by the linter. none: no rule. note: the linter can "
-    "improve it. valid: no finding. draft: not saved. changed: edited since the last export, or "
-    "ever if nothing was exported."
+    "invalid: cannot work. warning: questioned by the linter. none: no rule. note: the linter can improve it. valid: "
+    "no finding. draft: not saved. changed: edited since the last export, or ever if nothing was exported."
 )
 
 ICON = (
@@ -119,9 +116,8 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 def stylesheet(*, dark: bool) -> str:
     """The page's style sheet: the palette as variables, then `style.css`.
 
-    `light-dark()` follows the theme in the browser, so a switch needs no rerun. Only dialogs and
-    popovers, which are outside the element that Streamlit themes, need `dark`.
-    """
+    `light-dark()` follows the theme in the browser, so a switch needs no rerun. Only dialogs and popovers, which are
+    outside the element that Streamlit themes, need `dark`."""
     pairs = {"text": TEXT, "muted": MUTED, "line": LINE, "surface": SURFACE}
     pairs |= {"on-primary": ON_PRIMARY, "lost": LOST}
     pairs |= {name: (m.light, m.dark) for name, m in OUTCOMES.items()}
@@ -154,30 +150,14 @@ THREE_DECIMALS = {"tickformat": ".3f"}
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
-@dataclass(frozen=True, slots=True)
 class Ink:
     """The colours of plots in one theme; `band` is translucent."""
 
-    text: str
-    muted: str
-    line: str
-    surface: str
-    kept: str
-    curve: str
-    band: str
-
-    @classmethod
-    def of(cls, dark: bool) -> Ink:
-        i = int(dark)
-        return cls(
-            text=TEXT[i],
-            muted=MUTED[i],
-            line=LINE[i],
-            surface=SURFACE[i],
-            kept=OUTCOMES["kept"].colour(dark=dark),
-            curve="#5a7f86" if dark else "#6f8c90",
-            band="rgba(60,196,180,0.16)" if dark else "rgba(15,118,110,0.10)",
-        )
+    def __init__(self, dark: bool) -> None:
+        self.text, self.muted, self.line, self.surface = (pair[dark] for pair in (TEXT, MUTED, LINE, SURFACE))
+        self.kept = OUTCOMES["kept"].colour(dark=dark)
+        self.curve = "#5a7f86" if dark else "#6f8c90"
+        self.band = "rgba(60,196,180,0.16)" if dark else "rgba(15,118,110,0.10)"
 
     def layout(self, *, align: str = "left") -> dict[str, Any]:
         """The layout of a plot; `align` aligns the lines of a hint."""
@@ -215,7 +195,6 @@ def marker(symbol: str, size: float, colour: str, width: float = 1) -> dict[str,
 def draw_plot(plot: go.Figure | dict[str, Any], *, key: str, alt: str, fixed: bool = False, **more: Any) -> None:
     """Draw a plot in our colours without Plotly's buttons; a `fixed` one ignores double clicks.
 
-    `more` is for `st.plotly_chart`.
-    """
+    `more` is for `st.plotly_chart`."""
     config = {"displayModeBar": False} | ({"doubleClick": False} if fixed else {})
     st.plotly_chart(plot, key=key, alt=alt, theme=None, config=config, **more)

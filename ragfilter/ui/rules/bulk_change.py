@@ -1,6 +1,5 @@
 """Changes to many rules: one change to all filtered rows, or the changes in a file. Each is previewed, with its effect
-and a diff, and saved as one step. Files are JSONL for git or CSV for spreadsheets.
-"""
+and a diff, and saved as one step. Files are JSONL for git or CSV for spreadsheets."""
 
 from __future__ import annotations
 
@@ -45,17 +44,9 @@ def offer(work: VisibleCollection, rules: Rules, action: str, *, key: str) -> No
     """Draw the effect of storing `rules`, the button that stores them, and every change. `action`
     names the change: ``Remove``, ``Add the group x to``."""
     sure = rule_effect.confirm(work, rules, f"{key}-sure")
-    html.button(
-        literal(f"{action} {counted(len(rules), 'rule')}"),
-        f"{key}-save",
-        save,
-        work,
-        rules,
-        action,
-        type="primary",
-        disabled=not sure,
-        about="Saves them as one step, which you can undo.",
-    )
+    label = literal(f"{action} {counted(len(rules), 'rule')}")
+    about = "Saves them as one step, which you can undo."
+    html.button(label, f"{key}-save", save, work, rules, action, type="primary", disabled=not sure, about=about)
     diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
     draw_diffs(diffs, f"{key}-changes")
     rule_effect.wait(work)
@@ -64,14 +55,9 @@ def offer(work: VisibleCollection, rules: Rules, action: str, *, key: str) -> No
 def save(work: VisibleCollection, rules: Rules, action: str) -> None:
     """Store `rules` as one step, unless a rule has changed since the page read it."""
     bench = work.resources.bench
+    collection, expected = bench.collection(work.collection), {i: work.chunks[i].rule for i in rules}
     try:
-        saved = edits.save_all(
-            bench.collection(work.collection),
-            bench.journal,
-            rules=rules,
-            expected={i: work.chunks[i].rule for i in rules},
-            who=author(),
-        )
+        saved = edits.save_all(collection, bench.journal, rules=rules, expected=expected, who=author())
     except RagfilterError as error:
         # A StoreError itself says what was saved.
         put_outcome(str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False)
@@ -157,21 +143,15 @@ def _change(kind: str) -> RuleChange:
     if kind == REMOVE:
         return bulk.remove()
     if kind == SET:
-        text = st.text_area(
-            "Rule",
-            key=RULE,
-            persist_state="session",
-            placeholder='{"contain_one_of": [["term", "other spelling"]]}',
-            help="Replaces the rule of every chunk.",
-        )
+        hint, about = '{"contain_one_of": [["term", "other spelling"]]}', "Replaces the rule of every chunk."
+        text = st.text_area("Rule", key=RULE, persist_state="session", placeholder=hint, help=about)
         if not text or not text.strip():
             raise InputError("There is no rule.", remedy="Write one.")
         return bulk.set_rule(text)
     if kind == GROUP:
         return bulk.add_group(_terms("Terms of the new group"))
-    term = st.text_input(
-        "Existing term", key=TERM, persist_state="session", help="Changes every group that contains this term."
-    )
+    about = "Changes every group that contains this term."
+    term = st.text_input("Existing term", key=TERM, persist_state="session", help=about)
     if kind == SPELLINGS:
         return bulk.add_spellings(term or "", _terms("Spellings to add"))
     new = st.text_input("Replacement term", key=NEW, persist_state="session", help="Replaces the existing term.")
@@ -206,27 +186,20 @@ def draw_files(work: VisibleCollection) -> None:
 def _export(work: VisibleCollection) -> None:
     # Read before the rules, so that only edits in the file count as exported.
     last_edit = work.resources.bench.journal.last_edit(work.collection)
-    work = chunk_list.open_collection(work.collection, work.settings, work.resources)
+    work = chunk_list.visible_collection(work.collection, work.settings, work.resources)
     chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
     st.markdown(
         f"**Export** {counted(len(chunks), 'rule')} for version control, where `ragfilter rules "
         "check` and `rules test` check them."
     )
     with st.container(key="files-export", horizontal=True, gap="small"):
-        for name, make in (
-            ("JSONL", lambda: "".join(rule_files.lines(chunks))),
-            ("CSV", lambda: rule_files.csv_text(chunks)),
-        ):
-            html.download(
-                name,
-                f"files-{name.lower()}",
-                partial(_exported, make, work, last_edit),
-                f"{work.collection}-rules.{name.lower()}",
-                "The table marks rules edited after this export as changed."
-                if work.user.unrestricted
-                else "Contains only what you can see. Changed rules stay marked in the table.",
-                disabled=not chunks,
-            )
+        about = "The table marks rules edited after this export as changed."
+        if not work.user.unrestricted:
+            about = "Contains only what you can see. Changed rules stay marked in the table."
+        texts = {"JSONL": lambda: "".join(rule_files.lines(chunks)), "CSV": lambda: rule_files.csv_text(chunks)}
+        for name, make in texts.items():
+            export, file = partial(_exported, make, work, last_edit), f"{work.collection}-rules.{name.lower()}"
+            html.download(name, f"files-{name.lower()}", export, file, about, disabled=not chunks)
 
 
 def _exported(make: Callable[[], str], work: VisibleCollection, last_edit: int) -> str:

@@ -4,7 +4,7 @@ families of chunks or drafted by an LLM. Shows their effect, and applies one or 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
@@ -102,38 +102,31 @@ def _findings(work: VisibleCollection, families: Suggested | None) -> list[Liste
         html.aside(f"Texts are read for up to {chunk_list.MAX_READ:,} rules. A narrower filter may find more.")
     findings = [finding for chunk in ruled.values() for finding in work.resources.checks.findings(chunk)]
     findings += [shared[i] for i in ids if i in shared]
-    proposed = [*_proposals(work, families)]
-    proposed += [(each.kind, each) for each in drafting.findings(work)]
-    here, of = {*ids}, {kind: [f.chunk_ids[0] for k, f in proposed if k == kind] for kind in dict(proposed)}
-    done = {kind for kind, some in of.items() if all(work.chunks[i].rule for i in some)}
+    proposed = [(draft.kind, draft) for draft in drafting.findings(work)]
+    if families is not None:
+        pairs = [(each, work.chunks.get(each.chunk.id)) for each in families.proposals]
+        known = [(each, chunk) for each, chunk in pairs if chunk is not None and chunk.rule != each.rule]
+        proposed = [*((each.family, families.finding(each, chunk)) for each, chunk in known), *proposed]
+    without = {kind for kind, finding in proposed if not work.chunks[finding.chunk_ids[0]].rule}
+    here = {*ids}
     proposed = [each for each in proposed if each[1].chunk_ids[0] in here]
-    proposed.sort(key=lambda each: each[0] in done)
+    proposed.sort(key=lambda each: each[0] not in without)
     return [*((each.kind, each) for each in by_severity(findings)), *proposed]
 
 
-def _proposals(work: VisibleCollection, families: Suggested | None) -> Iterator[Listed]:
-    for each in families.proposals if families is not None else ():
-        chunk = work.chunks.get(each.chunk.id)
-        if families is not None and chunk is not None and chunk.rule != each.rule:
-            yield each.family, families.finding(each, chunk)
-
-
 def _table(work: VisibleCollection, listed: Sequence[Listed]) -> int | None:
-    ids = [finding.chunk_ids[0] for _, finding in listed]
-    rows = [
-        (
-            kind,
-            title,
-            _said(finding),
-            "by hand" if finding.fix is None else "certain" if finding.sure else "check first",
-            finding.severity,
-            chunk_id,
-        )
-        for chunk_id, title, (kind, finding) in zip(ids, work.titles(ids, TITLE_WIDTH), listed, strict=True)
-    ]
-    names = ["kind", "chunk", "finding", "fix", "severity", "id"]
+    findings = [finding for _, finding in listed]
+    ids = [each.chunk_ids[0] for each in findings]
+    columns = {
+        "kind": [kind for kind, _ in listed],
+        "chunk": work.titles(ids, TITLE_WIDTH),
+        "finding": [_said(each) for each in findings],
+        "fix": ["by hand" if each.fix is None else "certain" if each.sure else "check first" for each in findings],
+        "severity": [each.severity for each in findings],
+        "id": ids,
+    }
     return grid.picked(
-        pd.DataFrame(rows, columns=names),
+        pd.DataFrame(columns),
         [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed],
         name="findings",
         height=320,
@@ -146,13 +139,9 @@ def _said(finding: Finding) -> str:
 
 
 def _all(work: VisibleCollection, findings: Sequence[Finding]) -> None:
-    """Draw the effect of applying these findings, and the button that does it."""
     doubtful = sum(finding.fix is not None and not finding.sure for finding in findings)
-    include = doubtful > 0 and st.checkbox(
-        f"Include the doubtful ones ({doubtful:,})",
-        key=DOUBTFUL,
-        help="Check these first. They may replace rules that are intended as they are.",
-    )
+    about = "Check these first. They may replace rules that are intended as they are."
+    include = doubtful > 0 and st.checkbox(f"Include the doubtful ones ({doubtful:,})", key=DOUBTFUL, help=about)
     plan = _plan(work, findings, include)
     if plan.after or include or not doubtful:
         bulk_change.preview(work, "Apply", plan, "findings")
@@ -178,7 +167,6 @@ def _plan(work: VisibleCollection, findings: Sequence[Finding], doubtful: bool) 
 
 
 def _one(work: VisibleCollection, finding: Finding | None) -> None:
-    """Draw one finding with the effect of its fix."""
     if finding is None:
         html.empty("No finding is open.", "Click a row to see its fix, or apply it alone.")
         return
@@ -189,14 +177,8 @@ def _one(work: VisibleCollection, finding: Finding | None) -> None:
         sure = rule_effect.confirm(work, rules, "finding-sure")
     with st.container(key="finding-actions", horizontal=True, gap="small"):
         html.button("Apply this one", "finding-apply", bulk_change.save, work, rules, "Apply", disabled=not sure)
-        html.button(
-            "Edit first",
-            "finding-edit",
-            _edit,
-            work,
-            finding,
-            about="Opens the editor with the fix, if there is one. Nothing is saved.",
-        )
+        about = "Opens the editor with the fix, if there is one. Nothing is saved."
+        html.button("Edit first", "finding-edit", _edit, work, finding, about=about)
     if finding.fix is not None:
         bulk_change.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 

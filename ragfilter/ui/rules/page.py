@@ -1,7 +1,6 @@
 """The Rules page. It draws one part at a time, by default the table of all chunks with the editor of the open one.
 
-Only one page of rows is sent to the browser; filtering, sorting and pagination happen on the server.
-"""
+Only one page of rows is sent to the browser; filtering, sorting and pagination happen on the server."""
 
 from __future__ import annotations
 
@@ -26,10 +25,9 @@ from ragfilter.ui.session import link, state
 from ragfilter.ui.session.views import Visit
 
 ABOUT = (
-    "Chunks: find a chunk and edit its rule. Findings: problems in rules, and proposed rules. "
-    "Bulk: one change to all filtered chunks. Matrix: what each rule does to labelled questions; "
-    "Chunks then shows it too. Tester: which rules pasted questions meet. Files: import and "
-    "export. History: every change."
+    "Chunks: find a chunk and edit its rule. Findings: problems in rules, and proposed rules. Bulk: one change to all "
+    "filtered chunks. Matrix: what each rule does to labelled questions; Chunks then shows it too. Tester: which "
+    "rules pasted questions meet. Files: import and export. History: every change."
 )
 BOXES = {name: f"rules-{name}" for name in chunk_list.FILTERS}
 """The widgets of the filter, by their parameters in the link."""
@@ -46,7 +44,7 @@ def draw(visit: Visit) -> None:
     rules = state.session().rules
     _open_link()
     try:
-        work = chunk_list.open_collection(state.session().collection, visit.settings, visit.resources)
+        work = chunk_list.visible_collection(state.session().collection, visit.settings, visit.resources)
         with html.row("rules-bar"):
             part = html.choice("Part", PARTS, ABOUT, key=chunk_list.PART, default="Chunks")
             undo_history.draw_turns(work)
@@ -93,7 +91,6 @@ def _share(work: VisibleCollection, part: str) -> None:
 
 
 def _chunks(work: VisibleCollection) -> None:
-    """Draw the table and the editor."""
     rows = chunk_list.listing(work)
     left, right = st.columns((1, 1.3), gap="medium")
     with left:
@@ -171,7 +168,6 @@ def _columns(state_width: int) -> dict[str, Any]:
 
 
 def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> None:
-    """Draw the editor of the open chunk, and the buttons for the chunks before and after it."""
     chunk = work.chunk(state.session().rules.chunk)
     place = ids.index(chunk.id) + 1 if chunk is not None and chunk.id in ids else 0
     with st.container(key="rules-panel", border=True, gap="small"):

@@ -44,14 +44,9 @@ class Figure(NamedTuple):
     format: str | None = None
 
 
-def _adds(name: str) -> Callable[[RuleRow], float | None]:
+def _added(without: float | None) -> float | None:
     """What a rule adds: the negative of the difference that leaving it out makes."""
-
-    def read(row: RuleRow) -> float | None:
-        without: float | None = getattr(row, name)
-        return None if without is None else 0.0 - without
-
-    return read
+    return None if without is None else 0.0 - without
 
 
 FIGURES = {
@@ -61,8 +56,8 @@ FIGURES = {
     "overlap": Figure(attrgetter("overlap"), "Blocked chunks that another layer drops too."),
     "conflicts": Figure(lambda row: len(row.conflicts), "Blocked chunks that are labelled relevant."),
     "precision": Figure(attrgetter("precision"), "Share of blocked chunks not labelled relevant.", "%.2f"),
-    "adds to F1": Figure(_adds("delta_f1"), "Mean F1 minus that without the rule. Below 0: harm.", "%+.4f"),
-    "adds to recall": Figure(_adds("delta_recall"), "Mean recall minus that without the rule.", "%+.4f"),
+    "adds to F1": Figure(lambda row: _added(row.delta_f1), "Mean F1 minus that without it. Below 0: harm.", "%+.4f"),
+    "adds to recall": Figure(lambda row: _added(row.delta_recall), "Mean recall minus that without it.", "%+.4f"),
     "fires": Figure(attrgetter("fires"), "never: it blocks no retrieved chunk. always: it lets none pass."),
 }
 HARM = ("conflicts", "adds to F1")
@@ -99,7 +94,6 @@ def rule_cell(rule: str | None) -> str:
 
 
 def _matrix(work: VisibleCollection, questions: GatheredQuestions) -> Matrix:
-    """The matrix for the current rules."""
 
     def build() -> Matrix:
         with st.spinner("Replaying the questions without each rule …"):
@@ -112,22 +106,17 @@ def _matrix(work: VisibleCollection, questions: GatheredQuestions) -> Matrix:
     return shelf.put((work.collection, *of), matrix)
 
 
-def _questions(work: VisibleCollection) -> GatheredQuestions | None:
-    """The labelled questions or, without labels, the asked ones."""
-    every = rule_effect.gathered(work)
-    if every is None or work.labels is None:
-        return every
-    return replace(every, pools={i: p for i, p in every.pools.items() if i in every.qrels})
-
-
 def draw_matrix(work: VisibleCollection) -> None:
     """Draw the matrix of the labelled or else the asked questions, and one rule by part."""
     if not rule_effect.available(work):
         return
-    questions = _questions(work)
+    questions = rule_effect.gathered(work)
     if questions is None:
         rule_effect.wait(work)
         return
+    if work.labels is not None:
+        labelled = {i: pool for i, pool in questions.pools.items() if i in questions.qrels}
+        questions = replace(questions, pools=labelled)
     matrix = _matrix(work, questions)
     if not matrix.rules:
         html.empty("No rules yet.", "Write one under Chunks, or apply some under Findings.")
@@ -151,7 +140,6 @@ def draw_matrix(work: VisibleCollection) -> None:
 
 @st.fragment
 def _measured_rules(work: VisibleCollection, rules: Sequence[RuleRow], questions: GatheredQuestions) -> None:
-    """Draw the rules, and the selected one by group and term."""
     frame = _frame(
         "chunk",
         chunks(work, [row.chunk_ids for row in rules]),
@@ -223,14 +211,9 @@ WIDE = 56
 
 def draw_tester(work: VisibleCollection) -> None:
     """Draw the questions, the rules they meet and one of them explained."""
-    text = st.text_area(
-        "Questions",
-        key=TEXT,
-        persist_state="session",
-        height=140,
-        placeholder=f"One question per line, up to {MAX_QUESTIONS:,}",
-        help="Paste questions or a log. Only the rules are checked; nothing is searched.",
-    )
+    hint = f"One question per line, up to {MAX_QUESTIONS:,}"
+    about = "Paste questions or a log. Only the rules are checked; nothing is searched."
+    text = st.text_area("Questions", key=TEXT, persist_state="session", height=140, placeholder=hint, help=about)
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MAX_QUESTIONS]
     if not questions:
@@ -259,7 +242,6 @@ def draw_tester(work: VisibleCollection) -> None:
 def _tested_rules(
     work: VisibleCollection, questions: Sequence[str], of_rule: Mapping[str, Sequence[str]], passes: Mapping[str, int]
 ) -> None:
-    """Draw how each rule affects the questions, and the selected rule for one of them."""
     rules = sorted(of_rule, key=lambda rule: (-passes[rule], of_rule[rule][0]))
     n_questions, n_passing = len(questions), [passes[rule] for rule in rules]
     st.markdown(
@@ -269,12 +251,8 @@ def _tested_rules(
     )
     ids = [of_rule[rule] for rule in rules]
     first, number = [some[0] for some in ids], st.column_config.NumberColumn
-    table = {
-        "chunk": chunks(work, ids, WIDE),
-        "passes": n_passing,
-        "blocks": [n_questions - n for n in n_passing],
-        "id": first,
-    }
+    blocks = [n_questions - n for n in n_passing]
+    table = {"chunk": chunks(work, ids, WIDE), "passes": n_passing, "blocks": blocks, "id": first}
     columns = {
         "passes": number(help="Questions that meet the rule.", width=80),
         "blocks": number(help="Questions that do not meet it.", width=80),
@@ -283,13 +261,8 @@ def _tested_rules(
     if selected is None:
         html.aside("Click a rule to see why it passes or blocks a question.")
         return
-    question = st.selectbox(
-        "Question",
-        questions[:MAX_LISTED],
-        key=QUESTION,
-        accept_new_options=True,
-        help="Choose a question, or type one.",
-    )
+    about = "Choose a question, or type one."
+    question = st.selectbox("Question", questions[:MAX_LISTED], key=QUESTION, accept_new_options=True, help=about)
     if question:
         explanation = explain(parse(rules[selected]), question)
         html.draw(_explained(explanation, whole(question)))

@@ -33,21 +33,9 @@ def draw_turns(work: VisibleCollection) -> None:
     steps = work.resources.shelf(TURNS).of(key, lambda: _next_turns(journal.steps(work.collection, among=among)))
     turns: tuple[tuple[Turn, str], ...] = (("undo", "Ctrl+Z"), ("redo", "Ctrl+Shift+Z"))
     for turn, keys in turns:
-        possible = turn in steps
-        html.button(
-            turn.capitalize(),
-            f"rules-{turn}",
-            _go,
-            work,
-            steps.get(turn, 0),
-            turn,
-            icon=turn,
-            disabled=not possible,
-            shortcut=keys,
-            about=f"{turn.capitalize()} the last change to rules ({keys})."
-            if possible
-            else f"No rule change to {turn}.",
-        )
+        label, edit, off = turn.capitalize(), steps.get(turn, 0), turn not in steps
+        about = f"No rule change to {turn}." if off else f"{label} the last change to rules ({keys})."
+        html.button(label, f"rules-{turn}", _go, work, edit, turn, icon=turn, disabled=off, shortcut=keys, about=about)
 
 
 def _next_turns(steps: Sequence[Step]) -> dict[Turn, int]:
@@ -90,21 +78,18 @@ def _among(work: VisibleCollection) -> Container[str] | None:
 
 def _table(work: VisibleCollection, listed: Sequence[Step]) -> None:
     titles = work.titles((step.edit.chunk_id for step in listed), TITLE_WIDTH)
-    rows = [
-        (
-            step.edit.id,
-            step.edit.at,
-            step.edit.who,
-            _what(step),
-            title if step.size == 1 else counted(step.size, "rule"),
-        )
-        for step, title in zip(listed, titles, strict=True)
-    ]
+    table = {
+        "edit": [step.edit.id for step in listed],
+        "when": [step.edit.at for step in listed],
+        "who": [step.edit.who for step in listed],
+        "what": [_what(step) for step in listed],
+        "chunk": [t if s.size == 1 else counted(s.size, "rule") for s, t in zip(listed, titles, strict=True)],
+    }
     widths = {"edit": 50, "when": 120, "who": 80, "what": 120, "chunk": 260}
     columns = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     columns["when"] = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120)
-    table, ids = pd.DataFrame(rows, columns=[*widths]), (str(step.edit.id) for step in listed)
-    row = grid.picked(table, ids, name="history", height=560, columns=columns)
+    ids = (str(step.edit.id) for step in listed)
+    row = grid.picked(pd.DataFrame(table), ids, name="history", height=560, columns=columns)
     if row is not None:
         state.session().rules.step = listed[row].edit.id
 
@@ -119,7 +104,6 @@ def _what(step: Step) -> str:
 
 
 def _step(work: VisibleCollection, edit_id: int | None) -> None:
-    """Draw the selected step's changes, and the effect of undoing or redoing it."""
     among = _among(work)
     visible = [
         edit
@@ -140,7 +124,6 @@ def _step(work: VisibleCollection, edit_id: int | None) -> None:
 
 
 def _turn(work: VisibleCollection, edit_id: int, turn: Turn) -> None:
-    """Draw the effect of undoing or redoing the step, and the button."""
     bench = work.resources.bench
     try:
         entries = edits.plan_turn(
@@ -151,21 +134,11 @@ def _turn(work: VisibleCollection, edit_id: int, turn: Turn) -> None:
         return
     rules = {entry.chunk_id: entry.after for entry in entries}
     sure = rule_effect.confirm(work, rules, f"history-{turn}-sure")
-    html.button(
-        f"{turn.capitalize()} this change",
-        f"history-{turn}",
-        _go,
-        work,
-        edit_id,
-        turn,
-        icon=turn,
-        disabled=not sure,
-        about="As one step.",
-    )
+    label = f"{turn.capitalize()} this change"
+    html.button(label, f"history-{turn}", _go, work, edit_id, turn, icon=turn, disabled=not sure, about="As one step.")
 
 
 def _go(work: VisibleCollection, edit_id: int, turn: Turn) -> None:
-    """Undo or redo the step."""
     bench, done = work.resources.bench, DONE[turn]
     state.session().rules.last = ("", None)
     try:

@@ -1,8 +1,7 @@
 """The address bar: query, collection, profile and changed settings of a session.
 
-A link that names a profile describes the whole state. It ignores the reader's environment, so it
-shows the same result everywhere. It never contains a secret.
-"""
+A link that names a profile describes the whole state. It ignores the reader's environment, so it shows the same result
+everywhere. It never contains a secret."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ OPERATOR = "operator"
 def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Session:
     """The session that `params` describe. Invalid values are skipped and listed in `notices`.
 
-    Raises SettingsError if the link names no profile and the environment is invalid.
-    """
+    Raises SettingsError if the link names no profile and the environment is invalid."""
     params = {whole(name): whole(value) for name, value in params.items()}
     notices: list[str] = []
     changes: dict[str, Any] = {}
@@ -70,6 +68,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         level = "0"
     query, opened = params.get(QUERY, "").strip(), params.get(OPEN, "").split(",")
     look = {name: params[name].strip() for name in LOOKS if params.get(name, "").strip()}
+    parts: dict[str, Any] = {field: part in opened for part, field in PARTS.items()}
     return Session(
         name,
         state.settings_of(name, changes).changed_from(of_profile(name)),
@@ -83,10 +82,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         opened={PART: "", **look},
         compared={k: v.strip() for k, v in params.items() if _is_compared(k) and v.strip()},
         notices=[*notices, *errors],
-        tuning="tuning" in opened,
-        evidence="evidence" in opened,
-        use_trace="recorded" in opened,
-        labelling="labelling" in opened,
+        **parts,
     )
 
 
@@ -147,11 +143,10 @@ def _text(value: Any) -> str:
 
 
 def open_session() -> None:
-    """Fill a new session from the address bar, or follow it if the user went back or forward.
-    Undo then restores the earlier state.
+    """Fill a new session from the address bar, or follow it if the user went back or forward. Undo then restores the
+    earlier state.
 
-    Raises SettingsError if the environment holds an invalid setting.
-    """
+    Raises SettingsError if the environment holds an invalid setting."""
     if KEY not in st.session_state:
         session = st.session_state[KEY] = read(st.query_params.to_dict())
         session.changes = state.without_clearance(session.changes)

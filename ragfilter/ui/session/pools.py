@@ -4,8 +4,7 @@ Only a submission (a question, a collection, an edit, a new session) asks the st
 cached for all sessions, and sliders replay it. Local rerank scores and the LLM's earlier answers are fetched with the
 question. If later settings lack something, it stays a `Need`, which the page offers as a button. Each press asks a
 model once, in the background. If a slider moves during the call, the next run waits for the same call. Only sentence
-contributions are computed in every run, which may embed some.
-"""
+contributions are computed in every run, which may embed some."""
 
 from __future__ import annotations
 
@@ -17,10 +16,9 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.engine.complete import Completion, join_pools, without_failures
 from ragfilter.engine.gather import gather, wanted_hits
 from ragfilter.engine.replay import count_clean, renew_rules, replay
-from ragfilter.engine.run import Replay, complete_all
+from ragfilter.engine.run import Completion, Replay, complete_all, join_pools, without_failures
 from ragfilter.engine.search import find_chunks
 from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.model import NeedKind, Pool, PoolResult, User

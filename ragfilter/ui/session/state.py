@@ -1,8 +1,7 @@
 """The state of one browser session: a `Session` of typed values.
 
-`Session.changes` is the only record of the settings that differ from the profile. Widgets show it
-and write to it through callbacks, so a widget that is not drawn loses nothing.
-"""
+`Session.changes` is the only record of the settings that differ from the profile. Widgets show it and write to it
+through callbacks, so a widget that is not drawn loses nothing."""
 
 from __future__ import annotations
 
@@ -272,8 +271,7 @@ def settings_of(profile: str, changes: Mapping[str, Any]) -> Settings:
 def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The environment's changes to a profile, with which a session starts.
 
-    Raises SettingsError.
-    """
+    Raises SettingsError."""
     return _own(profile, environ).settings.changed_from(of_profile(profile))
 
 

@@ -169,8 +169,7 @@ def begin(*, anew: bool = False) -> Visit:
 def answered_view(visit: Visit, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
     """The view of the current question. Without one, returns None and the error that prevents it, if any.
 
-    Also updates the link to this view; `more` has parameters that the page adds.
-    """
+    Also updates the link to this view; `more` has parameters that the page adds."""
     session, found = state.session(), None
     if not visit.ready:
         return None, None

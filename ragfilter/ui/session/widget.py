@@ -1,15 +1,13 @@
-"""Widgets whose value can also change in other ways: by undo, a link or another widget. Most are
-for settings, from `settings.fields()`.
+"""Widgets whose value can also change in other ways: by undo, a link or another widget. Most are for settings, from
+`settings.fields()`.
 
-Writing such a value into a widget that the browser already shows is not safe. If the next run
-begins before the browser has drawn it, the value is lost, and the browser reports the old one as
-the user's choice. So a new widget, which starts with the value, replaces the old one.
-"""
+Writing such a value into a widget that the browser already shows is not safe. If the next run begins before the browser
+has drawn it, the value is lost, and the browser reports the old one as the user's choice. So a new widget, which starts
+with the value, replaces the old one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -67,9 +65,8 @@ def choose(label: str, options: Sequence[V], value: V, name: str, on_change: Cal
 def key_of(name: str, value: Any, labels: object = None) -> str:
     """The key for the widget called `name`, which must be drawn with `value` as its default.
 
-    It stays the same while the widget itself is used, and changes to ``name--1`` once the value
-    or the labels are changed in any other way.
-    """
+    It stays the same while the widget itself is used, and changes to ``name--1`` once the value or the labels are
+    changed in any other way."""
     counts, shown = state.session().replaced, state.session().shown
     key = current(name)
     known, shown_labels = shown.get(key, (value, labels))
@@ -142,12 +139,7 @@ def setting_key(path: str, view: str = "set") -> str:
 
 
 def draw_setting(
-    info: FieldInfo,
-    settings: Settings,
-    own: Config,
-    *,
-    view: str = "set",
-    kept: Mapping[str, int] = MappingProxyType({}),
+    info: FieldInfo, settings: Settings, own: Config, *, view: str = "set", kept: Mapping[str, int] | None = None
 ) -> None:
     """Draw the setting's widget. A value that differs from `own`, the profile with the environment's changes, is marked
     and gets a reset button. `kept` is how many chunks each strategy of the cutoff would keep."""
@@ -162,20 +154,14 @@ def draw_setting(
     is_changed = value != before
     # The container is the same whether or not the value is changed, because a widget that moves loses focus.
     with st.container(key=f"box-{setting_key(info.path, view)}", gap=None):
-        _widget(info, value, view, f"{MARK} {info.label}" if is_changed else info.label, kept)
+        _widget(info, value, view, f"{MARK} {info.label}" if is_changed else info.label, kept or {})
         if view == "set":
             tell_variable(info.path, value, own)
         if is_changed:
             variable = own.variable(info.path, before)
-            html.button(
-                value_text(info, before) + (f" ({variable})" if variable else ""),
-                f"back-{setting_key(info.path, view)}",
-                state.change,
-                {info.path: before},
-                icon="undo",
-                type="tertiary",
-                about="Back to this value.",
-            )
+            label = value_text(info, before) + (f" ({variable})" if variable else "")
+            key, about = f"back-{setting_key(info.path, view)}", "Back to this value."
+            html.button(label, key, state.change, {info.path: before}, icon="undo", type="tertiary", about=about)
 
 
 def tell_variable(path: str, value: Any, own: Config) -> None:

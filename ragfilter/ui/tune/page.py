@@ -48,7 +48,7 @@ def draw(visit: Visit) -> None:
         return
     problems.incomplete(visit.incomplete)
     query_set, here = query_labels.chosen_set(visit), visit.collection
-    labels = query_set.given
+    labels = query_set.measurable
     assert here is not None
     elsewhere = learned_elsewhere(visit.settings, Fit(here.name, here.embedder, here.space))
     with html.row("tune-bar", "bottom"):

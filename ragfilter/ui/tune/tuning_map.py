@@ -123,7 +123,7 @@ SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     """The measure over both settings as square markers, because Streamlit reports no clicks on a Plotly heatmap; one
     below them fills their gaps. With one setting, a line with a point for each value."""
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     flat = surface.figures[measure].ravel()
     pairs = [(x, y) for x in surface.xs for y in surface.ys]
     two = surface.y is not None
@@ -169,7 +169,7 @@ def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> 
 
 def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     """Recall against context tokens for every setting, with the Pareto front."""
-    ink = Ink.of(dark)
+    ink = Ink(dark)
     recall, tokens = surface.figures["recall"].ravel(), surface.figures["tokens"].ravel()
     line = surface.front()
     data = [

@@ -1,4 +1,4 @@
-"""The first version: collections, their distinct rules, and the vectors of unfinished indexing.
+"""The first version: collections, and their distinct rules.
 
 Each collection has its own table of chunks, which `rows.chunk_table` makes, so that its vectors
 have one length and its index contains no other collection's chunks.
@@ -29,15 +29,6 @@ TABLES = (
     )
     """,
     "CREATE TABLE ragfilter_rules (key bytea PRIMARY KEY, text text NOT NULL)",
-    """
-    CREATE TABLE ragfilter_embedded (
-        collection text NOT NULL,
-        model text NOT NULL,
-        key text NOT NULL,
-        vector bytea NOT NULL,
-        PRIMARY KEY (collection, model, key)
-    )
-    """,
 )
 
 

@@ -103,8 +103,8 @@ class VisibleCollection:
         return listed | {i: chunk for i, chunk in texts.items() if self.user.sees(chunk)}
 
 
-def open_collection(collection: str, settings: Settings, resources: Resources) -> VisibleCollection:
-    """Open the collection in its current state. Raises StoreError."""
+def visible_collection(collection: str, settings: Settings, resources: Resources) -> VisibleCollection:
+    """The collection in its current state. Raises StoreError."""
     user = state.onlooker()
     store = resources.bench.collection(collection)
     version, chunks = store.version, store.entries()
