@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from stores import OneVector, large, unit
 
-from ragfilter.engine.complete import Completion, without_failures
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import run
+from ragfilter.engine.run import Completion, run, without_failures
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report import document, summary, trace_text

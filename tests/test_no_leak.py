@@ -20,10 +20,9 @@ from stores import large
 from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
-from ragfilter.engine.complete import Completion
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.replay import replay, unfiltered
-from ragfilter.engine.run import run
+from ragfilter.engine.run import Completion, run
 from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import base, cutoff

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from referring import CHUNKS
 
 from ragfilter.answer.stream import Prices
-from ragfilter.engine.complete import Completion
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import run
+from ragfilter.engine.run import Completion, run
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.judge import DEPTHS, walk
 from ragfilter.model import Chunk, User

@@ -188,9 +188,9 @@ class AnswerStream:
 def _llm_answer(
     text: str, prompt: tuple[Message, ...], context: Context, model: str, usage: Usage, prices: Prices | None
 ) -> Answer:
-    cost, currency = (None, "") if prices is None else (prices.of(usage), prices.currency)
-    cited = citations(text, len(context.chunks))
-    return Answer(text, *cited, model, prompt=prompt, prompt_version=VERSION, usage=usage, cost=cost, currency=currency)
+    known, unknown = citations(text, len(context.chunks))
+    answer = Answer(text, known, unknown, model, prompt=prompt, prompt_version=VERSION, usage=usage)
+    return answer if prices is None else replace(answer, cost=prices.of(usage), currency=prices.currency)
 
 
 def citations(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -49,7 +49,12 @@ def import_(
     """Import questions as a query set, or labels of spans. Labels are credited to a labeller named after the file."""
     if spans is not None:
         refuse("beside --spans", queries=queries, qrels=qrels, set_name=name, by_llm=by_llm, replace=replace)
-        _import_spans(place, spans, sources)
+        texts = read_spans(spans, sources)
+        with place.open("labels") as bench:
+            store = bench.collection(place.collection)
+            chunks = store.chunks([*store.entries()]).values()
+            summary = add_spans(bench.labels, place.collection, chunks, texts, who=spans.name)
+            _show_mapped(place, summary, store.incomplete)
         return
     refuse("without --spans", sources=sources)
     if queries is None:
@@ -82,16 +87,6 @@ def import_(
     )
 
 
-def _import_spans(place: Place, path: Path, sources: Path | None) -> None:
-    spans = read_spans(path, sources)
-    with place.open("labels") as bench:
-        store = bench.collection(place.collection)
-        chunks = store.chunks([*store.entries()]).values()
-        summary = add_spans(bench.labels, place.collection, chunks, spans, who=path.name)
-        incomplete = store.incomplete
-    _show_mapped(place, summary, incomplete)
-
-
 @command(labels, "map", json=True)
 def map_(place: Place, dry_run: DryRun = False) -> None:
     """Map labels to the chunks that hold the labelled text after another chunking.
@@ -102,8 +97,7 @@ def map_(place: Place, dry_run: DryRun = False) -> None:
         store = bench.collection(place.collection)
         keep_quotes(bench, place.collection)
         remapping = remap_labels(bench, place.collection, dry=dry_run)
-        incomplete = store.incomplete
-    _show_mapped(place, remapping, incomplete)
+        _show_mapped(place, remapping, store.incomplete)
 
 
 def _show_mapped(place: Place, made: Relabelled, incomplete: str) -> None:

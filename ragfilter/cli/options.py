@@ -30,7 +30,6 @@ from ragfilter.text.normalise import whole
 if TYPE_CHECKING:
     from ragfilter.engine.gather import Backends
     from ragfilter.settings.deployment import Deployment
-    from ragfilter.stores.labels import LabelBook
     from ragfilter.workbench import Workbench
 
 log = logging.getLogger(__name__)
@@ -300,15 +299,16 @@ class QueryOptions:
         if self.queries is None:
             refuse("without --queries", **{"only": self.only, "except": self.leave_out, "qrels": self.qrels})
             return None
-        labels, stored = self.load(place.collection, bench.labels, bare=bare)
-        return report_visible_labels(labels, place.backends(bench), user, stored=stored)[0]
+        return self.load(bench, place, user, bare=bare)[0]
 
-    def load(self, collection: str, book: LabelBook, *, llm: bool = False, bare: bool = False) -> tuple[Labels, bool]:
-        """The chosen queries, and whether they come from a set in `book` rather than from files.
-        Raises InputError, StoreError."""
+    def load(
+        self, bench: Workbench, place: Place, user: User, *, llm: bool = False, bare: bool = False
+    ) -> tuple[Labels, list[str]]:
+        """The named queries, as `report_visible_labels` returns them. Raises InputError and StoreError."""
         from ragfilter.evaluate import query_sets
 
         assert self.queries is not None
+        book, collection = bench.labels, place.collection
         # The set of a demo's own collection also includes people's labels.
         own = self.qrels is None and self.queries == collection
         stored = llm or own or not query_sets.are_files(self.queries, self.qrels)
@@ -318,7 +318,8 @@ class QueryOptions:
             labels = Labels(read_questions(Path(self.queries)), {})
         else:
             labels = query_sets.load_files(self.queries, self.qrels)
-        return choose(labels, self.only or (), self.leave_out or ()), stored
+        labels = choose(labels, self.only or (), self.leave_out or ())
+        return report_visible_labels(labels, place.backends(bench), user, stored=stored)
 
 
 class OpenedLabels(NamedTuple):
@@ -347,14 +348,12 @@ class LabelledOptions(QueryOptions):
         if self.llm:
             refuse("beside --with-llm, which needs a query set of the workspace", qrels=self.qrels)
         with place.open(what) as bench:
-            labels, stored = self.load(place.collection, bench.labels, llm=self.llm, bare=bare)
-            store = place.backends(bench)
             if self.llm:
                 catalogue = bench.collection(place.collection).entries()
                 standing = bench.labels.standing(place.collection)
                 tell(query_sets.agreed(seen_by(standing, catalogue, user)).sentence)
-            visible, unknown = report_visible_labels(labels, store, user, stored=stored)
-            yield OpenedLabels(bench, store, visible, unknown)
+            labels, unknown = self.load(bench, place, user, llm=self.llm, bare=bare)
+            yield OpenedLabels(bench, place.backends(bench), labels, unknown)
 
 
 def report_visible_labels(labels: Labels, backends: Backends, user: User, *, stored: bool) -> tuple[Labels, list[str]]:

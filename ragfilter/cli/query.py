@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -89,7 +89,9 @@ def query(
             "origins": loaded.origins,
         }
         if answered is not None:
-            document["answer"] = answer_document(*answered)
+            reply, packed = answered
+            citations = [packed.chunks[number - 1].id for number in reply.citations]
+            document["answer"] = output.plain(reply) | {"citations": citations, "ms": round(reply.ms, 3)}
         if debug:
             typer.echo(report.trace_text(result), err=True, nl=False)
         output.emit(document)
@@ -228,10 +230,3 @@ def answer_text(answer: Answer, context: Context) -> str:
             f"{numbers.ms(answer.ms)}{cost}{', cached' if answer.cached else ''}"
         )
     return output.text_of(*lines)
-
-
-def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
-    """The value of ``answer`` in `query --json --answer`."""
-    citations = [context.chunks[number - 1].id for number in answer.citations]
-    document: dict[str, Any] = output.plain(answer)
-    return document | {"citations": citations, "ms": round(answer.ms, 3)}

@@ -140,9 +140,8 @@ def shown(measured: saved_runs.MeasuredRun, bench: Workbench) -> tuple[dict[str,
         "notes": [*filter(None, [measured.in_sample]), *notes],
     }
     text = (
-        f"run {run.id}{run.name and f', {run.name}'}: {run.plan.collection}, "
-        f"{run.plan.query_set}, {saved_runs.settings_name(run)}, {run.done} of "
-        f"{counted(run.plan.queries, 'query')}\n"
+        f"run {run.id}{run.name and f', {run.name}'}: {run.plan.collection}, {run.plan.query_set}, "
+        f"{saved_runs.settings_name(run)}, {run.done} of {counted(run.plan.queries, 'query')}\n"
     )
     sentences = [wording.over_fixed_k(measured.over_fixed_k, measured.in_sample), *notes]
     text += "".join(f"{each}\n" for each in sentences if each) + "\n"

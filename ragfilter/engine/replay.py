@@ -215,7 +215,8 @@ def scan_rules(pool: Pool) -> Scan:
 
 def _nothing_left(traces: Iterable[LayerTrace]) -> str:
     trace = next(trace for trace in traces if trace.n_in and not trace.n_out)
-    return f"Nothing is left: {trace.layer} dropped the last {'chunk' if trace.n_in == 1 else f'{trace.n_in} chunks'}."
+    last = "chunk" if trace.n_in == 1 else f"{trace.n_in} chunks"
+    return f"Nothing is left: {trace.layer} dropped the last {last}."
 
 
 MAX_STEPS = 300

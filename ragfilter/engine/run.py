@@ -1,20 +1,36 @@
-"""Ask one question: gather a pool, decide over it, and complete it until no layer lacks anything."""
+"""Ask one question: gather a pool, decide over it, and complete it until no layer lacks anything.
+
+A layer can need rerank scores, an LLM's verdicts with the chunks that its expansions reach, or the
+contributions of sentences to the answer. Failures are also added to the pool, and `replay` turns
+them into visible fallbacks. Source: docs/design.md#replay.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from math import exp, isfinite
 from time import perf_counter
+from typing import Any
 
-from ragfilter.basics.threads import check_stopped
-from ragfilter.engine.complete import Completion
+from ragfilter.basics.threads import check_stopped, within
 from ragfilter.engine.gather import Backends, gather_with_scan
 from ragfilter.engine.replay import replay, replay_as_user
+from ragfilter.engine.search import references_of
+from ragfilter.errors import DependencyError, ModelError, RagfilterError
+from ragfilter.judge import call
+from ragfilter.judge.prompt import JudgePrompt
 from ragfilter.layers.base import nearness
-from ragfilter.layers.clearance import visible_pool
-from ragfilter.model import NeedKind, Pool, PoolResult, User
-from ragfilter.settings.schema import Settings
+from ragfilter.layers.clearance import is_clean, visible_pool
+from ragfilter.layers.judge import Finder, finder, prompt_for_user, walk
+from ragfilter.layers.prune import pieces
+from ragfilter.layers.quality import reranker_key
+from ragfilter.model import MODEL_OF, Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool, PoolResult, User
+from ragfilter.protocols import PrunePassage, Pruner
+from ragfilter.rules.match import rule_book
+from ragfilter.settings.schema import Quality, Settings, field
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +38,11 @@ Replay = Callable[[Pool, Settings, User | None], PoolResult]
 
 ROUNDS = 3
 """Maximum number of rounds: a reranker's scores can change what the judge is asked."""
+PRUNING_S = 30.0
+"""Time limit for a pruner."""
+MAX_ODDS = 700.0
+EDGE = 1e-6
+"""Tolerance for scores outside 0 to 1, since models compute in single precision."""
 
 
 def run(
@@ -85,3 +106,196 @@ def complete_all(
         pool = completed
         result = replay(pool, settings, user)
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Completes pools for replays with these settings, as `user`.
+
+    With `push_down`, an expansion fetches only chunks that the user can see.
+    """
+
+    settings: Settings
+    backends: Backends
+    user: User | None = None
+    push_down: bool = False
+
+    def complete(self, pool: Pool, needs: Sequence[Need]) -> Pool:
+        """Add what is needed to the pool: rerank scores, verdicts, sentence contributions. A failed
+        model adds its failure. A missing LLM or pruner is not a failure: the need remains."""
+        backends = self.backends
+        for need in needs:
+            if need.kind == "rerank":
+                pool = _rerank(pool, need, self.settings, backends)
+            elif need.kind == "prune" and backends.pruner is not None:
+                pool = _add_contributions(pool, need, backends.pruner)
+            elif need.kind == "judge" and backends.chat is not None:
+                prompt, cache = self._prompt(pool, need), backends.judgements
+                judgement = call.ask(prompt, backends.chat, self.settings.judge, cache=cache)
+                pool = self._add_judgement(pool, judgement)
+        return pool
+
+    def look_up(self, pool: Pool, needs: Sequence[Need]) -> Pool:
+        """Add the judge's cached answers to exactly these needs. Calls no model."""
+        chat, cache = self.backends.chat, self.backends.judgements
+        for need in needs:
+            if need.kind == "judge" and chat is not None and cache is not None:
+                judgement = call.look_up(self._prompt(pool, need), chat, cache)
+                pool = pool if judgement is None else self._add_judgement(pool, judgement)
+        return pool
+
+    def _prompt(self, pool: Pool, need: Need) -> JudgePrompt:
+        by_id = {hit.id: hit for hit in pool.hits}
+        hits = [by_id[i] for i in need.chunk_ids if i in by_id]
+        return prompt_for_user(hits, pool, self.settings, self.user)
+
+    def _add_judgement(self, pool: Pool, judgement: Judgement) -> Pool:
+        reachable = (*pool.reachable, *self._reachable(pool, judgement))
+        judgements = call.join_judgements(pool.judgements, [judgement])
+        references = references_of((hit.chunk for hit in (*pool.hits, *reachable)), self.backends.collection)
+        return replace(pool, judgements=judgements, reachable=reachable, references=references)
+
+    def _reachable(self, pool: Pool, judgement: Judgement) -> tuple[Hit, ...]:
+        """The chunks that the verdicts' expansions can reach and whose text the pool lacks: under the settings and,
+        unless `push_down` is set, under any other clearance and with rules on or off."""
+        expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
+        if not expanding:
+            return ()
+        settings, collection = self.settings, self.backends.collection
+        find_any = finder(collection)
+        hits = (*pool.hits, *pool.reachable)
+        whole = {hit.id: hit.chunk for hit in hits if hit.chunk.loaded}
+        discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
+        scan = rule_book(()).scan(pool.query)
+
+        def permitted(chunk_id: str) -> Chunk | None:
+            chunk = None if chunk_id in discarded else find_any(chunk_id)
+            return chunk if chunk is not None and is_clean(chunk, settings, scan, self.user) else None
+
+        finders: list[Finder] = [permitted] if self.push_down else [permitted, find_any]
+        most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
+        ids = dict.fromkeys(
+            reached.chunk.id
+            for verdict in expanding
+            if verdict.chunk_id in whole
+            for find in finders
+            for reached in walk(whole[verdict.chunk_id], depth=verdict.depth, most=most, find=find)
+            if reached.chunk.id not in whole
+        )
+        fetched = collection.chunks(list(ids))
+        if not fetched:
+            return ()
+        vector = self.backends.embedder.embed([pool.query])[0]
+        pairs = collection.nearest(vector, len(fetched), ids=list(fetched))
+        return tuple(Hit(fetched[i], d, 0, "expansion") for i, d in pairs)
+
+
+def without_failures(pool: Pool, *kinds: NeedKind) -> Pool:
+    """Remove failures of these kinds from the pool, so that the failed calls are needed again."""
+    if "judge" in kinds:
+        pool = replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
+    return replace(pool, failures=tuple(f for f in pool.failures if f.kind not in kinds))
+
+
+def join_pools(mine: Pool, theirs: Pool) -> Pool:
+    """Add to `mine` the model outputs that another session has since got for its copy, `theirs`."""
+    scores = _only_in(theirs, mine, "rerank_score")
+    if scores and mine.reranker in ("", theirs.reranker):
+        # New scores clear the reranker's failure.
+        mine = _without_failure(_with(mine, "rerank_score", scores), theirs.reranker)
+        mine = replace(mine, reranker=theirs.reranker, scores_are_ranks=theirs.scores_are_ranks)
+    return replace(
+        _with(mine, "contributions", _only_in(theirs, mine, "contributions")),
+        judgements=call.join_judgements(theirs.judgements, mine.judgements),
+        reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
+        references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
+    )
+
+
+def _only_in(theirs: Pool, mine: Pool, field: str) -> dict[str, Any]:
+    """The values of this field that hits of `theirs` have and those of `mine` lack, by id."""
+    lacking = {hit.id for hit in mine.hits if getattr(hit, field) is None}
+    values = ((hit.id, getattr(hit, field)) for hit in theirs.hits if hit.id in lacking)
+    return {i: value for i, value in values if value is not None}
+
+
+def _with(pool: Pool, field: str, values: Mapping[str, Any]) -> Pool:
+    """Set a field of the pool's hits to these values, given by id."""
+
+    def changed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        return tuple(replace(h, **{field: values[h.id]}) if h.id in values else h for h in hits)
+
+    return replace(pool, hits=changed(pool.hits), reachable=changed(pool.reachable))
+
+
+def _without_failure(pool: Pool, reranker: str) -> Pool:
+    return replace(pool, failures=tuple(f for f in pool.failures if f.model != reranker))
+
+
+def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> Pool:
+    key = reranker_key(settings.quality)
+    if pool.reranker != key:
+        # Another reranker's scores are not comparable.
+        pool = _with(pool, "rerank_score", {hit.id: None for hit in pool.hits})
+    pool = _without_failure(pool, key)
+    chunks = {hit.id: hit.chunk for hit in pool.hits}
+    ids = [i for i in need.chunk_ids if i in chunks]
+    try:
+        raw = _scores(pool.query, [chunks[i].passage for i in ids], settings, backends)
+    except Exception as error:
+        return replace(_with_failure(pool, "rerank", key, error), reranker=key)
+    scores, ordered = _on_scale(raw, settings.quality)
+    pool = _with(pool, "rerank_score", dict(zip(ids, scores, strict=True)))
+    return replace(pool, reranker=key, scores_are_ranks=ordered)
+
+
+def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
+    chunks = {hit.id: hit.chunk for hit in (*pool.hits, *pool.reachable) if hit.id in need.chunk_ids}
+    passages = [PrunePassage(c.title, tuple(c.text[p.start : p.end] for p in pieces(c.text))) for c in chunks.values()]
+    try:
+        answer = within(PRUNING_S, lambda: pruner.contributions(pool.query, passages))
+        values = [tuple(map(float, each)) for each in answer]
+        right = [len(each) for each in values] == [len(one.pieces) for one in passages]
+        if not right or not all(0 <= value <= 1 for each in values for value in each):
+            message = f"{pruner.name} did not give every sentence a value from 0 to 1."
+            raise ModelError(message, remedy="Choose another pruner.")
+    except Exception as error:
+        return _with_failure(pool, "prune", pruner.name, error)
+    return _with(pool, "contributions", dict(zip(chunks, values, strict=True)))
+
+
+def _with_failure(pool: Pool, kind: NeedKind, model: str, error: Exception) -> Pool:
+    """Add a model's failure to the pool. A third-party model may raise anything, and its message
+    may contain secrets."""
+    what, ours = MODEL_OF[kind], isinstance(error, (RagfilterError, TimeoutError))
+    why = str(error) if ours else f"the {what} failed ({type(error).__name__})"
+    log.warning("the %s failed: %s", what, why)
+    lasting = isinstance(error, (ModelError, DependencyError))
+    return replace(pool, failures=(*pool.failures, Failure(kind, model, why, lasting)))
+
+
+def _scores(query: str, texts: list[str], settings: Settings, backends: Backends) -> Sequence[float]:
+    """One score per text, in any range. Raises ModelError, TimeoutError and whatever the reranker raises."""
+    if backends.reranker is None:
+        raise ModelError("No reranker is set up.", remedy="Pass one in Backends.")
+    reranker = backends.reranker(settings.quality)
+    seconds = settings.quality.reranker_timeout_ms / 1000
+    # A reranker may return NumPy numbers, which JSON cannot encode.
+    scores = [float(score) for score in within(seconds, lambda: reranker.score(query, texts))]
+    if len(scores) != len(texts) or not all(map(isfinite, scores)):
+        message = f"{reranker.name} did not give a finite score for each of {len(texts)} chunks."
+        raise ModelError(message, remedy="Choose another reranker, or none.")
+    return scores
+
+
+def _on_scale(raw: Sequence[float], quality: Quality) -> tuple[list[float], bool]:
+    """Scores from 0 to 1, and whether only their order counts. It does for an endpoint's scores
+    without a fit, and for scores outside 0 to 1."""
+    if quality.reranker_slope and quality.reranker != "late_interaction":
+        slope, offset = quality.reranker_slope, quality.reranker_offset
+        odds = (slope * score + offset for score in raw)
+        return [1 / (1 + exp(-min(max(x, -MAX_ODDS), MAX_ODDS))) for x in odds], False
+    if quality.reranker != "http" and all(-EDGE <= score <= 1 + EDGE for score in raw):
+        return [min(max(score, 0.0), 1.0) for score in raw], False
+    places = {score: place for place, score in enumerate(sorted(set(raw), reverse=True))}
+    return [1 - places[score] / len(places) for score in raw], True

@@ -213,7 +213,8 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
     if len(remarks) > MAX_REMARKS:
         remarks = [*remarks[:MAX_REMARKS], f"and {len(remarks) - MAX_REMARKS} more"]
     if unknown:
-        remarks.append(f"{unknown} decision{' for an id' if unknown == 1 else 's for ids'} not asked about")
+        what = "1 decision for an id" if unknown == 1 else f"{unknown} decisions for ids"
+        remarks.append(f"{what} not asked about")
     return ParsedVerdicts(tuple(verdicts), tuple(remarks), tuple(unreadable))
 
 

@@ -302,7 +302,8 @@ def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Dec
     if beyond:
         extra = "b_extra" in spec.reads and place <= (rank or 0) + settings.b_extra
         least = min(settings.min_results, settings.max_results)
-        before = f"{after}; kept, as {f'{settings.b_extra} more' if extra else f'at least {least}'} stay"
+        few = f"{settings.b_extra} more" if extra else f"at least {least}"
+        before = f"{after}; kept, as {few} stay"
     return Decision(hit.id, "cutoff", "kept", before, value, limit, _holder(place, result))
 
 

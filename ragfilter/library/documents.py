@@ -307,15 +307,12 @@ def _fields(doc: Any) -> dict[str, Any] | None:
     elif hasattr(doc, "keys"):  # sqlite3, asyncpg
         fields = {key: doc[key] for key in doc.keys()}  # noqa: SIM118
     else:
-        langchain = ("id", "metadata", "page_content")
-        names = langchain if hasattr(doc, "page_content") else ATTRIBUTES
-        attributes = ((name, getattr(doc, name)) for name in names if hasattr(doc, name))
-        fields = {
-            name: value
-            for name, value in attributes
-            # An attribute named like nested fields can be anything, such as a table's description.
-            if not callable(value) and (name not in NESTED or isinstance(value, Mapping))
-        }
+        is_langchain = hasattr(doc, "page_content")
+        names = ("id", "metadata", "page_content") if is_langchain else ATTRIBUTES
+        fields = {name: getattr(doc, name) for name in names if hasattr(doc, name)}
+        fields = {name: value for name, value in fields.items() if not callable(value)}
+        # An attribute with this name can be anything, such as a table's description.
+        fields = {k: v for k, v in fields.items() if k not in NESTED or isinstance(v, Mapping)}
     return fields if _has_text(fields) or any(name in fields for name in NESTED) else None
 
 

@@ -183,8 +183,11 @@ def _batches(ids: list[list[int]]) -> list[list[int]]:
     by_length: dict[int, list[int]] = {}
     for i, each in enumerate(ids):
         by_length.setdefault(len(each), []).append(i)
-    sizes = {length: BATCH_TOKENS // length for length in by_length}
-    return [places[i : i + sizes[n]] for n, places in by_length.items() for i in range(0, len(places), sizes[n])]
+    return [
+        places[start : start + BATCH_TOKENS // length]
+        for length, places in by_length.items()
+        for start in range(0, len(places), BATCH_TOKENS // length)
+    ]
 
 
 BATCH = 64
@@ -277,11 +280,9 @@ def explain_failures(kind: str, name: str, offline: bool, owner: str, instead: s
 
         if offline and isinstance(error.__cause__, LocalEntryNotFoundError):
             full = name if "/" in name else f"{owner}/{name}"
-            remedy = (
-                f"Fetch it once with `hf download {full}`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, "
-            )
-            remedy += f"or choose {instead}."
-            raise ModelError(f"The {kind} {name} is not installed on this machine.", remedy=remedy) from error
+            fetch = f"Fetch it once with `hf download {full}`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true"
+            missing = f"The {kind} {name} is not installed on this machine."
+            raise ModelError(missing, remedy=f"{fetch}, or choose {instead}.") from error
         remedy = f"Use the name or folder of a {owner} model, or choose {instead}."
         raise ModelError(f"The {kind} {name} cannot be loaded: {first_line(error)}.", remedy=remedy) from error
 

@@ -25,8 +25,8 @@ MAX_COMPARED = 20_000
 """Limit on words × terms; beyond it, only the first terms of a group are compared."""
 _WORD = re.compile(r"-?[^\W_](?:\S*[^\W_])?")
 """A word without the signs around it, so that a question mark does not count as a difference."""
-_NUMBER = re.compile(r"(?<![\w-])-?\d+(?:st|nd|rd|th)?(?!\w)")
 _LIKE = r"-?\d+(?:st|nd|rd|th)?"
+_NUMBER = re.compile(rf"(?<![\w-]){_LIKE}(?!\w)")
 Span = tuple[int, int]
 
 
@@ -128,9 +128,9 @@ class _Text:
             sought = self._prepare(term)
             length = len(sought.split())
             spans = {
-                self.compared[words[i][0] : words[i + n - 1][1]]: (words[i][0], words[i + n - 1][1])
+                self.compared[start:end]: (start, end)
                 for n in (length - 1, length + 1, length)
-                for i in range(len(words) - n + 1)
+                for (start, _), (_, end) in zip(words, words[n - 1 :], strict=False)
                 if n
             }
             for near in get_close_matches(sought, spans, n=1, cutoff=ratio):
@@ -146,9 +146,7 @@ class _Text:
 
     def _has_edges(self, start: int, end: int) -> bool:
         text = self.compared
-        joined_before = start > 0 and in_word(text[start]) and in_word(text[start - 1])
-        joined_after = end < len(text) and in_word(text[end - 1]) and in_word(text[end])
-        return not (joined_before or joined_after)
+        return not any(0 < at < len(text) and in_word(text[at - 1]) and in_word(text[at]) for at in (start, end))
 
     def _span(self, start: int, end: int) -> Span:
         return self.origins[start][0], self.origins[end - 1][1]
@@ -177,14 +175,11 @@ def differing_quantity(text: str | None, question: str) -> str:
 
 def _numbered(term: str) -> tuple[str, str] | None:
     """The words of a term with one number, and a pattern that matches the term with any number."""
-    numbers = list(_NUMBER.finditer(term))
-    if len(numbers) != 1:
+    before, *rest = _NUMBER.split(term)
+    words = " ".join(f"{before} {rest[0]}".split()).strip(" -") if len(rest) == 1 else ""
+    if not any(map(str.isalpha, words)):
         return None
-    before, after = term[: numbers[0].start()], term[numbers[0].end() :]
-    words = " ".join(f"{before} {after}".split()).strip(" -")
-    if not any(char.isalpha() for char in words):
-        return None
-    return words, rf"(?<!\w){re.escape(before)}{_LIKE}{re.escape(after)}(?!\w)"
+    return words, rf"(?<!\w){re.escape(before)}{_LIKE}{re.escape(rest[0])}(?!\w)"
 
 
 Characters = list[tuple[str, Span]]

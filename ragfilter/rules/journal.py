@@ -185,17 +185,9 @@ class Journal(database.Book):
     def changed_since(self, edit: Edit) -> frozenset[str]:
         """The chunks of this edit's step that have a later edit in effect."""
         own, later = edits.alias("own"), edits.alias("later")
-        query = (
-            sa.select(later.c.chunk_id)
-            .join(own, (own.c.chunk_id == later.c.chunk_id) & (own.c.id < later.c.id))
-            .where(
-                _together(edit, own),
-                later.c.collection == edit.collection,
-                later.c.kind == "edit",
-                later.c.state == "done",
-            )
-        )
-        return frozenset(chunk_id for (chunk_id,) in self._read(query))
+        in_effect = later.c.collection == edit.collection, later.c.kind == "edit", later.c.state == "done"
+        joined = sa.select(later.c.chunk_id).join(own, (own.c.chunk_id == later.c.chunk_id) & (own.c.id < later.c.id))
+        return frozenset(chunk_id for (chunk_id,) in self._read(joined.where(_together(edit, own), *in_effect)))
 
     def steps(
         self, collection: str, *, among: Container[str] | None = None, limit: int = 100, offset: int = 0

@@ -135,13 +135,11 @@ class RuleBook:
 
     def count_passes(self, queries: Iterable[str]) -> dict[str, int]:
         """Count how many of `queries` meet each rule, by rule text. Every query meets an unreadable rule."""
-        total = 0
-        counts = np.zeros(len(self._compiled), dtype=np.int64)
+        queries, counts = list(queries), np.zeros(len(self._compiled), dtype=np.int64)
         for query in queries:
             counts += self._evaluate(self._find(query))
-            total += 1
         passes = {text: int(counts[number]) for text, number in self._number.items()}
-        return passes | dict.fromkeys(self.errors, total)
+        return passes | dict.fromkeys(self.errors, len(queries))
 
     def _find(self, query: str) -> set[int]:
         term_numbers: set[int] = set()
@@ -163,9 +161,8 @@ class RuleBook:
         self._clauses_of_term = _Rows.of(of_clause, self._n_terms)
         self._rules_of_clause = _Rows.of(of_rule, len(clauses))
         self._forbidden_by_term = _Rows.of(forbidden, self._n_terms)
-        self._wanted = np.bincount(
-            np.array([rule for _, rule in of_rule], dtype=np.int64), minlength=len(self._compiled)
-        )
+        rules = np.array([rule for _, rule in of_rule], dtype=np.int64)
+        self._wanted = np.bincount(rules, minlength=len(self._compiled))
 
     def _evaluate(self, found: set[int]) -> npt.NDArray[np.bool_]:
         terms = np.fromiter(found, dtype=np.int64, count=len(found))
@@ -200,24 +197,19 @@ class Scan:
         edit), it is compiled here."""
         if not rule:
             return NO_RULE
-        check = self._checks.get(rule)
-        if check is None:
-            check = self._checks[rule] = self._check(rule)
-        return check
+        if rule not in self._checks:
+            self._checks[rule] = self._check(rule)
+        return self._checks[rule]
 
     def _check(self, rule: str) -> RuleCheck:
-        number = self._book._number.get(rule)
+        number, error = self._book._number.get(rule), self._book.errors.get(rule)
         if number is not None:
-            compiled = self._book._compiled[number]
-            holds = self._holds[number]
+            compiled, holds = self._book._compiled[number], self._holds[number]
             why = (_why_holds if holds else _why_not)(compiled, self._found)
-            asks = bool(compiled.groups or compiled.required)
-            return RuleCheck(holds, why, holds=holds and asks)
-        error = self._book.errors.get(rule)
+            return RuleCheck(holds, why, holds=holds and bool(compiled.groups or compiled.required))
         if error is not None:
             what = error.message.rstrip(".")
-            reason = f"rule cannot be read ({what}), so the chunk passes"
-            return RuleCheck(True, reason, readable=False)
+            return RuleCheck(True, f"rule cannot be read ({what}), so the chunk passes", readable=False)
         if self._further is not None:
             return self._further.check(rule)
         return RuleBook((rule,)).scan(self.query).check(rule)

@@ -33,7 +33,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ragfilter.errors import RuleError
-from ragfilter.text.normalise import has_halves, joined, normalise, whole
+from ragfilter.text.normalise import normalise, whole
 from ragfilter.text.words import FUNCTION_WORDS
 
 Match = Literal["word", "substring"]
@@ -56,8 +56,7 @@ _TEMPLATE_TERMS = 8
 
 
 def _visible(term: str) -> str:
-    if not term.isascii() and has_halves(term):
-        raise PydanticCustomError("half", "half a character")
+    term = whole(term)
     if not (term.strip() if term.isascii() else normalise(term)):
         raise PydanticCustomError("blank", "no visible character")
     return term
@@ -194,8 +193,8 @@ AnyRule = Rule | InvalidRule
 def parse(text: str) -> Rule:
     """Parse a rule from JSON text. Raises RuleError, whose `place` is a path such as ``contain_one_of[1][0]``, ``rule``
     if it is too large, or ``line 2, column 5`` if the text is not JSON."""
-    text = joined(text)
-    _check_limit(len(text.encode("utf-8", "surrogatepass")), MAX_BYTES, "bytes")
+    text = whole(text)
+    _check_limit(len(text.encode()), MAX_BYTES, "bytes")
     data = load(text)
     if isinstance(data, dict) and data.keys() == {"query_must"}:
         data = data["query_must"]
@@ -315,7 +314,6 @@ _MESSAGES = {
     "literal_error": ("this is not a way of matching.", 'Write "word" or "substring".'),
     "blank": ("the term is empty.", "Write at least one visible character."),
     "too_short": ("the group is empty, so no query could meet it.", "Add a term or remove the group."),
-    "half": ("the term contains half a character (a lone surrogate).", "Type the term again."),
     "string_type": ("a term must be text.", 'Write it in quotes: "term".'),
 }
 """pydantic's error type → what is wrong with a part, a group or a term, and what to do."""

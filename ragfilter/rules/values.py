@@ -72,7 +72,7 @@ _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _NAMED = {"x" * tens + one: 10 * tens + n for tens in range(4) for n, one in enumerate(_ONES)}
 _NAMED |= {word: number for number, word in enumerate(ORDINALS)}
 """Roman numerals up to 39 (from 40, they look like abbreviations), and ordinals."""
-_JOINS = (("-",), ("/",))
+_JOINS = ("-", "/")
 _SETS = (":", "=", "|", "*")
 """Signs that may be between a number and what it counts: Armor Class: 6, **AC** 6."""
 _LINE = re.compile(r"\n\s*(?=[^a-z\s])")
@@ -330,7 +330,7 @@ def _begins_range(words: tuple[str, ...], at: int) -> bool:
     if at + 2 >= len(words) or not _is_whole(words[at]) or words[at + 1] not in _UNTIL:
         return False
     first, last = words[at], words[at + 2]
-    chained = words[max(at - 1, 0) : at] in _JOINS or words[at + 3 : at + 4] in _JOINS
+    chained = {*words[max(at - 1, 0) : at], *words[at + 3 : at + 4]} & {*_JOINS}
     return _is_whole(last) and int(first) < int(last) and not chained
 
 
@@ -342,8 +342,7 @@ def _is_joined(every: tuple[str | Number, ...], at: int) -> bool:
         part = every[place] if 0 <= place < len(every) else ""
         return part.written if isinstance(part, Number) else ""
 
-    signs = [step for step in (-1, 1) if at + step >= 0 and every[at + step : at + step + 1] in _JOINS]
-    if any(number(at + 2 * step) for step in signs):
+    if any(number(at + 2 * step) and every[at + step] in _JOINS for step in (-1, 1)):
         return True
     beside = [other for step in (-1, 1) if (other := number(at + step))]
     return not stands_alone(number(at)) and not all(map(stands_alone, beside))

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from ragfilter import report
 from ragfilter.answer.context import estimate
@@ -34,19 +34,15 @@ Question = Annotated[str, Field(min_length=1, max_length=10_000)]
 Value = bool | int | float | str
 
 
-class UserBody(BaseModel):
+class UserBody(BaseModel, extra="forbid"):
     """The user to answer for, if not the token's own. They cannot see more than the token's."""
-
-    model_config = ConfigDict(extra="forbid")
 
     level: int | None = Field(default=None, ge=0, le=MAX_LEVEL)
     departments: list[str] | None = Field(default=None, max_length=1000)
 
 
-class QuestionBody(BaseModel):
+class QuestionBody(BaseModel, extra="forbid"):
     """The fields that requests share."""
-
-    model_config = ConfigDict(extra="forbid")
 
     question: Question
     profile: Literal[tuple(PROFILES)] | None = Field(  # type: ignore[valid-type]

@@ -29,21 +29,18 @@ _WORDS = {
     # Comparatives and superlatives.
     "more": r"(?:more|less|worse|most|least|wins?|(?!(?:ev|nev|oth|ov|und|aft)er)\w+(?:er|est))\b",
     "quality": (
-        r"(?:performance|speed|throughput|latency|scalability|reliability|durability|security|"
-        r"safety|quality|efficiency|popularity|usability|pricing|prices?|costs?|features?|syntax|"
-        r"benchmarks?|coverage|compatibility|availability|accuracy|overhead|concurrency|consistency|"
-        r"complexity|maintenance|maintainability|documentation|ecosystem|community|adoption|support|"
-        r"tooling|salar(?:y|ies)|use cases?|(?:memory|cpu|power|energy|disk|resource) (?:usage|"
-        r"consumption)|(?:cold )?start(?:s|-?up)?(?: times?)?|response times?|explained|compared|"
-        r"battery life|learning curve|comparison|differences?|similarities|trade-?offs?|reviews?|"
-        r"pros(?: and cons)?|cons|(?:dis)?advantages?(?: (?:and|or) disadvantages?)?|benefits?|"
-        r"drawbacks?)"
+        r"(?:performance|speed|throughput|latency|scalability|reliability|durability|security|safety|quality|"
+        r"efficiency|popularity|usability|pricing|prices?|costs?|features?|syntax|benchmarks?|coverage|compatibility|"
+        r"availability|accuracy|overhead|concurrency|consistency|complexity|maintenance|maintainability|documentation|"
+        r"ecosystem|community|adoption|support|tooling|salar(?:y|ies)|use cases?|(?:memory|cpu|power|energy|disk|"
+        r"resource) (?:usage|consumption)|(?:cold )?start(?:s|-?up)?(?: times?)?|response times?|explained|compared|"
+        r"battery life|learning curve|comparison|differences?|similarities|trade-?offs?|reviews?|pros(?: and cons)?|"
+        r"cons|(?:dis)?advantages?(?: (?:and|or) disadvantages?)?|benefits?|drawbacks?)"
     ),
     "choose": (
-        r"(?:use|using|buy|buying|choose|choosing|pick|picking|prefer|preferring|take|get|learn|major|go|try|"
-        r"select|adopt|play|read|wear|eat|drink|order|study|install|deploy|recommend|suggest|"
-        r"favou?r|rent|hire|switch|move|have|invest|visit|watch|write|drive|start|work|build|sell|"
-        r"keep|walk|wait)"
+        r"(?:use|using|buy|buying|choose|choosing|pick|picking|prefer|preferring|take|get|learn|major|go|try|select|"
+        r"adopt|play|read|wear|eat|drink|order|study|install|deploy|recommend|suggest|favou?r|rent|hire|switch|move|"
+        r"have|invest|visit|watch|write|drive|start|work|build|sell|keep|walk|wait)"
     ),
     "I": r"(?:i|we|you|one|they|people|someone)",
     "who": r"(?:<I>|\w+s|an? \w+)",
@@ -62,9 +59,9 @@ _WORDS = {
 }
 
 
-def _regex(*parts: str) -> re.Pattern[str]:
+def _regex(pattern: str) -> re.Pattern[str]:
     """Compile a pattern with names of `_WORDS` in angle brackets. Sentences have single spaces."""
-    pattern, n = "".join(parts), 1
+    n = 1
     while n:
         pattern, n = re.subn(r"(?<!\?P)<([a-zA-Z]+:?)>", lambda m: _WORDS[m[1]], pattern)
     return re.compile(pattern, re.IGNORECASE)
@@ -84,25 +81,25 @@ _COMPARED = (
     r"(?:(?:(?:as )?compared|in comparison) (?:to|with|against)|as opposed to) "
 )
 # After "and" or "than", "vs" is not "versus" but part of a name, such as VS Code.
+_PART_OF_NAME = "".join(rf"(?<!\w\s{word})" for word in ("and", "or", "than", "to", "with", "of", "over", "between"))
 _VERSUS = _regex(
-    r"(?<=[^\s,:])",
-    *(rf"(?<!\w\s{word})" for word in ("and", "or", "than", "to", "with", "of", "over", "between")),
-    r"(?P<vs> (?:vs|versus|v/s|v(?=\. | (?-i:[A-Z])))|, (?-i:vs|versus))(?:\. ?| )|",
-    _COMPARED,
+    rf"(?<=[^\s,:]){_PART_OF_NAME}"
+    r"(?P<vs> (?:vs|versus|v/s|v(?=\. | (?-i:[A-Z])))|, (?-i:vs|versus))(?:\. ?| )"
+    rf"|{_COMPARED}"
 )
 _ASKED = _regex(
-    r"^(?:(?P<how>how(?: \w+)?|when|where|(?:\w+ )?(?:which|what)(?: \w+)?) |why )?",
-    r"(?:(?P<verb><do>|should|must)|<be>)(?: |$)",
-    r"(?P<who>(?:<I> (?:(?:rather|ever) )?\w+|<who> <choose>)(?: |$)",
-    r"(?:(?:with|for|to|in|on|of|about|use) )*)?",
+    r"^(?:(?P<how>how(?: \w+)?|when|where|(?:\w+ )?(?:which|what)(?: \w+)?) |why )?"
+    r"(?:(?P<verb><do>|should|must)|<be>)(?: |$)"
+    r"(?P<who>(?:<I> (?:(?:rather|ever) )?\w+|<who> <choose>)(?: |$)"
+    r"(?:(?:with|for|to|in|on|of|about|use) )*)?"
 )
 _COMPARE = _regex(r"\b(?:compare|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)")
 _COMPARED_FIRST = _regex(rf"^(?:relative to |{_COMPARED})([^,:]+), (.+)")
 # "Kafka/RabbitMQ differences", but not "CI/CD".
 _SIGN = re.compile(r"\s+[&/]\s+|(?<=[^\s/]{3})/(?=[^\s/]{3})")
 _CONTRASTS = _regex(
-    r"^(?!.*\b(?:or|and|to|with|against|over|than|from|as|of\s.*\sof|vs|versus)\b)",
-    r".*\b(?:compar|differ|diffs?\b|similarit|distinct|which|better)",
+    r"^(?!.*\b(?:or|and|to|with|against|over|than|from|as|of\s.*\sof|vs|versus)\b)"
+    r".*\b(?:compar|differ|diffs?\b|similarit|distinct|which|better)"
 )
 _OR = _regex(r"(?:, ?| |^)or |, ")
 _AND = _regex(r"(?:, ?| |^)(?:and|or) |, ")
@@ -147,9 +144,8 @@ _PHRASINGS = tuple(
         rf"^(?:why|what makes) <X>(?: (?:<be>|has|have))?{_THAN}",
         r"^how much <more>(?: \w+)? (?:is|are) <X> than <Y>",
         # Is X the same as Y? Is X different from Y? Are X and Y the same?
-        r"^(?:(?:when|why) )?<be> <X:> (?:\w+ly )?(?:(?:the )?same(?: \w+)? as|as (?!soon|well|far|"
-        r"long)\w+ as|(?:similar|equivalent|identical|superior|inferior|comparable|preferable) to|"
-        r"different (?:from|than|to)) <Y>",
+        r"^(?:(?:when|why) )?<be> <X:> (?:\w+ly )?(?:(?:the )?same(?: \w+)? as|as (?!soon|well|far|long)\w+ as|"
+        r"(?:similar|equivalent|identical|superior|inferior|comparable|preferable) to|different (?:from|than|to)) <Y>",
         r"^<be> (?P<sides>[^,:]+? and [^,:]+?) (?:\w+ly )?"
         r"(?:(?:the )?same(?: thing)?|similar|equivalent|identical|interchangeable)$",
         # Would a griffon beat a wyvern? Is it healthier to bake than to fry? Better: tea or coffee?
@@ -183,71 +179,66 @@ _PHRASINGS = tuple(
         r"^(?:which|what|who)(?: one)? (?:is|are) (?:(?:more|less) \w+|(?!more|less)<more>)"
         r" (?!(?:for|in|at|to|<quality>)\b)"
         r"(?P<sides>(?:(?!\b(?:or|an?)\b)[^\s,:]+ ){1,4}or (?!an? ).+)",
-        r"\b(?:which|what|whom?)\b.*?\b<more>.*?"
-        r"\b(?P<left>an? (?:(?!\ban?\b|\bor\b)\S+ ){1,8})or (?P<right>an? .+)",
+        r"\b(?:which|what|whom?)\b.*?\b<more>.*?\b(?P<left>an? (?:(?!\ban?\b|\bor\b)\S+ ){1,8})or (?P<right>an? .+)",
     )
 )
 # X or Y: which is better?
 _FIRST = _regex(
-    r"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer|.*(?:[?:;,]|\s[-–—]) wh\w+(?: one)? \w+ <more>)",
-    r"(?:out of )?",
-    r"(?P<sides>[^?:;.]+?\s(?:or|and)\s[^?:;,.]+?)\s*(?:[?:;,]|\s[-–—])\s*(?:so )?",
-    r"(?:which|what|who|how|is)\b(?=.*\b(?:<more>|should|prefer|differ|differences?)\b)",
+    r"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer|.*(?:[?:;,]|\s[-–—]) wh\w+(?: one)? \w+ <more>)"
+    r"(?:out of )?"
+    r"(?P<sides>[^?:;.]+?\s(?:or|and)\s[^?:;,.]+?)\s*(?:[?:;,]|\s[-–—])\s*(?:so )?"
+    r"(?:which|what|who|how|is)\b(?=.*\b(?:<more>|should|prefer|differ|differences?)\b)"
 )
 _WHICH = _regex(
-    r"(?:(?:in|of|for|to|at|by|on) )?which\b",
-    r"|(?:what|whom?|whose)\b.*\b(?:(?:<be>|has|have|an?) <more>|better|best|more|most|less|should|would|prefer)\b",
+    r"(?:(?:in|of|for|to|at|by|on) )?which\b"
+    r"|(?:what|whom?|whose)\b.*\b(?:(?:<be>|has|have|an?) <more>|better|best|more|most|less|should|would|prefer)\b"
 )
 _NEEDED = _regex(r"\s(?:are|were) \w+ed$")
 
 # Text that belongs to no side.
 _LEAD_IN = _regex(
-    r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|given|",
-    r"can you|could you|would you|i want to(?: know)?|i'd like to(?: know)?|",
-    r"(?:tell|show|give) (?:me|us)|do you know|let's|explain|describe|discuss|summari[sz]e|about|",
-    r"compare|contrast|comparing|(?:(?:when|where|how|which|what|why) )?to <choose>|",
-    r"what about|how about|who (?:would |will )?wins?(?: in a fight)?|",
-    r"(?:what(?:'s|’s| is| are) )?(?:the |an? )?(?:distinctions?|fight|battle|duel|<quality>)",
-    r"(?: (?:of(?: using)?|between)))(?: |$))+",
+    r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|given|"
+    r"can you|could you|would you|i want to(?: know)?|i'd like to(?: know)?|"
+    r"(?:tell|show|give) (?:me|us)|do you know|let's|explain|describe|discuss|summari[sz]e|about|"
+    r"compare|contrast|comparing|(?:(?:when|where|how|which|what|why) )?to <choose>|"
+    r"what about|how about|who (?:would |will )?wins?(?: in a fight)?|"
+    r"(?:what(?:'s|’s| is| are) )?(?:the |an? )?(?:distinctions?|fight|battle|duel|<quality>)"
+    r"(?: (?:of(?: using)?|between)))(?: |$))+"
 )
 _ARTICLE = _regex(r"^(?:an?|the|some|any) ")
 # A chunk is about a fighter, whatever the level.
 _LEVEL = _regex(r"^(?:\d+(?:st|nd|rd|th)?[\s-]+level|level[\s-]+\d+) (?=\S)")
 _ASKING = _regex(
-    r"(?<!\S)(?:whom?|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|",
-    r"would|will|if|i|it)(?!\S)",
+    r"(?<!\S)(?:whom?|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|"
+    r"would|will|if|i|it)(?!\S)"
 )
 _FIRST_OF = _regex(r" first(?=,? or\s|$)")
 _LAST_ARTICLE = _regex(r"^.*\b(?:an?|the) ")
 _OF_A = _regex(r"^.*\bof an? ")
 # "Kramer come out", "hash index matter in practice"; "Go such a popular debate", "Go popular".
-_VERB = _regex(
-    r" (?:become|get|seem|make)\s.*|"
-    r" \w+(?: (?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$"
-)
+_VERB = _regex(r" (?:become|get|seem|make)\s.*| \w+(?: (?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$")
 _PREDICATE = _regex(r" (?:(?:such|so|still|often|always|really|even|very|not|an?|the)\s.*|\w+)$")
 # "Security implications of OAuth", but not "Staff of Power"; with lower-case names, only if no
 # article follows: "price of gold vs silver", "staff of power vs a wand".
 _ASPECT_OF = re.compile(r"^(?:[a-z][a-z-]* )+?of (?=[A-Z\d.$]|.*\n(?!an?\s|the\s))")
 # "Over" a time, a place or a medium does not express a preference.
 _OVER_NO_SIDE = _regex(
-    r"^(?:an? )?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|"
-    r"heat|ages?|(?:river|bridge|ocean|border|road|wall|fence)s?|\d.*|"
-    r"fire|air|(?:e-?)?mail|phone|radio|text|internet|intranet|wi-?fi|bluetooth|ethernet|usb|vpn|"
-    r"(?:tcp|udp|ip|tls|ssl|ssh|https?)|\w+days?|weekends?|weeks?|months?|years?|hours?|minutes?|"
-    r"(?:\w+ )?(?:networks?|line|connections?|distances?|period|limit|budget))(?!\S)"
+    r"^(?:an? )?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|heat|ages?|(?:river|"
+    r"bridge|ocean|border|road|wall|fence)s?|\d.*|fire|air|(?:e-?)?mail|phone|radio|text|internet|intranet|wi-?fi|"
+    r"bluetooth|ethernet|usb|vpn|(?:tcp|udp|ip|tls|ssl|ssh|https?)|\w+days?|weekends?|weeks?|months?|years?|hours?|"
+    r"minutes?|(?:\w+ )?(?:networks?|line|connections?|distances?|period|limit|budget))(?!\S)"
 )
 _TRAILING = _regex(
-    r" (?:",
-    r"(?:in|on|at|for|as|with|without|under|during|against) ",
-    r"(?:an?|the|his|her|its|their|my|your|our|ac|a\.c\.|armou?r|hp|terms|combat|battle|melee|",
-    r"general|detail|respect|regards?|no|\d\S*)\b",
-    r"|to (?:<choose>|be|do|make|speak|understand|master|run|maintain|implement|own|raise|cook)\b",
+    r" (?:"
+    r"(?:in|on|at|for|as|with|without|under|during|against) "
+    r"(?:an?|the|his|her|its|their|my|your|our|ac|a\.c\.|armou?r|hp|terms|combat|battle|melee|"
+    r"general|detail|respect|regards?|no|\d\S*)\b"
+    r"|to (?:<choose>|be|do|make|speak|understand|master|run|maintain|implement|own|raise|cook)\b"
     r"|(?:before|after|until|unless|once) (?:an?|the|my|i|we|you|they|s?he|it|\w+ing)\b"
-    r"|(?:and )?(?:such|who|which|what|when|where|why|how|if|while|because|since|regarding|",
-    r"concerning|assuming|given|based|according|using|than|please|is|are|was|were|would|will|does|do|did|can|",
-    r"could|should|has|have|wins?|that)\b|(?:more|most|better|best)$",
-    r").*$",
+    r"|(?:and )?(?:such|who|which|what|when|where|why|how|if|while|because|since|regarding|"
+    r"concerning|assuming|given|based|according|using|than|please|is|are|was|were|would|will|does|do|did|can|could|"
+    r"should|has|have|wins?|that)\b|(?:more|most|better|best)$"
+    r").*$"
 )
 # Aspects after the last side, and aspects that are certain only after a proper name ("speak with
 # dead", "marginal cost"). "Written in Scala" and "Ruby on Rails" belong together.
@@ -261,16 +252,16 @@ _TRIM = re.compile(
 )
 _SIGNS = re.compile(r"[-=<>&+*^~%#@$!]{1,3}")
 _NO_ENTITY = _regex(
-    r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+ ones?|its?|this|that|",
-    r"these|those|her|his|so|such|zero|expected|planned|today|yesterday|more|less|better|worse|same|",
-    r"different|else|dead|alive|now|never|always|",
-    r"whether|average|usual|normal|before|ever|the|vs|versus|vice versa)$",
-    r"|(?:last|next|previous|this) (?:\w*day|night|week|month|quarter|season|year|time)s?$",
-    r"|other way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)",
-    r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|me|you|we|(?-i:us)|they|them|him|s?he|",
-    r"(?:my|your|him|her|our|them)sel(?:f|ves)|otherwise|whether|so|each|",
-    r"every|favou?rably|(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|is|",
-    r"are|was|were|do|does|did|should|would|could|if|compared)(?!\S)",
+    r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+ ones?|its?|this|that|"
+    r"these|those|her|his|so|such|zero|expected|planned|today|yesterday|more|less|better|worse|same|"
+    r"different|else|dead|alive|now|never|always|"
+    r"whether|average|usual|normal|before|ever|the|vs|versus|vice versa)$"
+    r"|(?:last|next|previous|this) (?:\w*day|night|week|month|quarter|season|year|time)s?$"
+    r"|other way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)"
+    r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|me|you|we|(?-i:us)|they|them|him|s?he|"
+    r"(?:my|your|him|her|our|them)sel(?:f|ves)|otherwise|whether|so|each|"
+    r"every|favou?rably|(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|is|"
+    r"are|was|were|do|does|did|should|would|could|if|compared)(?!\S)"
 )
 
 _NOUN = _regex(r"^(?:an? |the )?(?!(?:this|that|my|your|our|the)\s)[^\W\d_]+ ([^\W\d_]+)$")

@@ -143,18 +143,6 @@ def whole(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def joined(text: str) -> str:
-    """Join pairs of surrogates in `text`. Lone ones stay, so that callers can refuse them."""
-    if text.isascii() or not _HALVES.search(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-
-
-def has_halves(text: str) -> bool:
-    """Whether `text` contains a surrogate, so that it cannot be encoded as UTF-8."""
-    return _HALVES.search(text) is not None
-
-
 def ends_in_half(text: str) -> bool:
     """Whether `text` ends with the first half of a character, whose second half may follow."""
     return "\ud800" <= text[-1:] <= "\udbff"
@@ -170,6 +158,6 @@ def loads(text: str) -> Any:
     and RecursionError, like `json.loads`."""
     value = json.loads(text)
     # Only an escape can add a half that the text itself does not contain.
-    if "\\u" not in text and not has_halves(text):
+    if "\\u" not in text and not _HALVES.search(text):
         return value
     return json.loads(whole(json.dumps(value, ensure_ascii=False)))

@@ -116,11 +116,6 @@ def likeness(passages: Sequence[str], best: Sequence[int]) -> tuple[float, ...]:
     return tuple(means)
 
 
-def values(text: str) -> frozenset[Value]:
-    """Every name with the number that follows it, directly or after "of" or "is"."""
-    return _values(text[:MAX_TEXT])
-
-
 def shared_values(query_values: frozenset[Value], text: str) -> frozenset[Value]:
     """The values of the query that the text also states."""
     counts = _counts(text)
@@ -146,7 +141,8 @@ def _counts(text: str) -> Counter[str]:
 
 
 @lru_cache(maxsize=2048)
-def _values(text: str) -> frozenset[Value]:
+def values(text: str) -> frozenset[Value]:
+    """Every name with the number that follows it, directly or after "of" or "is"."""
     words = tokens(text)
     values_found = set()
     for i, word in enumerate(words):

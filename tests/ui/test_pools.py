@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ragfilter.basics.threads import Shelf
-from ragfilter.engine.complete import Completion
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
+from ragfilter.engine.run import Completion
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, PoolResult

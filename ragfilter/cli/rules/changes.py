@@ -52,7 +52,22 @@ def bulk(
 
     Exits with 1 if it leaves out unreadable rules, or saves nothing because labelled queries would lose recall.
     """
-    change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
+    if (anchor is None) != (not spellings):
+        raise InputError("--spellings-of and --spelling must be used together.", remedy="Pass both, or neither.")
+    wanted: list[RuleChange] = []
+    if set_rule is not None:
+        wanted.append(changes.set_rule(set_rule))
+    if group:
+        wanted.append(changes.add_group(group))
+    if anchor is not None:
+        wanted.append(changes.add_spellings(anchor, spellings or ()))
+    if swap is not None:
+        wanted.append(changes.replace_term(*swap))
+    if remove:
+        wanted.append(changes.remove())
+    if len(wanted) != 1:
+        raise InputError("Exactly one change is required.", remedy=ONE)
+    (change,) = wanted
     with place.open("rules") as bench:
         selected = select(bench, place.collection, where, user=filtering.viewer)
         if not selected.chunks:
@@ -70,28 +85,6 @@ def bulk(
         saved.text,
     )
     return 0 if saved.wanted and not plan.refused else FOUND
-
-
-def _change(
-    set_rule: str | None,
-    group: list[str] | None,
-    anchor: str | None,
-    spellings: list[str] | None,
-    swap: tuple[str, str] | None,
-    *,
-    remove: bool,
-) -> RuleChange:
-    if sum((set_rule is not None, bool(group), anchor is not None, swap is not None, remove)) != 1:
-        raise InputError("Exactly one change is required.", remedy=ONE)
-    if (anchor is None) != (not spellings):
-        raise InputError("--spellings-of and --spelling must be used together.", remedy="Pass both, or neither.")
-    if set_rule is not None:
-        return changes.set_rule(set_rule)
-    if group:
-        return changes.add_group(group)
-    if anchor is not None:
-        return changes.add_spellings(anchor, spellings or ())
-    return changes.remove() if swap is None else changes.replace_term(*swap)
 
 
 @command(rules)

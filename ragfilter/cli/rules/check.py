@@ -38,9 +38,8 @@ def check(
     kinds: Annotated[
         options.Texts,
         "--kind",
-        "List, or with --apply fix, only findings of this kind; family proposes rules for similar "
-        "chunks that have none. Repeatable. Default: all but family; with --apply, the certain "
-        "fixes.",
+        "List, or with --apply fix, only findings of this kind; family proposes rules for similar chunks that have "
+        "none. Repeatable. Default: all but family; with --apply, the certain fixes.",
     ] = None,
     apply: Annotated[bool, "Save the fixes in one step; see --dry-run and --yes."] = False,
     rules_file: Annotated[options.File, "--rules", "Check the rules of an exported file."] = None,

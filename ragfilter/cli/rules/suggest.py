@@ -98,8 +98,7 @@ def _draft(
         paid = f", cost {money(prices.of(usage), prices.currency)}" if prices else ""
         output.tell(
             f"{counted(len(waiting), 'chunk')} to draft: about {usage.prompt_tokens:,} prompt and "
-            f"{usage.completion_tokens:,} answer tokens{paid}; up to three times as much if first "
-            "answers have faults."
+            f"{usage.completion_tokens:,} answer tokens{paid}; up to three times as much if first answers have faults."
         )
     drafts: list[Draft] = []
     records: list[dict[str, Any]] = []

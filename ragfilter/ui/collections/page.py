@@ -35,7 +35,7 @@ LOOK_S = 1.0
 
 def draw(visit: Visit) -> None:
     """Draw the upload, the indexing jobs, and the existing collections."""
-    left, right = st.container(key="halves").columns((1, 1.1), gap="large")
+    left, right = st.container(key="halves").columns((1, 1.25), gap="large")
     with left:
         add.draw(visit)
     with right, problems.show_errors(retry=True):
@@ -179,7 +179,8 @@ def _table(every: tuple[Facts, ...]) -> None:
             "opened" if not facts.info.ours else "complete" if facts.info.complete else "incomplete" for facts in every
         ],
     }
-    st.dataframe(columns, hide_index=True, key="collections-table")
+    widths = {"collection": st.column_config.TextColumn(width=130)}
+    st.dataframe(columns, hide_index=True, key="collections-table", column_config=widths)
 
 
 def _actions(facts: Facts, resources: Resources, user: User) -> None:

@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.engine.complete import without_failures
 from ragfilter.engine.replay import replay
+from ragfilter.engine.run import without_failures
 from ragfilter.model import Judgement, PoolResult
 from ragfilter.protocols import Usage
 from ragfilter.report import VerdictRow, judge_stats, remarks, verdict_rows, waits_for_judge
