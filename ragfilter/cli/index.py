@@ -154,16 +154,16 @@ def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done
         job = queue.put(replace(order, source=source, embedder=deployment.embedding_model))
         output.tell("The app has the workspace open. It indexes for this command.")
         try:
-            while job.standing.open and queue.attended:
+            while job.status.open and queue.attended:
                 time.sleep(LOOK_S)
                 job = queue.job(job.id) or job
-                at = job.standing
+                at = job.status
                 if at.phase:
                     progress.show(at.phase, at.done, at.total)
-            if job.standing.open or job.standing.state == "stopped":
+            if job.status.open or job.status.state == "stopped":
                 raise StoreError(
                     "The app has stopped indexing.", remedy="Run the same command again to continue from there."
                 )
-            return job.standing.result()
+            return job.status.result()
         finally:
             queue.remove(job.id)
