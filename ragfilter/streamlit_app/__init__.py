@@ -14,6 +14,7 @@ from starlette.middleware import Middleware
 from streamlit import config
 from streamlit.runtime.pages_manager import PagesManager
 
+from ragfilter.errors import RagfilterError
 from ragfilter.ui import jobs
 from ragfilter.ui.guard import Guard, hosts
 from ragfilter.ui.look import theme
@@ -167,9 +168,8 @@ def _visit(*, anew: bool = False) -> Visit:
     from ragfilter.ui.kit import problems
     from ragfilter.ui.session import views
 
-    here: Visit | None = None
-    with problems.show_errors(retry=True):
-        here = views.begin(anew=anew)
-    if here is None:
+    try:
+        return views.begin(anew=anew)
+    except RagfilterError as error:
+        problems.show(error)
         st.stop()
-    return here
