@@ -89,17 +89,13 @@ def inspect() -> None:
 
 def rules() -> None:
     """The `query_must` rules of a collection's chunks: written, tried and trusted."""
-    from ragfilter.ui.kit import controls, problems
+    from ragfilter.ui.kit import controls
+    from ragfilter.ui.rules import page
 
     # Undo and Redo on this page are for rules.
     here = _begin("Rules", undo=False)
     controls.draw(here, None)
-    if here.ready:
-        from ragfilter.ui.rules import page
-
-        page.draw(here)
-    else:
-        problems.draw_empty(here, None)
+    page.draw(here)
 
 
 def evaluate() -> None:
