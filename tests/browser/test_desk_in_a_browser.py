@@ -62,6 +62,11 @@ def test_the_engineers_desk(open_tab: Callable[..., Any]) -> None:
     tab.rest().page.go_forward()
     tab.expect_kept(3)
     expect(tab.page).to_have_url(re.compile("diversity.enabled=true"))
+    # Another page opens even if the click on its link also ends an entry.
+    tab.rest().visit("Collections").keyed("elsewhere", "summary").click()
+    tab.rest().keyed("elsewhere-folder", "input").fill("/nowhere")
+    tab.visit("Inspect")
+    expect(question).to_be_visible()
 
 
 def test_the_line_is_dragged_and_stepped(open_tab: Callable[..., Any]) -> None:

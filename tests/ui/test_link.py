@@ -28,7 +28,13 @@ from ragfilter.ui.session import link
     ],
 )
 def test_what_a_link_gets_wrong_is_named(
-    params: dict[str, str], environ: dict[str, str], profile: str, refused: tuple[str, ...]
+    params: dict[str, str],
+    environ: dict[str, str],
+    profile: str,
+    refused: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    opened = link.read(params, environ)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    opened = link.read(params)
     assert (opened.profile, tuple(opened.notices)) == (profile, refused)

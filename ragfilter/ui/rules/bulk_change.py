@@ -97,21 +97,10 @@ def page(key: str, count: int, size: int) -> slice:
     return slice((number - 1) * size, number * size)
 
 
-KINDS = GROUP, SPELLINGS, REPLACE, SET, REMOVE = (
-    "Add a group",
-    "Add spellings",
-    "Replace a term",
-    "Set a rule",
-    "Remove the rule",
-)
-ACTIONS = {
-    GROUP: "Add a group to",
-    SPELLINGS: "Add spellings to",
-    REPLACE: "Replace a term in",
-    SET: "Set",
-    REMOVE: "Remove",
-}
-"""The button's words before the number of rules."""
+GROUP, SPELLINGS, REPLACE, SET = "Add a group", "Add spellings", "Replace a term", "Set a rule"
+REMOVE = "Remove the rule"
+ACTIONS = {GROUP: f"{GROUP} to", SPELLINGS: f"{SPELLINGS} to", REPLACE: f"{REPLACE} in", SET: "Set", REMOVE: "Remove"}
+"""The kinds of change, with the button's words before the number of rules."""
 KIND = "bulk-kind"
 FIELDS = TERM, TERMS, RULE, NEW = "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
 
@@ -120,7 +109,7 @@ def draw(work: VisibleCollection) -> None:
     """Draw the filter, the choice of change, its preview and the button that saves it."""
     chunk_list.draw_filter(work)
     kind = st.segmented_control(
-        "Change", KINDS, key=KIND, default=GROUP, required=True, persist_state="session", on_change=_forget
+        "Change", ACTIONS, key=KIND, default=GROUP, required=True, persist_state="session", on_change=_forget
     )
     try:
         change = _change(str(kind))

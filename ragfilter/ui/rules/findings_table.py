@@ -29,8 +29,8 @@ KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
 PROPOSED = ("family", "draft")
 """The kinds that propose a rule."""
 MAX_LISTED, TITLE_WIDTH = 1_000, 24
-WIDTHS = {"chunk": 176, "finding": 380}
-"""In pixels, chosen so that a window 1,440 wide shows the finding."""
+WIDTHS = {"chunk": 176, "finding": 336}
+"""In pixels, chosen so that a window 900 wide shows the finding."""
 FIXES: ShelfSpec[BulkPlan] = ShelfSpec(4)
 Listed = tuple[str, Finding]
 """A finding with its kind, or the family for which it proposes a rule."""

@@ -46,7 +46,7 @@ NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, OPEN
 OPERATOR = "operator"
 
 
-def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Session:
+def read(params: Mapping[str, str]) -> Session:
     """The session that `params` describe. Invalid values are skipped and listed in `notices`.
 
     Raises SettingsError if the link names no profile and the environment is invalid."""
@@ -56,8 +56,8 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
     name = params.get(PROFILE, "")
     unknown = "" if name in profiles.PROFILES else name
     if unknown or not name:
-        name = config.load(environ=environ).profile
-        changes = state.beginning(name, environ)
+        name = config.load().profile
+        changes = state.beginning(name)
     if unknown:
         notices.append(f"There is no profile {unknown!r}; {name} is used instead.")
     wanted = {k: v for k, v in params.items() if k not in NAMES and not _is_compared(k)}

@@ -74,9 +74,8 @@ def _gather_question(question: str, settings: Settings, resources: Resources, pl
         asked = asked_question(question, session.collection, settings, user, resources, use_trace=session.use_trace)
         pool = pool_of(asked, settings, resources)
         # A link says whether it was shared before scores were fetched.
-        scored, session.unscored = not session.unscored, False
-        replay = session.replays.of
-        pool = complete_pool(asked, pool, settings, user, resources, score=scored, replay=replay)
+        score, session.unscored = not session.unscored, False
+        pool = complete_pool(asked, pool, settings, user, resources, score=score, replay=session.replays.of)
     if session.pending is True:
         # Recorded in the collection's history, for evaluations.
         try:
@@ -108,8 +107,7 @@ def _renew(asked: AskedQuestion, settings: Settings, resources: Resources, place
         result = session.replays.of(pool, settings, user)
         if needs := [need for need in result.needs if need.kind == "prune"]:
             completion = Completion(settings, resources.backends(asked.collection), user)
-            pool = completion.complete(pool, needs)
-            pool = keep_pool(asked, pool, resources)
+            pool = keep_pool(asked, completion.complete(pool, needs), resources)
     if session.request is None:
         return pool
     return _fulfil(session.request, pool, asked, settings, resources, place)
@@ -147,7 +145,7 @@ def follow_edits(resources: Resources) -> bool:
 def _fulfil(
     pressed: ModelRequest,
     pool: Pool,
-    asked: state.AskedQuestion,
+    asked: AskedQuestion,
     settings: Settings,
     resources: Resources,
     place: DeltaGenerator,
@@ -162,17 +160,14 @@ def _fulfil(
         chat = backends.chat and Stoppable(backends.chat, job.stop)
         return Completion(settings, replace(backends, chat=chat), user).complete(pool, needs)
 
-    if needs:
-        with _waiting(place, "Asking the LLM …" if pressed.kind == "judge" else "Scoring …"):
-            job = resources.jobs.start(user, pressed, work)
-            job.attend()
-        try:
-            pool = keep_pool(asked, job.value(), resources)
-        except Exception:
-            abandon(resources)
-            raise
+    if not needs:
+        abandon(resources)
+        return pool
+    with _waiting(place, "Asking the LLM …" if pressed.kind == "judge" else "Scoring …"):
+        job = resources.jobs.start(user, pressed, work)
+        job.attend()
     abandon(resources)
-    return pool
+    return keep_pool(asked, job.value(), resources)
 
 
 @contextmanager

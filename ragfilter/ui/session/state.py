@@ -268,16 +268,15 @@ def settings_of(profile: str, changes: Mapping[str, Any]) -> Settings:
     return of_profile(profile, Given("the page", changes))
 
 
-def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+def beginning(profile: str) -> dict[str, Any]:
     """The environment's changes to a profile, with which a session starts.
 
     Raises SettingsError."""
-    return _own(profile, environ).settings.changed_from(of_profile(profile))
+    return _own(profile).settings.changed_from(of_profile(profile))
 
 
-def _own(profile: str, environ: Mapping[str, str] | None = None) -> Config:
-    every = os.environ if environ is None else environ
-    return _load(profile, frozenset((k, v) for k, v in every.items() if config.reads(k)))
+def _own(profile: str) -> Config:
+    return _load(profile, frozenset((k, v) for k, v in os.environ.items() if config.reads(k)))
 
 
 @lru_cache(maxsize=64)

@@ -46,15 +46,15 @@ HIDDEN = "The user cannot see this chunk, so it is not sent to an LLM."
 UNSENT = "Nothing was sent: the chunk is gone, or the user can no longer see it."
 
 
-def collect(it: Editing) -> bool:
+def collect(editing: Editing) -> bool:
     """Put the requested draft into the editor. Returns True while it is being made."""
-    rules, chunk = state.session().rules, it.chunk
-    if rules.awaited is None or rules.awaited[:2] != (it.collection, chunk.id):
+    rules, chunk = state.session().rules, editing.chunk
+    if rules.awaited is None or rules.awaited[:2] != (editing.collection, chunk.id):
         return False
-    if is_running(it.collection, it.resources):
+    if is_running(editing.collection, editing.resources):
         return True
     base, rules.awaited = rules.awaited[2], None
-    draft = next((d for d in it.resources.bench.drafts.drafts(it.collection) if d.chunk_id == chunk.id), None)
+    draft = next((d for d in editing.resources.bench.drafts.drafts(editing.collection) if d.chunk_id == chunk.id), None)
     if draft is None or draft.rule is None:
         saving.show_outcome(chunk.id, Trouble(f"No draft: {UNSENT if draft is None else draft.error}"))
     elif draft.rule == read_rule(chunk.rule):
@@ -65,41 +65,41 @@ def collect(it: Editing) -> bool:
     return False
 
 
-def _in_editor(it: Editing) -> Draft | None:
+def _in_editor(editing: Editing) -> Draft | None:
     """The draft in the chunk's editor, if the unsaved text is one."""
-    unsaved = state.draft(it.chunk.id)
-    for draft in it.resources.bench.drafts.drafts(it.collection) if unsaved else ():
-        if unsaved and draft.chunk_id == it.chunk.id and draft.rule and draft.rule.pretty == unsaved.text:
+    unsaved = state.draft(editing.chunk.id)
+    for draft in editing.resources.bench.drafts.drafts(editing.collection) if unsaved else ():
+        if unsaved and draft.chunk_id == editing.chunk.id and draft.rule and draft.rule.pretty == unsaved.text:
             return draft
     return None
 
 
-def draw_button(it: Editing, *, busy: bool) -> None:
+def draw_button(editing: Editing, *, busy: bool) -> None:
     """Draw the button that drafts a rule. If it is disabled, its tooltip says why."""
-    chunk, chat = it.chunk, it.resources.bench.chat
+    chunk, chat = editing.chunk, editing.resources.bench.chat
     allowed = False
     if chat is None:
         about = f"{NO_LLM} {NO_LLM_MORE}"
-    elif state.draft(chunk.id) and _in_editor(it) is None:
+    elif state.draft(chunk.id) and _in_editor(editing) is None:
         about = "Save or discard your text first: the draft would replace it."
-    elif not it.user.sees(chunk):
+    elif not editing.user.sees(chunk):
         about = HIDDEN
     else:
-        allowed, limit = True, it.resources.deployment.answer_timeout_s
+        allowed, limit = True, editing.resources.deployment.answer_timeout_s
         about = f"Asks {literal(model_label(chat.name))}, once or twice, for at most {limit:g} s. Nothing is saved."
-    start = partial(_start_one, chunk.id, it.collection, chunk.rule)
-    disabled = busy or not allowed or is_running(it.collection, it.resources)
+    start = partial(_start_one, chunk.id, editing.collection, chunk.rule)
+    disabled = busy or not allowed or is_running(editing.collection, editing.resources)
     html.button("Draft a rule", "rule-draft", start, disabled=disabled, about=about)
 
 
-def draw_note(it: Editing, *, busy: bool) -> None:
+def draw_note(editing: Editing, *, busy: bool) -> None:
     """Draw which model and template drafted the rule in the editor, with its doubts and tokens, or
     the progress while it is being made."""
-    job, bench = last_run(it.collection, it.resources), it.resources.bench
+    job, bench = last_run(editing.collection, editing.resources), editing.resources.bench
     with st.container(key="draft-note", gap="small"):
         if busy and job is not None:
-            st.fragment(_progress, run_every=LOOK_S)(job, it.collection)
-        elif draft := _in_editor(it):
+            st.fragment(_progress, run_every=LOOK_S)(job, editing.collection)
+        elif draft := _in_editor(editing):
             doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
             second = " The first answer had a fault; this is the second." if draft.repaired else ""
             used = html.text(f"{_tokens(draft.usage, bench.prices)} · {numbers.ms(draft.ms)}")
@@ -108,7 +108,7 @@ def draw_note(it: Editing, *, busy: bool) -> None:
                 f"template <b>{html.text(draft.category)}</b>.{second} "
                 f'<span class="rf-aside">{used}</span>{doubts}</p>'
             )
-        elif bench.chat is None or not it.user.sees(it.chunk):
+        elif bench.chat is None or not editing.user.sees(editing.chunk):
             html.aside(NO_LLM if bench.chat is None else HIDDEN)
 
 

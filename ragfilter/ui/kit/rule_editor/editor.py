@@ -34,12 +34,12 @@ NEW = "Type terms to add a group. The question must match every group."
 UNREADABLE = "This is the stored rule. The effect of yours appears once it can be read."
 
 
-def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
+def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     """Draw the editor, and the effect of its text `beside` it or, by default, below."""
-    chunk = it.chunk
-    busy = drafting.collect(it)
+    chunk = editing.chunk
+    busy = drafting.collect(editing)
     draft = state.draft(chunk.id)
-    drawn = saving.pretty_rule(it.base) if draft is None else draft.text
+    drawn = saving.pretty_rule(editing.base) if draft is None else draft.text
     text = saving.text_so_far(chunk.id, drawn)
     rule, trouble = read_rule(text.strip()), saving.outcome_of(chunk.id, Trouble)
     error = rule.error if isinstance(rule, InvalidRule) else None
@@ -54,7 +54,7 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
         _json(chunk, drawn, error.place if error else "", disabled=busy)
     # This container stays in view, because it shows errors and the outcome of saving.
     with st.container(key="rule-foot", gap="small"):
-        _buttons(it, busy=busy)
+        _buttons(editing, busy=busy)
         if trouble is not None:
             html.verdict(trouble.message, good=False)
         elif error is not None:
@@ -63,19 +63,19 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
             html.verdict(outcome, good=True)
         if edit := saving.pending(chunk.id):
             html.verdict(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
-            anyway = partial(saving.act, it, edit.act, edit.expected, confirmed=True)
+            anyway = partial(saving.act, editing, edit.act, edit.expected, confirmed=True)
             html.button(f"{edit.act.capitalize()} anyway", "rule-confirm", anyway)
         effect = beside or st.container(key="rule-effect", gap="small")
     saving.tell_restored(chunk)
     if trouble is not None and trouble.conflict:
-        _conflict(it, trouble)
+        _conflict(editing, trouble)
     elif error is None:
-        _findings(it, rule_effect.as_stored(text))
+        _findings(editing, rule_effect.as_stored(text))
     with effect:
-        it.draw_effect(rule_effect.as_stored(text if error is None else chunk.rule))
+        editing.draw_effect(rule_effect.as_stored(text if error is None else chunk.rule))
         if error is not None:
             html.aside(UNREADABLE)
-    drafting.draw_note(it, busy=busy)
+    drafting.draw_note(editing, busy=busy)
 
 
 def _json(chunk: Chunk, text: str, wrong: str, *, disabled: bool) -> None:
@@ -172,21 +172,19 @@ def _terms(name: str) -> tuple[str, ...]:
     return tuple(term for term in map(whole, widget.value_of(name, ())) if term.strip())
 
 
-def _buttons(it: Editing, *, busy: bool) -> None:
+def _buttons(editing: Editing, *, busy: bool) -> None:
     """Draw the action buttons."""
-    chunk, journal = it.chunk, it.resources.bench.journal
+    chunk, journal, act_on = editing.chunk, editing.resources.bench.journal, partial(saving.act, editing)
     with st.container(key="rule-actions", horizontal=True, gap="small"):
-        html.button("Save", "rule-save", saving.act, it, "save", it.base, type="primary", about="Saves the rule.")
-        drafting.draw_button(it, busy=busy)
+        html.button("Save", "rule-save", act_on, "save", editing.base, type="primary", about="Saves the rule.")
+        drafting.draw_button(editing, busy=busy)
         for act, can, about in (
             ("undo", journal.undoable, "Undo the last saved edit of this chunk."),
             ("redo", journal.redoable, "Redo the edit that was undone."),
-        )[: 2 * it.undo_buttons]:
-            possible = can(it.collection, chunk.id) is not None
+        )[: 2 * editing.undo_buttons]:
+            possible = can(editing.collection, chunk.id) is not None
             about = about if possible else f"Nothing to {act}."
-            html.button(
-                act.capitalize(), f"rule-{act}", saving.act, it, act, chunk.rule, disabled=not possible, about=about
-            )
+            html.button(act.capitalize(), f"rule-{act}", act_on, act, chunk.rule, disabled=not possible, about=about)
         # Drawn last, so that no button moves when this one comes or goes.
         if state.draft(chunk.id):
             html.button("Discard", "rule-discard", saving.discard, chunk.id, about="Discards your unsaved text.")
@@ -196,14 +194,14 @@ def _buttons(it: Editing, *, busy: bool) -> None:
             html.button("Template", "rule-template", use, about="Starts a rule from the title.")
 
 
-def _findings(it: Editing, rule: str | None) -> None:
+def _findings(editing: Editing, rule: str | None) -> None:
     """Draw the linter's findings about the rule in the editor, each with a button that fixes it."""
     if not rule:
         return
-    chunk = it.chunk
-    findings = it.resources.checks.findings(replace(chunk, rule=rule))
+    chunk = editing.chunk
+    findings = editing.resources.checks.findings(replace(chunk, rule=rule))
     if not rule_effect.is_changed(chunk, rule):
-        findings = (*findings, *it.more)
+        findings = (*findings, *editing.more)
     for number, finding in enumerate(findings[:MAX_FINDINGS]):
         _finding(chunk, number, finding)
     if len(findings) > MAX_FINDINGS:
@@ -222,11 +220,12 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             html.button("Fix", f"rule-mend-{number}", fix, about=about)
 
 
-def _conflict(it: Editing, trouble: Trouble) -> None:
+def _conflict(editing: Editing, trouble: Trouble) -> None:
     """Draw both versions of a rule that somebody else has changed."""
     html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
     st.code(saving.pretty_rule(trouble.stored) or "no rule", language="json")
     with st.container(horizontal=True, gap="small"):
-        html.button("Use the stored rule", "rule-take", saving.use_stored, it.chunk.id, about="Discards your text.")
+        about = "Discards your text."
+        html.button("Use the stored rule", "rule-take", saving.use_stored, editing.chunk.id, about=about)
         about = "Replaces the stored rule with the text in the editor."
-        html.button("Overwrite with mine", "rule-overwrite", saving.act, it, "save", trouble.stored, about=about)
+        html.button("Overwrite with mine", "rule-overwrite", saving.act, editing, "save", trouble.stored, about=about)

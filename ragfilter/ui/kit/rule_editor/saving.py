@@ -95,23 +95,23 @@ def pending(chunk_id: str) -> HarmfulEdit | None:
 
 
 @state.tell_errors()
-def act(it: Editing, act: Act, expected: str | None, *, confirmed: bool = False) -> None:
+def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = False) -> None:
     """Save, undo or redo unless the guard objects, then update the open question's result. `expected` is the stored
     rule that the user sees."""
-    chunk_id, resources, draft = it.chunk.id, open_resources(), state.draft(it.chunk.id)
+    chunk_id, resources, draft = editing.chunk.id, open_resources(), state.draft(editing.chunk.id)
     show_outcome(chunk_id, None)
     # The form has no text area. A replaced one may have reported the draft before the browser drew the new one.
     text = widget.value_of(EDITOR)
     if draft and (text is None or text == state.session().rules.drawn):
         text = draft.text
     text = pretty_rule(expected) if text is None else text
-    store, journal, who = resources.bench.collection(it.collection), resources.bench.journal, author()
+    store, journal, who = resources.bench.collection(editing.collection), resources.bench.journal, author()
     try:
         after: str | None = text
         if act != "save":
             edit = journal.turnable(act, store.name, chunk_id)
             after = None if edit is None else turned(act, edit).after or ""
-        harm = "" if confirmed or after is None else it.guard(chunk_id, after)
+        harm = "" if confirmed or after is None else editing.guard(chunk_id, after)
         if harm:
             if act == "save":
                 store_draft(chunk_id, RuleDraft(text, expected))
