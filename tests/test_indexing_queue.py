@@ -18,7 +18,7 @@ from waiting import PROCESS_S
 
 from ragfilter.cli.app import main
 from ragfilter.indexing.order import Order
-from ragfilter.indexing.queue import IndexJob, Queue, Standing, Worker, queue_of
+from ragfilter.indexing.queue import IndexJob, JobStatus, Queue, Worker, queue_of
 from ragfilter.library.workspace import open_workspace
 from ragfilter.workbench import Workbench
 
@@ -26,20 +26,20 @@ pytestmark = pytest.mark.model
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def until(queue: Queue, job: IndexJob, told: Callable[[Standing], bool]) -> Standing:
+def until(queue: Queue, job: IndexJob, told: Callable[[JobStatus], bool]) -> JobStatus:
     deadline = time.monotonic() + PROCESS_S
     while time.monotonic() < deadline:
         found = queue.job(job.id)
         assert found is not None
-        if told(found.standing):
-            return found.standing
+        if told(found.status):
+            return found.status
         time.sleep(0.02)
     raise AssertionError("it never came to that")
 
 
-def embedding(standing: Standing) -> bool:
+def embedding(status: JobStatus) -> bool:
     """Whether some texts were embedded, not only read."""
-    return standing.done >= 64 and "embedded" in standing.phase
+    return status.done >= 64 and "embedded" in status.phase
 
 
 def records(path: Path, n: int, text: str = "Text {} of trolls.") -> Path:
@@ -62,11 +62,11 @@ def test_an_order_is_carried_out_and_what_is_left_out_is_listed(bench: Workbench
     job = queue.put(Order("mine", str(source), lenient=True))
     Worker(bench).start()
     assert queue.attended
-    standing = until(queue, job, lambda standing: not standing.open)
-    assert standing.state == "done"
-    assert standing.result().report.total == 3
-    assert standing.left_out == 1
-    assert standing.refused[0].message.startswith("a.jsonl, line 4: this is not valid JSON")
+    status = until(queue, job, lambda status: not status.open)
+    assert status.state == "done"
+    assert status.result().report.total == 3
+    assert status.left_out == 1
+    assert status.refused[0].message.startswith("a.jsonl, line 4: this is not valid JSON")
     queue.remove(job.id)
     assert queue.jobs() == ()
     bench.close()
@@ -81,12 +81,12 @@ def test_an_order_that_fails_says_why(bench: Workbench, tmp_path: Path) -> None:
     (empty := tmp_path / "empty.jsonl").write_text('{"id": "a"}\n')
     unusable = queue.put(Order("mine", str(empty), lenient=True))
     Worker(bench).start()
-    failed = until(queue, bad, lambda standing: not standing.open)
+    failed = until(queue, bad, lambda status: not status.open)
     assert (failed.state, "does not exist" in failed.message) == ("failed", True)
-    refused = until(queue, other, lambda standing: not standing.open)
+    refused = until(queue, other, lambda status: not status.open)
     assert "another-model is not installed" in refused.message
     assert "choose all-MiniLM-L6-v2" in refused.remedy
-    empty_source = until(queue, unusable, lambda standing: not standing.open)
+    empty_source = until(queue, unusable, lambda status: not status.open)
     assert "empty.jsonl, line 1: the text is missing" in empty_source.message
 
 
@@ -97,14 +97,14 @@ def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) 
     Worker(bench).start()
     until(queue, job, embedding)
     queue.stop(job.id)
-    stopped = until(queue, job, lambda standing: not standing.open)
+    stopped = until(queue, job, lambda status: not status.open)
     assert stopped.state == "stopped"
     assert "mine" not in list(bench)
     queue.go_on(job.id)
-    standing = until(queue, job, lambda standing: not standing.open)
-    assert standing.result().report.total == 640
+    status = until(queue, job, lambda status: not status.open)
+    assert status.result().report.total == 640
     # Texts reported as embedded are not embedded again.
-    assert standing.result().report.embedded <= 640 - stopped.done < 640
+    assert status.result().report.embedded <= 640 - stopped.done < 640
 
 
 def test_an_order_that_is_removed_while_it_runs_is_stopped(bench: Workbench, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_order_that_is_removed_while_it_runs_is_stopped(bench: Workbench, tmp
     until(queue, job, embedding)
     queue.remove(job.id)
     other = queue.put(Order("other", str(records(tmp_path / "b.jsonl", 2))))
-    until(queue, other, lambda standing: standing.state == "done")
+    until(queue, other, lambda status: status.state == "done")
     assert list(bench) == ["other"]
     assert [each.id for each in queue.jobs()] == [other.id]
 
@@ -126,19 +126,19 @@ def test_what_a_dead_process_left_half_done_goes_on_a_few_times(
     queue = queue_of(bench)
     job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 2))))
     for _ in range(tries):
-        assert queue.take(queue.enlist()) == replace(job, standing=Standing("running"))
+        assert queue.take(queue.enlist()) == replace(job, status=JobStatus("running"))
         assert queue.take(0) is None
         with queue._writing() as connection:
             connection.execute(sa.text("UPDATE index_workers SET seen = seen - 16"))
     Worker(bench).start()
-    assert until(queue, job, lambda standing: not standing.open).state == ends
+    assert until(queue, job, lambda status: not status.open).state == ends
 
 
 def test_a_worker_whose_end_could_not_be_told_begins_again(bench: Workbench) -> None:
     queue = queue_of(bench)
     job, worker, other = queue.put(Order("mine", "a file")), queue.enlist(), queue.enlist()
     for _ in range(2):
-        assert queue.take(worker) == replace(job, standing=Standing("running"))
+        assert queue.take(worker) == replace(job, status=JobStatus("running"))
         assert queue.take(other) is None
     # A worker that counted as dead, but is alive.
     queue.leave(worker)

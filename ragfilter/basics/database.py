@@ -289,9 +289,9 @@ def answer_in_time(engine: sa.Engine, seconds: Callable[[], float]) -> None:
     class Timed(psycopg.Connection[Any]):
         opened_with: tuple[Any, dict[str, Any]]
 
-        def wait(self, gen: PQGen[T], *given: Any, **named: Any) -> T:
+        def wait(self, gen: PQGen[T], *args: Any, **named: Any) -> T:
             try:
-                return super().wait(self.watched(gen), *given, **named)
+                return super().wait(self.watched(gen), *args, **named)
             except BaseException as error:
                 if not isinstance(error, psycopg.Error) or isinstance(error, NoAnswer):
                     self.pgconn.finish()

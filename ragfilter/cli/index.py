@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -90,7 +90,23 @@ def index(
         log.warning(warning)
     for refusal in done.refused:
         log.warning("left out: %s", refusal.message)
-    output.show(document(done), *lines(done))
+    report = done.report
+    counts = {
+        "added": report.added,
+        "changed": report.changed,
+        "unchanged": report.unchanged,
+        "no longer in the source": report.not_in_source,
+        # If the collection was incomplete or damaged, everything is written again.
+        "restored from the copy": report.written - report.added - report.changed,
+    }
+    listed = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+    left_out = f", {counted(done.left_out, 'record')} left out" if done.left_out else ""
+    document = asdict(report) | {"left_out": done.left_out, "refused": done.refused, "labels": done.labels}
+    output.show(
+        document | {"seconds": round(report.seconds, 3)},
+        f"{report.collection}: {chunks(report.total)}{listed and f' ({listed})'}{left_out}, {report.seconds:.1f} s",
+        done.labels and f"{report.collection}: {done.labels}",
+    )
 
 
 def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
@@ -138,45 +154,16 @@ def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done
         job = queue.put(replace(order, source=source, embedder=deployment.embedding_model))
         output.tell("The app has the workspace open. It indexes for this command.")
         try:
-            while job.standing.open and queue.attended:
+            while job.status.open and queue.attended:
                 time.sleep(LOOK_S)
                 job = queue.job(job.id) or job
-                at = job.standing
+                at = job.status
                 if at.phase:
                     progress.show(at.phase, at.done, at.total)
-            if job.standing.open or job.standing.state == "stopped":
+            if job.status.open or job.status.state == "stopped":
                 raise StoreError(
                     "The app has stopped indexing.", remedy="Run the same command again to continue from there."
                 )
-            return job.standing.result()
+            return job.status.result()
         finally:
             queue.remove(job.id)
-
-
-def document(done: Done) -> dict[str, Any]:
-    """The JSON document of `index --json`."""
-    return asdict(done.report) | {
-        "seconds": round(done.report.seconds, 3),
-        "left_out": done.left_out,
-        "refused": done.refused,
-        "labels": done.labels,
-    }
-
-
-def lines(done: Done) -> tuple[str, str]:
-    """The result of indexing as text."""
-    report = done.report
-    counts = {
-        "added": report.added,
-        "changed": report.changed,
-        "unchanged": report.unchanged,
-        "no longer in the source": report.not_in_source,
-        # If the collection was incomplete or damaged, everything is written again.
-        "restored from the copy": report.written - report.added - report.changed,
-    }
-    listed = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
-    left_out = f", {counted(done.left_out, 'record')} left out" if done.left_out else ""
-    return (
-        f"{report.collection}: {chunks(report.total)}{listed and f' ({listed})'}{left_out}, {report.seconds:.1f} s",
-        done.labels and f"{report.collection}: {done.labels}",
-    )

@@ -212,7 +212,6 @@ class Ranking:
     """The cutoff's input for one query: the values in order, the number of pinned ones, and each
     figure by the number of hits that the cutoff keeps (from 0)."""
 
-    id: str
     values: Floats
     pinned: int
     by_cut: Mapping[str, Floats]
@@ -223,7 +222,7 @@ def rankings(
 ) -> tuple[Ranking, ...]:
     """The cutoff's input under these settings, whatever the cutoff's own settings are."""
     base = settings.model_copy(update={"cutoff": ALL})
-    return tuple(_ranking(i, pool, qrels[i], base, user) for i, pool in pools.items())
+    return tuple(_ranking(pool, qrels[i], base, user) for i, pool in pools.items())
 
 
 def gap_cuts(ranked: Sequence[Ranking], cutoff: Cutoff, thresholds: Points, offsets: Points) -> Counts:
@@ -278,7 +277,7 @@ def _cliff(values: Floats, pins: int, *, first: int) -> tuple[int, float]:
     return first + 1 + int(np.argmax(eligible >= size - EPSILON)), size
 
 
-def _ranking(query_id: str, pool: Pool, labels: Mapping[str, int], base: Settings, user: User | None) -> Ranking:
+def _ranking(pool: Pool, labels: Mapping[str, int], base: Settings, user: User | None) -> Ranking:
     result = replay(pool, base, user)
     trace, detail = result.trace("cutoff"), cutoff_detail(result)
     ids, values = (detail.ids, detail.values) if detail else ((), ())
@@ -290,6 +289,5 @@ def _ranking(query_id: str, pool: Pool, labels: Mapping[str, int], base: Setting
         np.cumsum([0, *(i in stays and i not in labels for i in ids)]),
         np.array([0, *fill([stays.get(i, 0) for i in ids], base.context.max_context_tokens)]),
     )
-    return Ranking(
-        query_id, np.array(values, dtype=np.float64), trace.count("pinned"), metrics.figures(counts, len(relevant))
-    )
+    by_cut = metrics.figures(counts, len(relevant))
+    return Ranking(np.array(values, dtype=np.float64), trace.count("pinned"), by_cut)

@@ -168,11 +168,8 @@ class ComparedRuns:
         """Caveats about the comparison."""
         a, b = (run.plan for run in self.runs)
         notes = []
-        if (a.collection, a.collection_version, a.labels_version) != (
-            b.collection,
-            b.collection_version,
-            b.labels_version,
-        ):
+        same = ("collection", "collection_version", "labels_version")
+        if any(getattr(a, name) != getattr(b, name) for name in same):
             notes.append(
                 "The two sides were measured on different collections or versions, or with "
                 "different questions or labels: measure both again."

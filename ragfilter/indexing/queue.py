@@ -60,7 +60,7 @@ NOW = {"sqlite": "(julianday('now') - 2440587.5) * 86400.0", "postgresql": "extr
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JobStatus:
     """The status of a job. `seconds_left` is None if it cannot be estimated."""
 
     state: State = "waiting"
@@ -99,12 +99,12 @@ class IndexJob:
 
     id: int
     order: Order
-    standing: Standing = field(default_factory=Standing)
+    status: JobStatus = field(default_factory=JobStatus)
 
 
 T = TypeVar("T")
-_ORDER, _STANDING = TypeAdapter(Order), TypeAdapter(Standing)
-KILLED = Standing(
+_ORDER, _STATUS = TypeAdapter(Order), TypeAdapter(JobStatus)
+KILLED = JobStatus(
     "failed",
     message=f"The indexing process ended {MAX_TRIES} times.",
     remedy="Its log, or the machine's, says why. Memory may be short.",
@@ -130,7 +130,7 @@ class Queue(database.Book):
         elsewhere = order.temporary and self._engine.dialect.name == "postgresql"
         row = {
             "given": _json(order),
-            "standing": _json(Standing()),
+            "standing": _json(JobStatus()),
             "state": "waiting",
             "stop": 0,
             "worker": 0,
@@ -146,7 +146,7 @@ class Queue(database.Book):
         query = sa.select(_jobs.c.id, _jobs.c.given, _jobs.c.standing).order_by(_jobs.c.id)
         # Parsed with json, because pydantic refuses lone surrogates, which file names may contain.
         return tuple(
-            IndexJob(number, _ORDER.validate_python(json.loads(order)), _STANDING.validate_python(json.loads(standing)))
+            IndexJob(number, _ORDER.validate_python(json.loads(order)), _STATUS.validate_python(json.loads(standing)))
             for number, order, standing in self._read(query)
         )
 
@@ -165,12 +165,12 @@ class Queue(database.Book):
         with self._writing() as connection:
             connection.execute(_jobs.update().where(this).values(stop=1))
             waiting = this & (_jobs.c.state == "waiting")
-            connection.execute(_jobs.update().where(waiting).values(_row(Standing("stopped"))))
+            connection.execute(_jobs.update().where(waiting).values(_row(JobStatus("stopped"))))
 
     def go_on(self, job_id: int) -> None:
         """Queue a stopped or failed job again. Finished embeddings are kept."""
         with self._writing() as connection:
-            again = {**_row(Standing()), "stop": 0, "tries": 0}
+            again = {**_row(JobStatus()), "stop": 0, "tries": 0}
             connection.execute(_jobs.update().where(_jobs.c.id == job_id).values(again))
 
     def remove(self, job_id: int) -> None:
@@ -239,7 +239,7 @@ class Queue(database.Book):
             if row is None:
                 return None
             this = (_jobs.c.id == row.id) & free
-            begun = Standing("running") if row.tries < MAX_TRIES else KILLED
+            begun = JobStatus("running") if row.tries < MAX_TRIES else KILLED
             mine = {**_row(begun), "worker": worker, "tries": row.tries + 1}
             done = connection.execute(_jobs.update().where(this).values(mine))
             if not done.rowcount or not begun.open:
@@ -253,15 +253,15 @@ class Queue(database.Book):
         if parcel and not source.exists():
             ZipFile(io.BytesIO(parcel)).extractall(source)
 
-    def tell(self, job_id: int, standing: Standing, worker: int | None = None) -> bool:
+    def tell(self, job_id: int, status: JobStatus, worker: int | None = None) -> bool:
         """Write a job's status. Returns whether `worker` should continue: False if the job was
         stopped, removed or taken over."""
         this = _jobs.c.id == job_id
         if worker is not None:
             this &= _jobs.c.worker == worker
         with self._writing() as connection:
-            done = {"parcel": b""} if standing.state == "done" else {}
-            update = _jobs.update().where(this).values(_row(standing) | done).returning(_jobs.c.stop)
+            done = {"parcel": b""} if status.state == "done" else {}
+            update = _jobs.update().where(this).values(_row(status) | done).returning(_jobs.c.stop)
             stop: int | None = connection.execute(update).scalar_one_or_none()
         return stop == 0
 
@@ -271,12 +271,12 @@ def queue_of(bench: Workbench) -> Queue:
     return bench.once(Queue, lambda: Queue(bench.workspace.database_url, bench.workspace.path), close=True)
 
 
-def _json(value: Order | Standing) -> str:
+def _json(value: Order | JobStatus) -> str:
     return json.dumps(asdict(value))
 
 
-def _row(standing: Standing) -> dict[str, Any]:
-    return {"standing": _json(standing), "state": standing.state}
+def _row(status: JobStatus) -> dict[str, Any]:
+    return {"standing": _json(status), "state": status.state}
 
 
 def _packed(folder: Path) -> bytes:
@@ -343,7 +343,7 @@ class Worker:
             self._end.wait(LOOK_S)
 
     def _carry_out(self, job: IndexJob) -> None:
-        watch = _Telling(self._queue, job.id, self._number, self._end)
+        watch = _ProgressWriter(self._queue, job.id, self._number, self._end)
         ended: dict[str, Any]
         try:
             watch.tell(force=True)
@@ -353,7 +353,7 @@ class Worker:
             ended = {"state": "waiting" if self._end.is_set() else "stopped"}
         except WorkspaceLocked:
             # Another process is indexing the same collection.
-            watch.standing, ended = Standing(), {}
+            watch.status, ended = JobStatus(), {}
             self._end.wait(LOOK_S)
         except RagfilterError as error:
             ended = {"message": error.message, "remedy": error.remedy, "action": error.action}
@@ -367,35 +367,35 @@ class Worker:
             ended = {name: getattr(done, name) for name in ("report", "refused", "left_out", "labels")}
             ended["state"] = "done"
             self._queue.clear(job.order)
-        standing = replace(watch.standing, seconds_left=None, **ended)
-        self._queue.tell(job.id, standing, self._number)
+        status = replace(watch.status, seconds_left=None, **ended)
+        self._queue.tell(job.id, status, self._number)
 
 
 @dataclass
-class _Telling:
+class _ProgressWriter:
     """Writes a job's progress, and raises OrderStopped if the job should stop."""
 
     queue: Queue
     job_id: int
     worker: int
     end: threading.Event
-    standing: Standing = Standing("running")
-    told: float = 0.0
+    status: JobStatus = JobStatus("running")
+    written_at: float = 0.0
     pace: Pace = field(default_factory=Pace)
 
     def report(self, phase: str, done: int, total: int) -> None:
         left = self.pace.left(done, total)
-        self.standing = replace(self.standing, phase=phase, done=done, total=total, seconds_left=left)
+        self.status = replace(self.status, phase=phase, done=done, total=total, seconds_left=left)
         self.tell()
 
     def refuse(self, refusal: Refusal) -> None:
-        refused = (*self.standing.refused, refusal)
-        self.standing = replace(self.standing, refused=refused, left_out=len(refused))
+        refused = (*self.status.refused, refusal)
+        self.status = replace(self.status, refused=refused, left_out=len(refused))
 
     def tell(self, *, force: bool = False) -> None:
         if self.end.is_set():
             raise OrderStopped
-        if force or time.monotonic() - self.told >= TELL_S:
-            if not self.queue.tell(self.job_id, self.standing, self.worker):
+        if force or time.monotonic() - self.written_at >= TELL_S:
+            if not self.queue.tell(self.job_id, self.status, self.worker):
                 raise OrderStopped
-            self.told = time.monotonic()
+            self.written_at = time.monotonic()

@@ -165,10 +165,10 @@ def stage(files: Iterable[tuple[str, bytes]], folder: Path, *, limit: int) -> tu
     return tuple(refused)
 
 
-def _stage(given: str, content: bytes, folder: Path, left: int) -> list[InputError]:
-    name = safe_name(given)
+def _stage(upload: str, content: bytes, folder: Path, left: int) -> list[InputError]:
+    name = safe_name(upload)
     if name is None:
-        _refuse(given, "its name leads out of a folder", "Rename it.")
+        _refuse(upload, "its name leads out of a folder", "Rename it.")
     # Each zip has its own folder, so two zips can contain files with the same name.
     zipped = name.lower().endswith(ARCHIVE)
     target = (folder / name).with_suffix("") if zipped else folder / name

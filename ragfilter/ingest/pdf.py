@@ -55,8 +55,8 @@ def _ranges(numbers: list[int]) -> str:
     grouped = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
     runs = [[number for _, number in run] for _, run in grouped]
     pages = "pages" if len(numbers) > 1 else "page"
-    shown = [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]
-    return f"{pages} {', '.join(shown)}"
+    ranges = [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]
+    return f"{pages} {', '.join(ranges)}"
 
 
 def _pages(path: Path, source: str) -> Iterator[str]:

@@ -373,8 +373,8 @@ def _refs(value: object, place: str) -> tuple[str, ...]:
             value = json.loads(value)
     elif isinstance(value, str):
         value = value.split(";" if ";" in value else ",")
-    given = [] if value is None else value if isinstance(value, list | tuple) else [None]
-    refs = [_as_id(ref) for ref in given]
+    items = [] if value is None else value if isinstance(value, list | tuple) else [None]
+    refs = [_as_id(item) for item in items]
     if None in refs:
         refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
     return tuple(dict.fromkeys(filter(None, (whole(ref or "").strip() for ref in refs))))

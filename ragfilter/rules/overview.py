@@ -141,17 +141,15 @@ def make_listing(
     from ragfilter.rules.lint import find_shared, rules_of
 
     same = find_shared(rules_of(chunks), {chunk.id: chunk for chunk in chunks})
-
-    def state(chunk: Chunk) -> State:
-        known = checks.state(chunk)
-        return "warning" if known in ("note", "valid") and chunk.id in same else known
-
-    rows = tuple(
-        ListingRow(chunk, state(chunk), changed=chunk.id in exported and exported[chunk.id] != (chunk.rule or None))
-        for chunk in chunks
-    )
+    rows = []
+    for chunk in chunks:
+        state = checks.state(chunk)
+        if state in ("note", "valid") and chunk.id in same:
+            state = "warning"
+        changed = chunk.id in exported and exported[chunk.id] != (chunk.rule or None)
+        rows.append(ListingRow(chunk, state, changed=changed))
     texts = ("\n".join((c.title, c.id, c.type, c.source, c.rule or "")).casefold() for c in chunks)
-    return Listing(rows, same, tuple(texts))
+    return Listing(tuple(rows), same, tuple(texts))
 
 
 def brief(rule: str | None) -> str:

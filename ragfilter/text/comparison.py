@@ -93,7 +93,9 @@ _ASKED = _regex(
     r"(?P<who>(?:<I> (?:(?:rather|ever) )?\w+|<who> <choose>)(?: |$)"
     r"(?:(?:with|for|to|in|on|of|about|use) )*)?"
 )
-_COMPARE = _regex(r"\b(?:compare|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)")
+_COMPARE = _regex(
+    r"\b(?:compare(?: and contrast)?|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)"
+)
 _COMPARED_FIRST = _regex(rf"^(?:relative to |{_COMPARED})([^,:]+), (.+)")
 # "Kafka/RabbitMQ differences", but not "CI/CD".
 _SIGN = re.compile(r"\s+[&/]\s+|(?<=[^\s/]{3})/(?=[^\s/]{3})")
@@ -102,12 +104,12 @@ _CONTRASTS = _regex(
     r".*\b(?:compar|differ|diffs?\b|similarit|distinct|which|better)"
 )
 _OR = _regex(r"(?:, ?| |^)or |, ")
-_AND = _regex(r"(?:, ?| |^)(?:and|or) |, ")
-_ANY = _regex(r"(?:, ?| |^)(?:and|against) |, ")
+_AND = _regex(r"(?:, ?| |^)(?:and|or|against) |, ")
 _TO = _regex(r" (?:to|against) ")
 _WITH = _regex(r" with ")
 _JOINT = _regex(r"\b(?:or|and|to|with|against|over|than|from|vs|versus)\b|,")
 _BARE_OR = _regex(r"\sor\s")
+_HAS_OR = _regex(r"(?:^|\s)or\s")
 
 _THAN = (
     r"(?: (?:much|far|any|a lot|so|considered|an?|even|still|ever|always|often|\w+ly))*"
@@ -142,7 +144,6 @@ _PHRASINGS = tuple(
         r"^(?!(?:why|\w+ an?)\b.* than the (?-i:[a-z]))(?:(?:why|when|how much) )?"
         rf"(?:(?P<verb><do>)|<be>|has|have) <X>{_THAN}",
         rf"^(?:why|what makes) <X>(?: (?:<be>|has|have))?{_THAN}",
-        r"^how much <more>(?: \w+)? (?:is|are) <X> than <Y>",
         # Is X the same as Y? Is X different from Y? Are X and Y the same?
         r"^(?:(?:when|why) )?<be> <X:> (?:\w+ly )?(?:(?:the )?same(?: \w+)? as|as (?!soon|well|far|long)\w+ as|"
         r"(?:similar|equivalent|identical|superior|inferior|comparable|preferable) to|different (?:from|than|to)) <Y>",
@@ -150,7 +151,7 @@ _PHRASINGS = tuple(
         r"(?:(?:the )?same(?: thing)?|similar|equivalent|identical|interchangeable)$",
         # Would a griffon beat a wyvern? Is it healthier to bake than to fry? Better: tea or coffee?
         r"^<do> <X:> (?:beat|outperform) <Y>",
-        r"^is it (?:(?:more|less) \w+|(?!better)<more>) to <X:> than to <Y>",
+        r"^(?:is it (?:(?:more|less) \w+|(?!better)<more>) to|how much <more>(?: \w+)? <be>) <X:> than (?:to )?<Y>",
         r"^(?:better|pick one|choose(?: one)?)[:,] (?P<sides>.+? or .+)",
         # Rust faster than Go? Kafka against RabbitMQ.
         r"^<Proper>(?P<left>[^,:]*?) <more> than <Proper>(?P<right>.*)",
@@ -160,10 +161,9 @@ _PHRASINGS = tuple(
         r"^(?!terms and )(?P<sides>[^:]+? and [^:]+?)(?: |: ?)(?:compared|comparison|"
         r"(?:the )?(?:main |key )?(?:differences?|similarities))$",
         # Why use X instead of Y? Why choose X over Y? Advantages of X over Y; what X has over Y.
-        r"^<why>\b[^,:]{0,40}?\b<choose> <X:> (?:instead of|rather than) <Y>",
         r"(?:\b<quality> (?:(?:of|to|in) (?:<choose> )?|(?:do|does) )|^what (?:do|does) |"
         r"^(?:do|does) (?=.* <quality> over )|^<why>\b[^,:]{0,40}?\b<choose> )"
-        r"<X:>(?: (?:have|has|offer|offers)(?: (?:\w+ )?<quality>)?)? (?P<over>over) <Y>",
+        r"<X:>(?: (?:have|has|offer|offers)(?: (?:\w+ )?<quality>)?)? (?:(?P<over>over)|instead of|rather than) <Y>",
         # Should I use X or Y? Do you prefer X or Y? Is it better to use X or Y?
         r"^(?:[^,:]{0,30}? )??(?:(?:should|shall|would|could) <who> (?:rather )?<choose>|"
         r"(?:do|does) <who> (?:prefer|recommend|suggest|like)|"
@@ -216,8 +216,10 @@ _FIRST_OF = _regex(r" first(?=,? or\s|$)")
 _LAST_ARTICLE = _regex(r"^.*\b(?:an?|the) ")
 _OF_A = _regex(r"^.*\bof an? ")
 # "Kramer come out", "hash index matter in practice"; "Go such a popular debate", "Go popular".
-_VERB = _regex(r" (?:become|get|seem|make)\s.*| \w+(?: (?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$")
-_PREDICATE = _regex(r" (?:(?:such|so|still|often|always|really|even|very|not|an?|the)\s.*|\w+)$")
+_PREDICATE = _regex(
+    r" (?:become|get|seem|make|such|so|still|often|always|really|even|very|not|an?|the)\s.*"
+    r"| \w+(?: (?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$"
+)
 # "Security implications of OAuth", but not "Staff of Power"; with lower-case names, only if no
 # article follows: "price of gold vs silver", "staff of power vs a wand".
 _ASPECT_OF = re.compile(r"^(?:[a-z][a-z-]* )+?of (?=[A-Z\d.$]|.*\n(?!an?\s|the\s))")
@@ -426,11 +428,8 @@ def _versus(sentence: str) -> list[str]:
     first = _LEAD_IN.sub("", _PAUSE.split(sentence[: marks[0].start()].strip())[-1])
     question_word = _ASKED.match(first)
     if question_word or _ASKING.match(first):
-        # "How strong is a troll vs an ogre": the name begins after the last article or, if there is
-        # none, after the question words.
-        first = first[question_word.end() :] if question_word else first
-        article_free, n = _LAST_ARTICLE.subn("", first)
-        first = article_free if n or not question_word else first
+        # "How strong is a troll vs an ogre": the name begins after the question words and after the last article.
+        first = _LAST_ARTICLE.sub("", first[question_word.end() :] if question_word else first)
     sides = [first]
     for mark, end in zip(marks, [*(m.start() for m in marks[1:]), None], strict=True):
         part = _PAUSE.split(f"{sentence} "[mark.end() : end].strip())[0]
@@ -442,17 +441,16 @@ def _versus(sentence: str) -> list[str]:
         sides[0] = _ASPECT_OF.sub("", f"{sides[0]}\n{sides[1]}").split("\n")[0]
     if question_word and not question_word["who"] and (question_word["verb"] or not question_word["how"]):
         asked_of = -1 if marks[-1]["vs"] else 0
-        sides[asked_of] = (_VERB if question_word["verb"] else _PREDICATE).sub("", sides[asked_of])
+        sides[asked_of] = _PREDICATE.sub("", sides[asked_of])
     return sides
 
 
 def _compare(sentence: str) -> list[str]:
     match = _COMPARE.search(sentence)
-    if not match or _PHRASINGS[0].search(sentence):
+    if not match:
         return []
-    rest = re.sub(r"^\s*and\s+contrast\s+", "", sentence[match.end() :], flags=re.IGNORECASE)
-    head, _, tail = rest.partition(": ")
-    rest = head if _AND.search(head) or _WITH.search(head) or _TO.search(head) else tail or head
+    head, _, tail = sentence[match.end() :].partition(": ")
+    rest = head if _JOINT.search(head) else tail or head
     # "to" and "with" also occur in names ("speak with dead"): they split only if they occur once.
     for separator in (_TO, _WITH):
         sides = separator.split(rest)
@@ -470,7 +468,7 @@ def _phrased(sentence: str) -> list[str]:
         if part.get("sides"):
             sides = _split(part["sides"])
         else:
-            left = _VERB.sub("", part["left"]) if part.get("verb") else part["left"]
+            left = _PREDICATE.sub("", part["left"]) if part.get("verb") else part["left"]
             if part.get("that"):
                 left = re.split(r"\s(?:of|in|at|for)\s", left)[-1]
             sides = [left, *_AND.split(part["right"])]
@@ -505,9 +503,7 @@ def _proper(sentence: str) -> Sequence[str]:
 
 
 def _split(sides: str) -> list[str]:
-    if len(_FIRST_OF.findall(sides)) == 1:
-        sides = _FIRST_OF.sub("", sides)
-    return (_OR if _BARE_OR.search(sides) else _ANY).split(sides)
+    return (_OR if _BARE_OR.search(sides) else _AND).split(_FIRST_OF.sub("", sides))
 
 
 def _listed(sentence: str) -> list[str]:
@@ -515,10 +511,7 @@ def _listed(sentence: str) -> list[str]:
     pieces = _PAUSE.split(sentence)
     if not any(_WHICH.match(_LEAD_IN.sub("", piece)) for piece in pieces[:2]):
         return []
-    last = len(pieces) - 1
-    while last > 0 and not re.search(r"(?:^|\s)or\s", pieces[last], re.IGNORECASE):
-        last -= 1
-    first = last
+    first = last = max((i for i, piece in enumerate(pieces) if _HAS_OR.search(piece)), default=0)
     while first > 1 and not _ASKING.search(pieces[first - 1]) and _entity(pieces[first - 1]):
         first -= 1
     # "Which documents, receipts or invoices are needed?" asks about all of them.
@@ -531,8 +524,7 @@ def _entities(parts: Iterable[str]) -> list[str]:
     """The names among `parts`, up to the first part that is not a name (a trailing clause)."""
     typed = [part for part in parts if _TRIM.sub("", part)]
     # "Swiss watches" and "Japanese ones".
-    noun = _NOUN.match(typed[0]) if typed else None
-    if noun:
+    if typed and (noun := _NOUN.match(typed[0])):
         typed = [_ONE.sub(rf"\1 {noun[1]}", part) for part in typed]
     entities = list(takewhile(bool, map(_entity, typed)))
     if len(set(map(str.casefold, entities))) < len(entities):
@@ -547,7 +539,7 @@ def _entity(part: str) -> str:
     text = _LEAD_IN.sub("", _TRIM.sub("", part))
     text = _OF_A.sub("", text)
     text = _TRAILING.sub("", text)
-    text = _TRIM.sub("", _ARTICLE.sub("", _TRIM.sub("", text)))
+    text = _TRIM.sub("", _ARTICLE.sub("", text.strip()))
     text = _LEVEL.sub("", text)
     words = text.split()
     if not words or len(words) > MAX_WORDS or len(text) > MAX_CHARS or _NO_ENTITY.match(text):

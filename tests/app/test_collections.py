@@ -20,7 +20,7 @@ from syrupy.assertion import SnapshotAssertion
 from waiting import PROCESS_S
 
 from ragfilter.indexing.order import Order, carry_out
-from ragfilter.indexing.queue import Standing, queue_of
+from ragfilter.indexing.queue import JobStatus, queue_of
 from ragfilter.models.embedders import BUNDLED
 from ragfilter.stores import manage
 from ragfilter.stores.postgres import rows
@@ -57,7 +57,7 @@ def indexed(page: Any) -> Any:
     """The page once nothing is being indexed."""
     queue = queue_of(bench())
     deadline = time.monotonic() + PROCESS_S
-    while any(job.standing.open for job in queue.jobs()):
+    while any(job.status.open for job in queue.jobs()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return page.run()
@@ -200,7 +200,7 @@ def test_an_order_is_stopped_gone_on_with_and_dismissed(page: Any) -> None:
     job = queue.put(Order("mine", "/nothing/there.txt"))
     indexed(page)
     assert "does not exist" in page.errors[0].replace("\\", "")
-    queue.tell(job.id, Standing("stopped", "texts embedded, chunks written", 3, 9))
+    queue.tell(job.id, JobStatus("stopped", "texts embedded, chunks written", 3, 9))
     page.run()
     assert {f"go-on-{job.id}", f"dismiss-{job.id}"} <= page.buttons
     indexed(page.press(f"go-on-{job.id}"))

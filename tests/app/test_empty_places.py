@@ -56,7 +56,7 @@ def test_no_collection_offers_the_demo_and_builds_it(
     assert "ask-button" not in page.buttons
     page.press("build-demo")
     queue = queue_of(resources.open_resources().bench)
-    while any(job.standing.open for job in queue.jobs()):
+    while any(job.status.open for job in queue.jobs()):
         sleep(0.01)
     page.at.switch_page("pages/inspect.py")
     page.run().ask("title 2")

@@ -106,8 +106,8 @@ class Items:
                     spelled = [f"{word}/{name}"] if kind != "schema" else [name, f"{word}/{name}"]
                     yield Item(kind, source, ("components", key, name), (*spelled,), node)
 
-    def _operations(self, source: str, key: str, path: str, given: Any) -> Iterator[Item]:
-        node = self.api.end(given)
+    def _operations(self, source: str, key: str, path: str, path_item: Any) -> Iterator[Item]:
+        node = self.api.end(path_item)
         if ref := ref_of(node):
             self.problems[source].append(f"{source}, {key} {path}: {ref} is not available")
         kind: Kind = "operation" if key == "paths" else "webhook"

@@ -204,9 +204,9 @@ def _type(schema: Any, depth: int = 0) -> str:
     for key, between in COMPOSED.items():
         if parts := as_list(schema.get(key)):
             # The first few nested choices are enough, since each may contain as many again.
-            shown = parts[: MAX_PARTS if depth else MAX_VISITS]
-            words = [*dict.fromkeys(_type(part, depth + 2) for part in shown)]
-            return between.join(words) + (f"{between}more" if len(parts) > len(shown) else "")
+            first = parts[: MAX_PARTS if depth else MAX_VISITS]
+            words = [*dict.fromkeys(_type(part, depth + 2) for part in first)]
+            return between.join(words) + (f"{between}more" if len(parts) > len(first) else "")
     name, items, extra = (schema.get(key) for key in ("type", "items", "additionalProperties"))
     if isinstance(name, list):
         return " or ".join(_type({**schema, "type": str(n)}, depth) for n in name[:MAX_PARTS])

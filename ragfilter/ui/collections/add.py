@@ -281,7 +281,7 @@ def _problem(name: str, resources: Resources) -> str:
     if name in {info.name for info in resources.bench.collections()}:
         return f"There is a collection {name} already. Choose it above to add to it."
     jobs = queue_of(resources.bench).jobs()
-    if any(job.standing.open and job.order.collection == name for job in jobs):
+    if any(job.status.open and job.order.collection == name for job in jobs):
         return f"{name} is being indexed. Wait until that is done, or use another name."
     try:
         check_name(name)

@@ -47,7 +47,7 @@ def draw(visit: Visit) -> None:
 
 
 def _active(jobs: Sequence[IndexJob]) -> frozenset[int]:
-    return frozenset(job.id for job in jobs if job.standing.open)
+    return frozenset(job.id for job in jobs if job.status.open)
 
 
 def _jobs(queue: Queue, active: frozenset[int]) -> None:
@@ -56,7 +56,7 @@ def _jobs(queue: Queue, active: frozenset[int]) -> None:
     jobs, known = queue.jobs(), state.session().indexing
     known |= active
     # What was indexed earlier is in the table below, except for what was left out.
-    listed = [j for j in reversed(jobs) if j.standing.state != "done" or j.id in known or j.standing.left_out]
+    listed = [j for j in reversed(jobs) if j.status.state != "done" or j.id in known or j.status.left_out]
     if listed:
         html.heading("Indexing")
     for job in listed:
@@ -69,7 +69,7 @@ def _jobs(queue: Queue, active: frozenset[int]) -> None:
 
 
 def _job(job: IndexJob) -> None:
-    at, name = job.standing, literal(job.order.collection)
+    at, name = job.status, literal(job.order.collection)
     if at.state == "waiting":
         st.progress(0.0, text=f"**{name}** is waiting")
     elif at.state == "running":
@@ -92,7 +92,7 @@ def _job(job: IndexJob) -> None:
 
 
 def _left_out(job: IndexJob) -> None:
-    at = job.standing
+    at = job.status
     warnings = at.report.warnings if at.report else ()
     counts = [f"{at.left_out:,} left out" if at.left_out else "", counted(len(warnings), "warning") if warnings else ""]
     if not any(counts):
@@ -105,7 +105,7 @@ def _left_out(job: IndexJob) -> None:
 
 
 def _buttons(job: IndexJob, queue: Queue) -> None:
-    at = job.standing
+    at = job.status
     with st.container(horizontal=True, gap="small"):
         if at.open:
             about = "Chunks embedded so far are kept."
@@ -160,7 +160,7 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     problems.incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:
         queue = queue_of(visit.resources.bench)
-        busy = any(job.standing.open and job.order.collection == name for job in queue.jobs())
+        busy = any(job.status.open and job.order.collection == name for job in queue.jobs())
         put, about = state.then_page(queue.put), "Restores the collection from the workspace's copy, without embedding."
         html.button("Rebuild", "rebuild", put, Order(name), icon="build", disabled=busy, about=about)
     if not facts.info.ours:

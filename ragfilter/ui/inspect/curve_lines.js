@@ -227,9 +227,7 @@ function begin(root) {
     clearTimeout(timer)
     timer = setTimeout(() => { timer = null; send("walked", walking) }, IDLE_MS)
   }
-  function walked() {
-    return walking ?? data.open
-  }
+  const walked = () => walking ?? data.open
   function step() {
     const here = data.chunks[Math.max(walked(), 0)]
     walk.style.display = here ? "" : "none"

@@ -5,6 +5,7 @@ map for exploring by hand.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -110,12 +111,10 @@ class Suggestion:
     def losses(self, after: Settings, labels: Labels, user: User) -> list[QueryChange]:
         """The questions that keep fewer relevant chunks than before."""
         if after not in self.known:
-            try:
-                changes_made = changes(self.pools, labels.qrels, self.before, after, user)
-            except SettingsError:
-                # The earlier settings do not apply here, as the card says.
-                changes_made = ()
-            self.known[after] = changes_made
+            self.known[after] = ()
+            # The earlier settings may not apply here, as the card says.
+            with suppress(SettingsError):
+                self.known[after] = changes(self.pools, labels.qrels, self.before, after, user)
         return [each for each in self.known[after] if each.lost > each.won]
 
 
