@@ -44,8 +44,9 @@ LABELS = {
 }
 DIGITS = {"kept": 1, "tokens": 0, "ms": 1, "unlabelled": 1}
 """How many decimals a figure has, if not three."""
-_SHARES = ("precision", "recall", "f1", "f2", "ndcg", "f1_most")
-SCORED = (*_SHARES, "unlabelled")
+SHARES = ("precision", "recall", "f1", "f2", "ndcg", "f1_most")
+"""Figures from 0 to 1."""
+SCORED = (*SHARES, "unlabelled")
 """Figures that need labels."""
 COUNTED = ("kept", "tokens", "ms")
 _COLUMNS = tuple(
@@ -101,7 +102,7 @@ def frame(
         return each
     counts = metrics.Counts(each["kept"], each["found"], each["unlabelled"], each["tokens"])
     figures = metrics.figures(counts, each["relevant"])
-    each = each.assign(**{name: figures[name] for name in _SHARES if name != "ndcg"})
+    each = each.assign(**{name: figures[name] for name in SHARES if name in figures})
     each = each.astype({"unlabelled": float, "labelled": bool})
     each.loc[~each["labelled"], [*SCORED]] = np.nan
     if by == "query":
@@ -233,7 +234,7 @@ def means(values: Mapping[str, ArrayLike], *, limited: bool = True) -> dict[str,
     if not len(table):
         return dict.fromkeys(values, Interval(np.nan, None))
     least = 0.0 if limited else -np.inf
-    most = [1.0 if limited and name in _SHARES else np.inf for name in values]
+    most = [1.0 if limited and name in SHARES else np.inf for name in values]
     return dict(zip(values, intervals(table, least, most), strict=True))
 
 

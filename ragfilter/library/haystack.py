@@ -26,8 +26,9 @@ class FilterComponent:
     def run(self, query: str, documents: list[Document], user: User | None = None) -> dict[str, list[Document]]:
         """The kept documents, best first. `user` is the user of this call, by default the
         component's. Raises InputError, SettingsError."""
+        asker = self.user if user is None else user
         scores = [doc.score for doc in documents]
-        return {"documents": keep(self.filter, query, documents, scores, metric=self.metric, user=user or self.user)}
+        return {"documents": keep(self.filter, query, documents, scores, metric=self.metric, user=asker)}
 
     @component.output_types(documents=list[Document])
     async def run_async(

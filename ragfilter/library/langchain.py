@@ -50,12 +50,11 @@ class FilterCompressor(BaseDocumentCompressor):
     ) -> Sequence[Document]:
         """The kept documents, best first. `user` is the user of this call, by default the
         compressor's. Raises InputError, SettingsError."""
+        asker = _configured().get("user", self.user) if user is None else user
         scores = [doc.metadata.get(self.score_key) for doc in documents]
         if documents and scores.count(None) == len(scores) and not isinstance(self.metric, Mapping):
             log.warning(UNSCORED, self.score_key)
-        return keep(
-            self.filter, query, documents, scores, metric=self.metric, user=user or _configured().get("user", self.user)
-        )
+        return keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None, *, user: User | None = None
@@ -114,7 +113,7 @@ class FilterRetriever(BaseRetriever):
 
     def _keep(self, query: str, scored: list[tuple[Document, float]], user: User | None) -> list[Document]:
         docs, scores = [doc for doc, _ in scored], [score for _, score in scored]
-        return keep(self.filter, query, docs, scores, metric=self.metric, user=user or self.user)
+        return keep(self.filter, query, docs, scores, metric=self.metric, user=self.user if user is None else user)
 
 
 def _configured(config: RunnableConfig | None = None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -85,7 +85,9 @@ class Runs(database.Book):
         with self._writing() as connection:
             unfinished = _unfinished(connection.execute(_same(plan)))
             if unfinished is not None:
-                return unfinished
+                who = unfinished.who or who
+                connection.execute(_runs.update().filter_by(id=unfinished.id).values(who=who))
+                return replace(unfinished, who=who)
             values = {"at": datetime.now(UTC), "who": who, "name": name, **_row(plan)}
             new = connection.execute(_runs.insert().values(values).returning(_runs.c.id)).one()
             return _run(connection.execute(_list().filter_by(id=new.id)).one())

@@ -14,6 +14,7 @@ from starlette.middleware import Middleware
 from streamlit import config
 from streamlit.runtime.pages_manager import PagesManager
 
+from ragfilter.errors import RagfilterError
 from ragfilter.ui import jobs
 from ragfilter.ui.guard import Guard, hosts
 from ragfilter.ui.look import theme
@@ -88,17 +89,13 @@ def inspect() -> None:
 
 def rules() -> None:
     """The `query_must` rules of a collection's chunks: written, tried and trusted."""
-    from ragfilter.ui.kit import controls, problems
+    from ragfilter.ui.kit import controls
+    from ragfilter.ui.rules import page
 
     # Undo and Redo on this page are for rules.
     here = _begin("Rules", undo=False)
     controls.draw(here, None)
-    if here.ready:
-        from ragfilter.ui.rules import page
-
-        page.draw(here)
-    else:
-        problems.draw_empty(here, None)
+    page.draw(here)
 
 
 def evaluate() -> None:
@@ -167,9 +164,8 @@ def _visit(*, anew: bool = False) -> Visit:
     from ragfilter.ui.kit import problems
     from ragfilter.ui.session import views
 
-    here: Visit | None = None
-    with problems.show_errors(retry=True):
-        here = views.begin(anew=anew)
-    if here is None:
+    try:
+        return views.begin(anew=anew)
+    except RagfilterError as error:
+        problems.show(error)
         st.stop()
-    return here

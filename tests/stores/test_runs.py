@@ -43,7 +43,10 @@ def test_a_stopped_run_goes_on_and_a_complete_one_is_left_alone(runs: Runs) -> N
     runs.keep(first.id, "q2", {"id": "q2"})
     assert runs.records(first.id) == ({"id": "q1", "n": 2}, {"id": "q2"})
     assert runs.done(first.id) == {"q1", "q2"}
-    assert runs.begin(PLAN, who="ann").id != first.id
+    # Whoever continues a run that nobody asked for has measured.
+    unasked = runs.begin(PLAN, who="")
+    assert unasked.id != first.id
+    assert runs.begin(PLAN, who="bob").who == runs.get(unasked.id).who == "bob"
 
 
 @pytest.mark.parametrize(

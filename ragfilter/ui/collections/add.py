@@ -179,14 +179,9 @@ def _columns(files: Sequence[Path]) -> dict[str, str]:
     with st.container(key="columns", horizontal=True, gap="small"):
         for field, (label, about) in MAPPED.items():
             options = list(names) if field == "text" else [NEW, *names]
+            at, words = options.index(_guess(field, options, names)), {NEW: "none"} | {name: name for name in names}
             picked = st.selectbox(
-                label,
-                options,
-                index=options.index(_guess(field, options, names)),
-                key=f"column-{field}",
-                format_func=lambda name: name or "none",
-                help=about,
-                width=180,
+                label, options, at, key=f"column-{field}", format_func=words.__getitem__, help=about, width=180
             )
             if picked and picked not in chosen.values():
                 chosen[field] = picked

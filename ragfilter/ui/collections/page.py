@@ -296,14 +296,10 @@ def _mapped(name: str, opening: Opening, resources: Resources, key: str) -> tupl
             column = st.selectbox(label, names, at, placeholder="all", key=own, disabled=not names, help=about)
             columns |= {field: column} if column else {}
         spaces = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
+        at, own = [*spaces].index(opening.metric) if opening.metric else None, f"{key}-metric-{name}"
+        called, about = spaces.__getitem__, "Cosine if the vectors have no index."
         metric = st.selectbox(
-            "Distance",
-            list(spaces),
-            [*spaces].index(opening.metric) if opening.metric else None,
-            key=f"{key}-metric-{name}",
-            placeholder="as its index",
-            format_func=spaces.__getitem__,
-            help="Cosine if the vectors have no index.",
+            "Distance", spaces, at, key=own, placeholder="as its index", format_func=called, help=about
         )
     return columns, metric or ""
 

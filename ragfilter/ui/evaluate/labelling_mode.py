@@ -46,14 +46,9 @@ def draw(chosen: ChosenSet) -> None:
         "last": session.label_events,
         "error": session.label_error,
     }
-    html.mount(
-        "evaluate/labelling_mode.js",
-        HTML,
-        key=KEY,
-        data=data,
-        on_events_change=partial(_take, chosen),
-        on_closed_change=state.then_page(partial(state.put, False, "labelling")),
-    )
+    take, close = partial(_take, chosen), state.then_page(partial(state.put, False, "labelling"))
+    script = "evaluate/labelling_mode.js"
+    html.mount(script, HTML, key=KEY, data=data, on_events_change=take, on_closed_change=close)
 
 
 def _labels(chosen: ChosenSet) -> tuple[Label, ...]:

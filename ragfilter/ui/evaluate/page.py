@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
@@ -261,13 +260,8 @@ def _layers(measured: MeasuredRun) -> None:
         shown[label] = [wording.gain(each, digits) if each else "–" for each in intervals]
     with st.container(key="table"):
         widths = {"measured": 120, "adds to F1": 156, "adds to recall": 156}
-        st.dataframe(
-            pd.DataFrame(shown),
-            key="evaluation-layers",
-            hide_index=True,
-            row_height=32,
-            column_config={n: st.column_config.TextColumn(width=w) for n, w in widths.items()},
-        )
+        config = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
+        st.dataframe(shown, key="evaluation-layers", hide_index=True, row_height=32, column_config=config)
     html.aside(
         "What each layer adds to the settings, with the 95% interval; positive is more. Clearance "
         f"depends on the user, so it is not varied. {ABOUT_LAYERS}"

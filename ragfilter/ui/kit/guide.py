@@ -25,7 +25,7 @@ from ragfilter.ui.session.views import View, Visit
 
 NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
-NEEDS_RUN = "Locked until a run is complete."
+NEEDS_RUN = "Locked until you have measured your settings."
 MEASURED, GUARDED, GUARD = "measured", "guarded", "guard"
 """The collections known to have a complete run that somebody started, the one that got the last
 baseline, and the box on Evaluate where it is made."""

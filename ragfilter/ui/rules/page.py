@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.rules.overview import WORDS, Listing, ListingRow
 from ragfilter.text import numbers
@@ -39,28 +38,29 @@ ONE_STATE, TWO_STATES = 84, 162
 TITLE_PX = 170
 
 
+@problems.show_errors(retry=True)
 def draw(visit: Visit) -> None:
     """Draw the chosen part for the chosen collection."""
+    if not visit.ready:
+        problems.draw_empty(visit, None)
+        return
     rules = state.session().rules
     _open_link()
-    try:
-        work = chunk_list.visible_collection(state.session().collection, visit.settings, visit.resources)
-        with html.row("rules-bar"):
-            part = html.choice("Part", PARTS, ABOUT, key=chunk_list.PART, default="Chunks")
-            undo_history.draw_turns(work)
-            # Clear the previous part while this one is being drawn.
-            fresh, rules.part = rules.part != part, part
-            if fresh:
-                rules.outcome = None
-            if rules.outcome is not None:
-                html.verdict(rules.outcome[0], good=rules.outcome[1])
-        problems.incomplete(visit.incomplete)
-        with (st.empty() if fresh else st).container(key="rules-work"):
-            PARTS[part](work)
-        saving.keep_in_browser()
-        _share(work, part)
-    except RagfilterError as error:
-        problems.show(error)
+    work = chunk_list.visible_collection(state.session().collection, visit.settings, visit.resources)
+    with html.row("rules-bar"):
+        part = html.choice("Part", PARTS, ABOUT, key=chunk_list.PART, default="Chunks")
+        undo_history.draw_turns(work)
+        # Clear the previous part while this one is being drawn.
+        fresh, rules.part = rules.part != part, part
+        if fresh:
+            rules.outcome = None
+        if rules.outcome is not None:
+            html.verdict(rules.outcome[0], good=rules.outcome[1])
+    problems.incomplete(visit.incomplete)
+    with (st.empty() if fresh else st).container(key="rules-work"):
+        PARTS[part](work)
+    saving.keep_in_browser()
+    _share(work, part)
 
 
 def _open_link() -> None:

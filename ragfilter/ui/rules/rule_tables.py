@@ -140,16 +140,9 @@ def draw_matrix(work: VisibleCollection) -> None:
 
 @st.fragment
 def _measured_rules(work: VisibleCollection, rules: Sequence[RuleRow], questions: GatheredQuestions) -> None:
-    frame = _frame(
-        "chunk",
-        chunks(work, [row.chunk_ids for row in rules]),
-        rules,
-        [rule_cell(row.rule) for row in rules],
-        id=[row.chunk_ids[0] for row in rules],
-    )
-    selected = grid.picked(
-        frame, (row.chunk_ids[0] for row in rules), name="matrix", columns=_columns("chunk"), height=400
-    )
+    names, ids = chunks(work, [row.chunk_ids for row in rules]), [row.chunk_ids[0] for row in rules]
+    frame = _frame("chunk", names, rules, [rule_cell(row.rule) for row in rules], id=ids)
+    selected = grid.picked(frame, ids, name="matrix", columns=_columns("chunk"), height=400)
     if selected is None:
         html.aside("Click a rule to see what each of its groups and terms does.")
         return
@@ -164,21 +157,16 @@ def _measured_rules(work: VisibleCollection, rules: Sequence[RuleRow], questions
         row.rule, questions.pools, questions.qrels, work.chunks.values(), questions.settings, questions.user
     )
     places = [part.place for part in parts]
-    names, terms = map(place_name, places), [rule.written(place) for place in places]
-    st.dataframe(
-        _frame("part", [*names], parts, terms),
-        key="matrix-parts",
-        hide_index=True,
-        placeholder="–",
-        column_config=_columns("part"),
-    )
+    titles, terms = [place_name(place) for place in places], [rule.written(place) for place in places]
+    table, config = _frame("part", titles, parts, terms), _columns("part")
+    st.dataframe(table, key="matrix-parts", hide_index=True, placeholder="–", column_config=config)
     if row.conflicts:
         html.aside("Questions whose relevant chunk the rule blocks")
-        table = {
+        conflicts = {
             "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
             "chunk": work.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),
         }
-        st.dataframe(table, key="matrix-conflicts", hide_index=True, height="content")
+        st.dataframe(conflicts, key="matrix-conflicts", hide_index=True, height="content")
 
 
 def chunks(work: VisibleCollection, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH) -> list[str]:

@@ -27,7 +27,7 @@ FILTER, RULE = "filter", "rule"
 the browser as long as drawing a small chart."""
 PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states"
 SEPARATOR = ";"
-"""The open part of the Rules page and its filter, whose values `COMMA` separates."""
+"""The open part of the Rules page and its filter, whose values `SEPARATOR` separates."""
 LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
 UNSCORED = "unscored"
 """Present if rerank scores were wanted but not fetched, so that the link shows the same result."""
