@@ -1,10 +1,10 @@
 """The session's question: when it is asked, and how its pool is gathered and completed.
 
 Only a submission (a question, a collection, a profile, an edit, Gather again, a new session) asks the store. A slider
-or switch does not: a pool is cached for all sessions, and they replay it. Local rerank scores and the LLM's earlier answers are fetched with the
-question. If later settings lack something, it stays a `Need`, which the page offers as a button. Each press asks a
-model once, in the background. If a slider moves during the call, the next run waits for the same call. Only sentence
-contributions are computed in every run, which may embed some."""
+or switch does not: a pool is cached for all sessions, and they replay it. Local rerank scores and the LLM's earlier
+answers are fetched with the question. If later settings lack something, it stays a `Need`, which the page offers as a
+button. Each press asks a model once, in the background. If a slider moves during the call, the next run waits for the
+same call. Only sentence contributions are computed in every run, which may embed some."""
 
 from __future__ import annotations
 
