@@ -209,7 +209,7 @@ def test_a_place_of_settings_that_names_a_user_is_refused_by_name(name: str, tmp
     variable = f"RAGFILTER_CLEARANCE__{name.upper()}"
     with pytest.raises(SettingsError, match=variable):
         config.load(environ={variable: "3"})
-    opened = link.read({"profile": "full", f"clearance.{name}": "3"}, {})
+    opened = link.read({"profile": "full", f"clearance.{name}": "3"})
     assert (opened.user, opened.changes) == (User(), {})
     assert f"no setting 'clearance.{name}'" in opened.notices[0]
 
@@ -223,13 +223,13 @@ pages_users = st.builds(
 @given(pages_users)
 def test_a_link_brings_its_user_back_beside_the_settings(user: User) -> None:
     params = link.write(Session("adaptive-gap", {}, collection="c", user=user))
-    opened = link.read(params, {})
+    opened = link.read(params)
     assert (opened.user, opened.notices, opened.changes) == (user, [], {})
     assert ("level" in params, "departments" in params) == (user.level > 0, user.departments != ())
 
 
 @pytest.mark.parametrize("level", ["-1", "1.5", "", "high", "²", "9" * 5000])
 def test_a_link_with_another_level_is_the_publics(level: str) -> None:
-    opened = link.read({"profile": "full", "level": level}, {})
+    opened = link.read({"profile": "full", "level": level})
     assert opened.user == User()
     assert ["is not a whole number; 0 is used" in why for why in opened.notices] == [True]

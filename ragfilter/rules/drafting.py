@@ -68,13 +68,12 @@ def _json_text(answer: str) -> str:
             break
         try:
             value, end = json.JSONDecoder().raw_decode(answer, start)
+            if {"query_must", *KEYS}.isdisjoint(value):
+                other = answer[start:end]
+            else:
+                rule_like = json.dumps(value.get("query_must", value), ensure_ascii=False)
         except (ValueError, RecursionError):
-            start = answer.find("{", start + 1)
-            continue
-        if "query_must" in value or any(key in value for key in KEYS):
-            rule_like = json.dumps(value.get("query_must", value), ensure_ascii=False)
-        else:
-            other = answer[start:end]
+            end = start + 1
         start = answer.find("{", end)
     return rule_like or other or (answer[begin:].strip() if begin >= 0 else "")
 

@@ -54,6 +54,10 @@ Mark = Value | Name
 them: clerics, druids and monks."""
 
 
+Groups = dict[tuple[tuple[str, ...], ...], list[str]]
+"""Titles by the kinds of values that they, or their texts, state."""
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """A chunk of a family, with the marks that distinguish its title."""
@@ -84,45 +88,46 @@ def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
     for chunk in chunks:
         entries[chunk.title].append(chunk)
     entries.pop("", None)
-    counted = [*_by_title(entries)]
+    counted = [*_families(_by_title(entries), entries, is_counted=True)]
     titles = {member.chunk.title for family in counted for member in family.members}
     others = {title: some for title, some in entries.items() if title not in titles}
-    families = [*counted, *_by_text(others)]
+    families = [*counted, *_families(_by_text(others), others, is_counted=False)]
     return tuple(sorted(families, key=lambda f: (not f.is_counted, -len(f.members), f.pattern)))
 
 
-def _by_title(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
-    groups: dict[tuple[tuple[str, ...], ...], list[str]] = defaultdict(list)
-    for title in entries:
-        if kinds := tuple(value.words for value in values(title)):
-            groups[kinds].append(title)
+def _families(groups: Groups, entries: Mapping[str, Sequence[Chunk]], *, is_counted: bool) -> Iterator[Family]:
+    """Yield the groups that have enough titles with marks and, if counted, similar texts."""
     for kinds, titles in groups.items():
         marks = _marks(titles)
-        counted = [t for t in titles if any(isinstance(mark, Value) for mark in marks[t])]
-        if len(counted) >= MIN_TITLES and _resemble([entries[title][0].text for title in counted]):
-            pattern = ", ".join(" ".join((*words, "#")) for words in kinds)
-            members = tuple(Member(chunk, marks[title]) for title in counted for chunk in entries[title])
-            yield Family(pattern, members, is_counted=True)
+        if is_counted:
+            own = [title for title in titles if any(isinstance(mark, Value) for mark in marks[title])]
+        else:
+            own = [title for title in titles if 0 < len(marks[title]) <= MAX_MARKS]
+        if len(own) >= MIN_TITLES and (not is_counted or _resemble([entries[title][0].text for title in own])):
+            members = tuple(Member(chunk, marks[title]) for title in own for chunk in entries[title])
+            yield Family(", ".join(" ".join((*words, "#")) for words in kinds), members, is_counted)
 
 
-def _by_text(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
+def _by_title(titles: Iterable[str]) -> Groups:
+    groups: Groups = defaultdict(list)
+    for title in titles:
+        if kinds := tuple(value.words for value in values(title)):
+            groups[kinds].append(title)
+    return groups
+
+
+def _by_text(entries: Mapping[str, Sequence[Chunk]]) -> Groups:
     """Group titles by the two kinds of values in their texts that most others state too."""
     stated = {
         title: {v.words for chunk in some for v in values(chunk.text) if v.words} for title, some in entries.items()
     }
     kind_counts = Counter(kind for kinds in stated.values() for kind in kinds)
-    groups: dict[tuple[tuple[str, ...], ...], list[str]] = defaultdict(list)
+    groups: Groups = defaultdict(list)
     for title, own in stated.items():
         usual = sorted((k for k in own if kind_counts[k] >= MIN_TITLES), key=lambda k: (-kind_counts[k], k))
         if len(usual) >= KINDS:
             groups[tuple(usual[:KINDS])].append(title)
-    for kinds, titles in groups.items():
-        marks = {t: some for t, some in _marks(titles).items() if len(some) <= MAX_MARKS}
-        marked_titles = [title for title in titles if marks.get(title)]
-        if len(marked_titles) >= MIN_TITLES:
-            pattern = ", ".join(" ".join((*words, "#")) for words in kinds)
-            members = tuple(Member(chunk, marks[title]) for title in marked_titles for chunk in entries[title])
-            yield Family(pattern, members, is_counted=False)
+    return groups
 
 
 def _marks(titles: Sequence[str]) -> dict[str, tuple[Mark, ...]]:

@@ -6,7 +6,7 @@ Source: docs/design.md#contradictions (the three-group mistake) and docs/design.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -178,36 +178,27 @@ def check_rule(rule: AnyRule, title: str = "", text: str = "") -> tuple[Finding,
 def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Finding]:
     """Findings about rules shared by several chunks whose titles differ only in numbers, by chunk
     id. The rule may be meant for all of them ("price" for every price list)."""
-    of_rule: dict[Rule, list[str]] = defaultdict(list)
+    uses = Counter(rule for chunk_id, rule in rules.items() if chunk_id in catalogue)
+    groups: dict[tuple[Rule, tuple[str, ...]], list[str]] = defaultdict(list)
     for chunk_id, rule in rules.items():
-        if isinstance(rule, Rule) and chunk_id in catalogue:
-            of_rule[rule].append(chunk_id)
+        if isinstance(rule, Rule) and uses[rule] > 1 and chunk_id in catalogue:
+            groups[rule, mask(catalogue[chunk_id].title)].append(chunk_id)
     shared: dict[str, Finding] = {}
-    for rule, ids in of_rule.items():
-        for alike in _differ_in_numbers(ids, catalogue) if len(ids) > 1 else ():
-            message = (
-                f"The same rule is on {len(alike)} chunks whose titles differ in a number, so it "
-                "cannot tell them apart. Ask for the number too."
-            )
-            of_title = {i: values(catalogue[i].title) for i in alike}
-            for chunk_id in alike:
-                others = {v.number for i in alike if i != chunk_id for v in of_title[i]}
-                own = [v for v in of_title[chunk_id] if v.number not in others]
-                fix = _with_value(rule, own[0]) if len(own) == 1 else None
-                shared[chunk_id] = _finding("shared", "", message, fix, sure=False).on(chunk_id)
+    for (rule, _), ids in groups.items():
+        titles = {i: catalogue[i].title for i in ids}
+        if len({tuple(p for p in parts(title) if isinstance(p, Number)) for title in titles.values()}) < 2:
+            continue
+        message = (
+            f"The same rule is on {len(ids)} chunks whose titles differ in a number, so it "
+            "cannot tell them apart. Ask for the number too."
+        )
+        of_title = {i: values(title) for i, title in titles.items()}
+        for chunk_id in ids:
+            others = {v.number for i in ids if i != chunk_id for v in of_title[i]}
+            own = [v for v in of_title[chunk_id] if v.number not in others]
+            fix = _with_value(rule, own[0]) if len(own) == 1 else None
+            shared[chunk_id] = _finding("shared", "", message, fix, sure=False).on(chunk_id)
     return shared
-
-
-def _differ_in_numbers(ids: Sequence[str], catalogue: Mapping[str, Chunk]) -> Iterator[Sequence[str]]:
-    """Yield groups of chunks whose titles differ only in numbers."""
-    patterns: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for chunk_id in ids:
-        patterns[mask(catalogue[chunk_id].title)].append(chunk_id)
-    for pattern, alike in patterns.items():
-        titles = {catalogue[i].title for i in alike}
-        rows = {tuple(p for p in parts(title) if isinstance(p, Number)) for title in titles}
-        if "#" in pattern and len(rows) > 1:
-            yield alike
 
 
 def _with_value(rule: Rule, value: Value) -> Rule | None:

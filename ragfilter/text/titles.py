@@ -98,9 +98,9 @@ def _joined(words: Sequence[str], chosen: Iterable[int]) -> str:
     parts: list[str] = []
     before = -1
     for at in sorted(set(chosen)):
-        if at > before + 1 and not any(char.isalnum() for char in words[at]):
-            continue
         if at > before + 1:
+            if not any(map(str.isalnum, words[at])):
+                continue
             if parts:
                 parts[-1] = parts[-1].rstrip(",;:-–—") or parts[-1]
             parts.append(ELLIPSIS)
@@ -114,7 +114,7 @@ def _joined(words: Sequence[str], chosen: Iterable[int]) -> str:
 def _fitting(words: Iterable[str], room: int) -> list[str]:
     fitting: list[str] = []
     for word in words:
-        room -= len(word) + (1 if fitting else 0)
+        room -= len(word) + bool(fitting)
         if room < 0:
             break
         fitting.append(word)
