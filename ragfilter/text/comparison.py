@@ -142,8 +142,8 @@ _PHRASINGS = tuple(
         rf"^(?:why|what makes) <X>(?: (?:<be>|has|have))?{_THAN}",
         r"^<Proper>(?P<left>[^,:]*?) <more> than <Proper>(?P<right>.*)",
         # Is X the same as Y? Is X different from Y? Are X and Y the same?
-        r"^(?:(?:when|why) )?<be> <X:> (?:the )?"
-        r"(?:same|as (?!soon|well|far|long)\w+|different|similar|equivalent|identical|preferable) (?:as|from|than|to) <Y>",
+        r"^(?:(?:when|why) )?<be> <X:> (?:(?:the )?same|as (?!soon|well|far|long)\w+|"
+        r"different|similar|equivalent|identical|preferable) (?:as|from|than|to) <Y>",
         r"^<be> (?P<sides>[^,:]+? and [^,:]+?) (?:the )?(?:same|different|similar|equivalent|identical)$",
         # How much faster is X than Y?
         r"^how much <more>(?: \w+)? <be> <X:> than <Y>",
