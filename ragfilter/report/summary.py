@@ -223,8 +223,8 @@ def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str
     not, and the effect on the prompt. `price` is per million prompt tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
-    were = "was" if story.brought == 1 else "were"
-    brought = f"{numbers.count(story.brought)} more {were} added, since others refer there."
+    were, them = ("was", "it") if story.brought == 1 else ("were", "them")
+    brought = f"{numbers.count(story.brought)} more {were} added, because other chunks refer to {them}."
     parts = [_passing(story), brought if story.brought else "", story.unjudged, story.message]
     return (*filter(None, parts), *([_prompt(story, price, currency)] if story.kept else []))
 
@@ -239,23 +239,22 @@ MAX_REASONS = 3
 
 
 def _passing(story: Story) -> str:
-    """``15 passages found by plain search, 2 pass the filter: 13 were about another armor class.``"""
+    """``Plain search found 15 passages; 2 pass the filter: 13 were about another armor class.``"""
     n, own = story.unfiltered, story.kept - story.brought
     if own == n and not story.beyond:
-        passing = "and it passes the filter" if n == 1 else "and all pass the filter"
+        passing = ", and it passes the filter" if n == 1 else ", and all pass the filter"
     elif not own:
-        passing = "none pass the filter"
+        passing = "; none pass the filter"
     else:
-        passing = f"{numbers.count(own)} {'passes' if own == 1 else 'pass'} the filter"
+        passing = f"; {numbers.count(own)} {'passes' if own == 1 else 'pass'} the filter"
     if story.beyond:
         passing += f" ({numbers.count(story.beyond)} from farther down the list)"
     ranked = sorted(story.drops_from_unfiltered, key=lambda fall: -len(fall.ids))
     reasons = [fall.line for fall in ranked[:MAX_REASONS]]
     if others := sum(len(fall.ids) for fall in ranked[MAX_REASONS:]):
-        reasons.append(f"{numbers.count(others)} fell for other reasons")
+        reasons.append(f"{numbers.count(others)} {counted('were dropped for other reasons', others)}")
     why = f": {', '.join(reasons)}" if reasons else ""
-    joint = " " if passing.startswith("and") else ", "
-    return f"{numbers.counted(n, 'passage')} found by plain search{joint}{passing}{why}."
+    return f"Plain search found {numbers.counted(n, 'passage')}{passing}{why}."
 
 
 def _prompt(story: Story, price: float, currency: str) -> str:

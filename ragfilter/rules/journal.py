@@ -261,23 +261,17 @@ class Journal(database.Book):
         return last or 0, under_way, edit or 0
 
     def turnable(self, kind: Turn, collection: str, chunk_id: str | None = None) -> Edit | None:
-        """The edit to undo or redo next; None if there is none."""
-        return (self.undoable if kind == "undo" else self.redoable)(collection, chunk_id)
-
-    def undoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
-        """The edit that undo would revert: the last one that is done."""
-        query = _scope(collection, chunk_id).where(edits.c.kind == "edit", edits.c.state == "done")
-        return self._first(query, edits.c.id)
-
-    def redoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
-        """The edit that redo would restore: the one undone last, unless one was saved since."""
-        saved = edits.c.kind == "edit", edits.c.state.in_(("done", "undone"))
-        last_saved = _scope(collection, chunk_id).where(*saved).subquery()
-        after = edits.alias("after")
-        query = _scope(collection, chunk_id).join(after, after.c.of == edits.c.id)
+        """The edit to undo or redo next; None if there is none. Undo reverts the last edit that is done. Redo restores
+        the one undone last, unless one was saved since."""
+        own = _scope(collection, chunk_id)
+        saved = own.where(edits.c.kind == "edit")
+        if kind == "undo":
+            return self._first(saved.where(edits.c.state == "done"), edits.c.id)
+        last_saved = saved.where(edits.c.state.in_(("done", "undone"))).subquery()
         last = sa.select(sa.func.max(last_saved.c.id)).scalar_subquery()
-        own = edits.c.state == "undone", after.c.state == "done", after.c.id > last
-        return self._first(query.where(*own), after.c.id)
+        after = edits.alias("after")
+        redone = edits.c.state == "undone", after.c.state == "done", after.c.id > last
+        return self._first(own.join(after, after.c.of == edits.c.id).where(*redone), after.c.id)
 
     def _entries(self, query: sa.Select[Any]) -> tuple[Edit, ...]:
         return tuple(map(_edit, self._read(query)))

@@ -99,7 +99,7 @@ def rules() -> None:
 
 
 def evaluate() -> None:
-    """Settings measured on labelled questions, beside every honest alternative."""
+    """Settings measured on labelled questions, beside the alternatives."""
     from ragfilter.ui.evaluate import page
 
     page.draw(_without_question("Evaluate"))

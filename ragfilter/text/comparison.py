@@ -44,8 +44,10 @@ _WORDS = {
     ),
     "I": r"(?:i|we|you|one|they|people|someone)",
     "who": r"(?:<I>|\w+s|an? \w+)",
+    "ask": r"(?:whom?|whose|which|what|how|why|when|where)",
     "be": r"(?:is|are|was|were)",
     "do": r"(?:do|does|did|can|could|will|would)",
+    "the": r"(?:an?|the|this|that|these|those|(?-i:my|your|our|his|her|its|their))",
     "why": r"(?:why|when|should|would|do|is)",
     "how": r"(?:how|in (?:what|which) \w+)",
     "to": r"(?:to|with|against|from|than)",
@@ -94,7 +96,7 @@ _ASKED = _regex(
     r"(?:(?:with|for|to|in|on|of|about|use) )*)?"
 )
 _COMPARE = _regex(
-    r"\b(?:compare(?: and contrast)?|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)"
+    r"\b(?:compare(?: and contrast)?|^contrast|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)"
 )
 _COMPARED_FIRST = _regex(rf"^(?:relative to |{_COMPARED})([^,:]+), (.+)")
 # "Kafka/RabbitMQ differences", but not "CI/CD".
@@ -126,44 +128,32 @@ _PHRASINGS = tuple(
         r"\b<how> (?:(?:<do>|is|are) )?<X> (?:is )?"
         r"(?:compares?|differs?|different|fares?|(?:stack|measure)s? up) <to> <Y>",
         r"^<how> (?:do|does|did|are) (?P<sides>.+? (?:and|or) .+?) (?:differ|compare)\b",
-        r"^how (?:similar|different|alike) (?:is|are) (?P<sides>.+? and .+)",
-        r"\bprefer(?:red|able)? <X:> to <Proper><Y>",
         r"^what (?:distinguishes|separates|differentiates|sets|makes) <X> (?:(?:apart|different) )?from <Y>",
         # The difference between X and Y; to choose between X and Y.
         r"\b(?:(?:<difference>|choice|different|trade-?offs?)\b[^,:]{0,60}?|(?:distinguish|differentiate|choose|"
         r"choosing|decide|deciding|(?:which|what|who)(?: one)? (?:is|are) (?:(?:more|less) \w+|<more>)) )"
         r"\b(?:between|among|b/w)(?!\w)<sides>",
-        r"^(?:(?:what(?:['’]s| is| are)|the|any|main|key|similarities and) )*<difference>"
-        r"(?::(?=.*,)|(?::| (?:of(?! opinions?\b)|in(?= (?-i:[A-Z])))|(?= (?-i:[A-Z])))(?=.* and ))"
-        r" <sides>",
         # Who would win a fight between X and Y?
-        r"\bwho(?: (?:would|will|is (?:more |most )?likely to)|['’]d)? wins?\b(?: (?:in|during))?"
-        r"(?: (?:an?|the))?(?: (?:fight|fighting|battle|duel|combat|contest|match|war|melee))?"
-        r"(?: (?:between|of))?(?: ?(?:[,:]|[-–—]+))?<sides>",
-        # Is X better than Y? Does X have more Z than Y? Why X is better than Y.
+        r"\bwho\b(?:[^,:]{0,25}?|['’]d) wins?\b(?: in)?(?: (?:an?|the))?(?: (?:fight|battle|duel|combat|match|war))?"
+        r"(?: between)?(?: ?[-–—,:]+)?<sides>",
+        # Is X better than Y? Does X have more Z than Y? Why X is better than Y. X faster than Y?
         r"^(?!(?:why|\w+ an?)\b.* than the (?-i:[a-z]))(?:(?:why|when|how much) )?"
         rf"(?:(?P<verb><do>)|<be>|has|have) <X>{_THAN}",
         rf"^(?:why|what makes) <X>(?: (?:<be>|has|have))?{_THAN}",
-        # Is X the same as Y? Is X different from Y? Are X and Y the same?
-        r"^(?:(?:when|why) )?<be> <X:> (?:\w+ly )?(?:(?:the )?same(?: \w+)? as|as (?!soon|well|far|long)\w+ as|"
-        r"(?:similar|equivalent|identical|superior|inferior|comparable|preferable) to|different (?:from|than|to)) <Y>",
-        r"^<be> (?P<sides>[^,:]+? and [^,:]+?) (?:\w+ly )?"
-        r"(?:(?:the )?same(?: thing)?|similar|equivalent|identical|interchangeable)$",
-        # Would a griffon beat a wyvern? Is it healthier to bake than to fry? Better: tea or coffee?
-        r"^<do> <X:> (?:beat|outperform) <Y>",
-        r"^(?:is it (?:(?:more|less) \w+|(?!better)<more>) to|how much <more>(?: \w+)? <be>) <X:> than (?:to )?<Y>",
-        r"^(?:better|pick one|choose(?: one)?)[:,] (?P<sides>.+? or .+)",
-        # Rust faster than Go? Kafka against RabbitMQ.
         r"^<Proper>(?P<left>[^,:]*?) <more> than <Proper>(?P<right>.*)",
-        r"^<Proper>(?P<left>\S*) against (?!AC\b)<Proper>(?P<right>\S*)$",
-        r"^contrast <X:> (?:with|to|against) <Y>",
+        # Is X the same as Y? Is X different from Y? Are X and Y the same?
+        r"^(?:(?:when|why) )?<be> <X:> (?:(?:the )?same|as (?!soon|well|far|long)\w+|"
+        r"different|similar|equivalent|identical|preferable) (?:as|from|than|to) <Y>",
+        r"^<be> (?P<sides>[^,:]+? and [^,:]+?) (?:the )?(?:same|different|similar|equivalent|identical)$",
+        # How much faster is X than Y?
+        r"^how much <more>(?: \w+)? <be> <X:> than <Y>",
         # X and Y comparison; X, Y and Z compared.
         r"^(?!terms and )(?P<sides>[^:]+? and [^:]+?)(?: |: ?)(?:compared|comparison|"
         r"(?:the )?(?:main |key )?(?:differences?|similarities))$",
         # Why use X instead of Y? Why choose X over Y? Advantages of X over Y; what X has over Y.
-        r"(?:\b<quality> (?:(?:of|to|in) (?:<choose> )?|(?:do|does) )|^what (?:do|does) |"
-        r"^(?:do|does) (?=.* <quality> over )|^<why>\b[^,:]{0,40}?\b<choose> )"
-        r"<X:>(?: (?:have|has|offer|offers)(?: (?:\w+ )?<quality>)?)? (?:(?P<over>over)|instead of|rather than) <Y>",
+        r"(?:\b<quality> (?:of|to|in|do|does) (?:<choose> )?|^what (?:do|does) |^(?:do|does) (?=.* <quality> over )|"
+        r"^<why>\b[^,:]{0,40}?\b<choose> )"
+        r"<X:>(?: (?:have|has|offers?)(?: (?:\w+ )?<quality>)?)? (?:(?P<over>over)|instead of|rather than) <Y>",
         # Should I use X or Y? Do you prefer X or Y? Is it better to use X or Y?
         r"^(?:[^,:]{0,30}? )??(?:(?:should|shall|would|could) <who> (?:rather )?<choose>|"
         r"(?:do|does) <who> (?:prefer|recommend|suggest|like)|"
@@ -173,9 +163,7 @@ _PHRASINGS = tuple(
         r"(?P<sides>.* or (?!(?:to )?(?:<choose>|be|become|not) ).+)",
         r"^should <who> (?P<sides>\w+ or \w+)$",
         # Is X or Y better? Which is better X or Y? Which is better a X or a Y?
-        r"^<be> (?P<sides>[^,:]+? or [^,:]+?) (?:(?:much|far|\w+ly) )?<more>",
-        r"^(?:(?:do|does|did|can|will|would) (?=[^,:]* or )|which of )"
-        r"(?P<sides>[^,:]+? (?:or|and) [^,:]+?) (?:\w+ )?<more>",
+        r"^(?:(?:<be>|<do>) (?=[^,:]* or )|which of )(?P<sides>[^,:]+? (?:or|and) [^,:]+?) (?:\w+(?:s|ly) )?<more>",
         r"^(?:which|what|who)(?: one)? (?:is|are) (?:(?:more|less) \w+|(?!more|less)<more>)"
         r" (?!(?:for|in|at|to|<quality>)\b)"
         r"(?P<sides>(?:(?!\b(?:or|an?)\b)[^\s,:]+ ){1,4}or (?!an? ).+)",
@@ -208,11 +196,7 @@ _LEAD_IN = _regex(
 _ARTICLE = _regex(r"^(?:an?|the|some|any) ")
 # A chunk is about a fighter, whatever the level.
 _LEVEL = _regex(r"^(?:\d+(?:st|nd|rd|th)?[\s-]+level|level[\s-]+\d+) (?=\S)")
-_ASKING = _regex(
-    r"(?<!\S)(?:whom?|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|"
-    r"would|will|if|i|it)(?!\S)"
-)
-_FIRST_OF = _regex(r" first(?=,? or\s|$)")
+_ASKING = _regex(r"(?<!\S)(?:<ask>|<be>|<do>|should|if|i|it)(?!\S)")
 _LAST_ARTICLE = _regex(r"^.*\b(?:an?|the) ")
 _OF_A = _regex(r"^.*\bof an? ")
 # "Kramer come out", "hash index matter in practice"; "Go such a popular debate", "Go popular".
@@ -225,21 +209,16 @@ _PREDICATE = _regex(
 _ASPECT_OF = re.compile(r"^(?:[a-z][a-z-]* )+?of (?=[A-Z\d.$]|.*\n(?!an?\s|the\s))")
 # "Over" a time, a place or a medium does not express a preference.
 _OVER_NO_SIDE = _regex(
-    r"^(?:an? )?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|heat|ages?|(?:river|"
-    r"bridge|ocean|border|road|wall|fence)s?|\d.*|fire|air|(?:e-?)?mail|phone|radio|text|internet|intranet|wi-?fi|"
-    r"bluetooth|ethernet|usb|vpn|(?:tcp|udp|ip|tls|ssl|ssh|https?)|\w+days?|weekends?|weeks?|months?|years?|hours?|"
-    r"minutes?|(?:\w+ )?(?:networks?|line|connections?|distances?|period|limit|budget))(?!\S)"
+    r"^(?:an? )?(?:the|this|that|time|money|ages?|\d.*|phone|(?:e-?)?mail|internet|wi-?fi|ip|tcp|tls|https?|"
+    r"(?:\w+ )?(?:networks?|\w*days?|weeks?|months?|years?|hours?))(?!\S)"
 )
 _TRAILING = _regex(
     r" (?:"
-    r"(?:in|on|at|for|as|with|without|under|during|against) "
-    r"(?:an?|the|his|her|its|their|my|your|our|ac|a\.c\.|armou?r|hp|terms|combat|battle|melee|"
-    r"general|detail|respect|regards?|no|\d\S*)\b"
-    r"|to (?:<choose>|be|do|make|speak|understand|master|run|maintain|implement|own|raise|cook)\b"
-    r"|(?:before|after|until|unless|once) (?:an?|the|my|i|we|you|they|s?he|it|\w+ing)\b"
-    r"|(?:and )?(?:such|who|which|what|when|where|why|how|if|while|because|since|regarding|"
-    r"concerning|assuming|given|based|according|using|than|please|is|are|was|were|would|will|does|do|did|can|could|"
-    r"should|has|have|wins?|that)\b|(?:more|most|better|best)$"
+    r"(?:in|on|at|for|as|with|without|under|during|against) (?:<the>|no|terms|general|detail|combat|\d\S*)\b"
+    r"|to (?:<choose>|be|do|make|run)\b"
+    r"|(?:before|after|until|unless|once) (?:<the>|<I>|s?he|it|\w+ing)\b"
+    r"|(?:and )?(?:<ask>|<be>|<do>|should|has|have|such|if|while|because|since|than|that|please|using|given|"
+    r"regarding|assuming|based|according|wins?)\b|(?:more|most|better|best)$"
     r").*$"
 )
 # Aspects after the last side, and aspects that are certain only after a proper name ("speak with
@@ -254,20 +233,15 @@ _TRIM = re.compile(
 )
 _SIGNS = re.compile(r"[-=<>&+*^~%#@$!]{1,3}")
 _NO_ENTITY = _regex(
-    r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+ ones?|its?|this|that|"
-    r"these|those|her|his|so|such|zero|expected|planned|today|yesterday|more|less|better|worse|same|"
-    r"different|else|dead|alive|now|never|always|"
-    r"whether|average|usual|normal|before|ever|the|vs|versus|vice versa)$"
+    r"(?:<the>|true|false|yes|both|others?|another|(?:\S+ )?ones?|more|less|better|worse|same|different|else|"
+    r"zero|dead|alive|now|never|always|before|ever|today|yesterday|average|usual|normal|expected|planned|"
+    r"vs|versus|vice versa)$"
     r"|(?:last|next|previous|this) (?:\w*day|night|week|month|quarter|season|year|time)s?$"
-    r"|other way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)"
-    r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|me|you|we|(?-i:us)|they|them|him|s?he|"
-    r"(?:my|your|him|her|our|them)sel(?:f|ves)|otherwise|whether|so|each|"
-    r"every|favou?rably|(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|is|"
-    r"are|was|were|do|does|did|should|would|could|if|compared)(?!\S)"
+    r"|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)"
+    r"|(?:and|or|than|with|to|by|for|in|at|(?-i:no)|not|n?either|there|otherwise|other way|whether|so|such|each|every|"
+    r"favou?rably|if|compared|i|me|you|we|(?-i:us)|they|them|him|s?he|it|\w+sel(?:f|ves)|"
+    r"(?-i:my|your|our|his|her|its|their)|<ask>|<be>|<do>|should)(?!\S)"
 )
-
-_NOUN = _regex(r"^(?:an? |the )?(?!(?:this|that|my|your|our|the)\s)[^\W\d_]+ ([^\W\d_]+)$")
-_ONE = _regex(r"^((?:an? |the )?[^\W\d_]+) ones?$")
 
 
 def detect(query: str) -> tuple[str, ...]:
@@ -503,7 +477,7 @@ def _proper(sentence: str) -> Sequence[str]:
 
 
 def _split(sides: str) -> list[str]:
-    return (_OR if _BARE_OR.search(sides) else _AND).split(_FIRST_OF.sub("", sides))
+    return (_OR if _BARE_OR.search(sides) else _AND).split(sides)
 
 
 def _listed(sentence: str) -> list[str]:
@@ -523,9 +497,6 @@ def _listed(sentence: str) -> list[str]:
 def _entities(parts: Iterable[str]) -> list[str]:
     """The names among `parts`, up to the first part that is not a name (a trailing clause)."""
     typed = [part for part in parts if _TRIM.sub("", part)]
-    # "Swiss watches" and "Japanese ones".
-    if typed and (noun := _NOUN.match(typed[0])):
-        typed = [_ONE.sub(rf"\1 {noun[1]}", part) for part in typed]
     entities = list(takewhile(bool, map(_entity, typed)))
     if len(set(map(str.casefold, entities))) < len(entities):
         # "Yahoo! vs Yahoo": the sign is part of the name if nothing else distinguishes the two.

@@ -83,6 +83,6 @@ def test_a_newcomer_needs_no_manual(
     # In front of an audience.
     page.locator(".stMain").press("p")
     expect(page.locator("h1.rf-question")).to_have_text(TROLLS)
-    expect(page.locator(".rf-headline")).to_have_text("9 passages found by plain search.")
+    expect(page.locator(".rf-headline")).to_have_text("Plain search found 9 passages.")
     tab.rest().page.keyboard.press("b")
     expect(page.locator(".rf-headline")).to_contain_text(re.compile(rf"9 passages found.*\b{more}\b"))

@@ -93,7 +93,7 @@ def present(tab: Any) -> None:
     scene, stays = page.locator(".rf-headline"), page.locator(".rf-stack").last.locator("b").first
     tab.rest()
     assert page.evaluate(SMALL, SMALLEST_PX) == []
-    first, end = re.compile("^15 passages found by plain search.$"), "3 pass the filter"
+    first, end = re.compile("^Plain search found 15 passages.$"), "3 pass the filter"
     for words, left in ((first, 15), ("too far down the list", 11), (end, 3)):
         expect(scene).to_contain_text(words)
         expect(stays).to_have_text(str(left))

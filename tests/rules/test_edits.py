@@ -221,8 +221,8 @@ def test_undo_and_redo_equal_two_stacks(steps: list[tuple[str, str, str | None]]
                 done.append(undone.pop())
                 turn("redo", store, journal, who="ann", chunk_id=scope)
                 assert store.held[done[-1][0]] == done[-1][2]
-            assert (journal.undoable(store.name, scope) is not None) is bool(done)
-            assert (journal.redoable(store.name, scope) is not None) is bool(undone)
+            assert (journal.turnable("undo", store.name, scope) is not None) is bool(done)
+            assert (journal.turnable("redo", store.name, scope) is not None) is bool(undone)
         journal.close()
 
 

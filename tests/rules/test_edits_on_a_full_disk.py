@@ -63,7 +63,7 @@ def save(bench, rule, before, ids=ids):
 
 def undo(bench):
     store, journal = bench.collection("small"), bench.journal
-    edits.turn("undo", store, journal, edit_id=journal.undoable("small").id, who="me")
+    edits.turn("undo", store, journal, edit_id=journal.turnable("undo", "small").id, who="me")
 
 def seen(bench):
     # What the journal says, and what the store and its catalogue hold.

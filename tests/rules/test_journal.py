@@ -45,12 +45,12 @@ def test_what_is_settled_stays_settled(journal: Journal) -> None:
 
 
 def undoable(journal: Journal, chunk: str | None = None) -> int | None:
-    edit = journal.undoable("rules", chunk)
+    edit = journal.turnable("undo", "rules", chunk)
     return edit and edit.id
 
 
 def redoable(journal: Journal, chunk: str | None = None) -> int | None:
-    edit = journal.redoable("rules", chunk)
+    edit = journal.turnable("redo", "rules", chunk)
     return edit and edit.id
 
 

@@ -123,7 +123,7 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
     for letter, result in (("A", a), ("B", b)):
         if result.message:
             html.aside(f"{letter}: {result.message}")
-        # Only Inspect asks models.
+        # Only Inspect asks the judge.
         for need in result.needs:
             html.aside(f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask for it.")
     if not contrasted:

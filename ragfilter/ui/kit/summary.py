@@ -75,13 +75,13 @@ def draw_strip(view: View) -> None:
         word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
         decided = f'<div class="rf-fact rf-status"><span>{word}</span><p>{html.text(result.message)}</p></div>'
     unfiltered = first(summary.unfiltered, summary.left_out)
-    plain = f"{numbers.count(summary.tokens_unfiltered)} ({unfiltered})"
+    plain = f"plain search: {numbers.count(summary.tokens_unfiltered)}, {unfiltered}"
     html.draw(
         f'<section class="rf-strip" aria-label="Result">'
         f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'
         f"<span>of {numbers.count(summary.retrieved)} retrieved</span></div>"
         f"{decided}"
-        f"{html.fact((f'Context; plain search {plain}', numbers.tokens(summary.tokens), ''))}"
+        f"{html.fact((f'Context ({plain})', numbers.tokens(summary.tokens), ''))}"
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
 
@@ -91,7 +91,7 @@ def _unmentioned(view: View) -> str:
     kept, info = view.mine.kept, current_collections(view.resources).get(view.asked.collection)
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
-    return f"Nothing kept mentions “{word}”." if word else ""
+    return f"No kept chunk mentions “{word}”." if word else ""
 
 
 def _relevant_drops(view: View) -> str:

@@ -40,7 +40,7 @@ def draw(here: Visit) -> None:
     last = len(falls) + bool(current_story.beyond)
     now = min(state.session().scene, last)
     if now < last:
-        found = f"{counted(current_story.unfiltered, 'passage')} found by plain search."
+        found = f"Plain search found {counted(current_story.unfiltered, 'passage')}."
         summary.draw_headline(f"{falls[now - 1].line}." if now else found, falls)
     else:
         summary.draw(view, current_story)

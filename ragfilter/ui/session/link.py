@@ -23,8 +23,8 @@ from ragfilter.ui.session.state import CUT, KEY, PANELS, WINDOWS, Session
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
 CHUNK, PANEL, PLACES, VIEW = "chunk", "panel", "places", "view"
 FILTER, RULE = "filter", "rule"
-"""The open parts of the page. Only a copied link has these, because updating the address bar takes
-the browser as long as drawing a small chart."""
+"""The open parts of the page. Inspect puts them only into a copied link, because updating the address bar takes
+the browser as long as drawing a small chart. Rules puts its chunk into the address."""
 PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states"
 SEPARATOR = ";"
 """The open part of the Rules page and its filter, whose values `SEPARATOR` separates."""

@@ -1,10 +1,10 @@
 """The session's question: when it is asked, and how its pool is gathered and completed.
 
-Only a submission (a question, a collection, an edit, a new session) asks the store, never a changed setting: a pool is
-cached for all sessions, and sliders replay it. Local rerank scores and the LLM's earlier answers are fetched with the
-question. If later settings lack something, it stays a `Need`, which the page offers as a button. Each press asks a
-model once, in the background. If a slider moves during the call, the next run waits for the same call. Only sentence
-contributions are computed in every run, which may embed some."""
+Only a submission (a question, a collection, a profile, an edit, Gather again, a new session) asks the store. A slider
+or switch does not: a pool is cached for all sessions, and they replay it. Local rerank scores and the LLM's earlier
+answers are fetched with the question. If later settings lack something, it stays a `Need`, which the page offers as a
+button. Each press asks a model once, in the background. If a slider moves during the call, the next run waits for the
+same call. Only sentence contributions are computed in every run, which may embed some."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def pool_for_this_run(settings: Settings, resources: Resources) -> Pool | None:
     session.pending = False
     if session.asked is None:
         return None
-    return _renew(session.asked, settings, resources, place)
+    return _current_pool(session.asked, settings, resources, place)
 
 
 def _gather_question(question: str, settings: Settings, resources: Resources, place: DeltaGenerator) -> Pool:
@@ -93,8 +93,8 @@ def _gather_question(question: str, settings: Settings, resources: Resources, pl
     return pool
 
 
-def _renew(asked: AskedQuestion, settings: Settings, resources: Resources, place: DeltaGenerator) -> Pool:
-    """The pool of an earlier question, with any data that this run adds."""
+def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources, place: DeltaGenerator) -> Pool:
+    """The pool of the current question, usually from the cache, with any data that this run adds."""
     session, user = state.session(), state.user()
     pool = pool_of(asked, settings, resources)
     if session.complete_next:

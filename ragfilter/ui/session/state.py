@@ -336,7 +336,7 @@ def apply_suggestion(values: Mapping[str, Any], query_set: str) -> None:
 
 
 def profile_label() -> str:
-    """The name of the current settings: their profile, or the labels that chose them."""
+    """The name of the current settings: their profile, or what they were tuned on."""
     now, current = session(), settings()
     record = origin(current)
     tuned_on = now.tuned_on.get(record.labels, "") if record else ""
@@ -344,7 +344,7 @@ def profile_label() -> str:
 
 
 def settings_label() -> str:
-    """The same, with a note if a profile's settings were changed by hand."""
+    """`profile_label`, with a note if a profile's settings were changed by hand."""
     called = profile_label()
     return f"{called}, changed" if called == session().profile and changed() else called
 

@@ -339,7 +339,7 @@ def _more(tuning: Tuning) -> None:
 
 def _key(visit: Visit, labels: Labels | None, wish: Wish | None) -> tuple[object, ...]:
     """The key of a suggestion or, without labels, of carried-over thresholds. It leaves out the
-    cutoff's settings, so applying the suggestion does not discard it."""
+    settings of cutoff and quality, so applying the suggestion does not discard it."""
     now, user, labelled = state.session(), state.user(), labels and labels_version(labels)
     version = visit.resources.bench.version_seen(now.collection, user)
     settings = str(visit.settings.model_dump(exclude={"cutoff", "quality"}))

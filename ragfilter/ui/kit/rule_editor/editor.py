@@ -16,6 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk
+from ragfilter.rules.journal import Turn
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
 from ragfilter.text.normalise import whole
@@ -178,11 +179,12 @@ def _buttons(editing: Editing, *, busy: bool) -> None:
     with st.container(key="rule-actions", horizontal=True, gap="small"):
         html.button("Save", "rule-save", act_on, "save", editing.base, type="primary", about="Saves the rule.")
         drafting.draw_button(editing, busy=busy)
-        for act, can, about in (
-            ("undo", journal.undoable, "Undo the last saved edit of this chunk."),
-            ("redo", journal.redoable, "Redo the edit that was undone."),
-        )[: 2 * editing.undo_buttons]:
-            possible = can(editing.collection, chunk.id) is not None
+        turns: tuple[tuple[Turn, str], ...] = (
+            ("undo", "Undo the last saved edit of this chunk."),
+            ("redo", "Redo the edit that was undone."),
+        )
+        for act, about in turns if editing.undo_buttons else ():
+            possible = journal.turnable(act, editing.collection, chunk.id) is not None
             about = about if possible else f"Nothing to {act}."
             html.button(act.capitalize(), f"rule-{act}", act_on, act, chunk.rule, disabled=not possible, about=about)
         # Drawn last, so that no button moves when this one comes or goes.
