@@ -40,7 +40,7 @@ class Chunk:
 
     `clearance` is 0 for public; higher is more secret. It is None, which hides the chunk, if the stored clearance is
     not a level or the department is not text. `rule` is the `query_must` JSON text as stored, readable or not. `loaded`
-    is False if the text was not fetched: only id, rule and clearance are known. `metadata` holds the source's own
+    is False if the text was not fetched: text, page and metadata are missing. `metadata` holds the source's own
     fields as plain JSON values; no bundled layer reads them.
     """
 
@@ -154,7 +154,7 @@ class Hit:
     """A chunk that a search found.
 
     `distance` is always to the *query*, in the collection's space. `found_by` names the search that found the chunk:
-    ``query``, ``rules`` (the exact query over chunks whose rules hold), ``lexical``, ``entity:<name>`` or
+    ``query``, ``rules`` (an exact search of the clean chunks), ``lexical``, ``entity:<name>`` or
     ``expansion:<chunk id>``. `rank` is the 1-based rank by distance, or 0 for a chunk added by expansion.
     `rerank_score` is 0..1; higher is better. `scores` holds the scores of other searches by name: ``lexical``,
     ``fused``, a caller's own. `contributions` is a pruner's estimate of what each piece of the text adds to the answer,
@@ -489,7 +489,8 @@ class LayerTrace:
 
 @dataclass(frozen=True, slots=True)
 class PoolResult:
-    """The decisions about one pool. `hits` are all hits; `kept` are the kept hits, in order.
+    """The decisions about one pool. `hits` are the hits that entered the first layer and the chunks that an expansion
+    brought in; `kept` are the kept ones, in order.
 
     `user` is the user for whom they were made; it is unrestricted if nothing was hidden.
     """

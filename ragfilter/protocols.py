@@ -216,8 +216,8 @@ class ChatModel(Protocol):
         ...
 
 
-class Texts(Protocol):
-    """Stores texts by key while there is room. It drops texts that it cannot store, and never raises."""
+class ReplyStore(Protocol):
+    """Stores the replies of LLMs by key while there is room. It drops what it cannot store, and never raises."""
 
     def get(self, key: str) -> str | None: ...
 

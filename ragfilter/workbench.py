@@ -28,7 +28,7 @@ from ragfilter.model import User
 from ragfilter.models.embedders import BUNDLED, OPENAI, BundledEmbedder, SentenceEmbedder
 from ragfilter.models.pruner import SentencePruner
 from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
-from ragfilter.protocols import Pruner, Reranker, Texts
+from ragfilter.protocols import Pruner, ReplyStore, Reranker
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
@@ -60,7 +60,7 @@ class Workbench:
     """The open parts. Create it with `open`, and use it in a `with` statement or close it.
 
     `chat` is None if no LLM endpoint is configured. `judgements` caches the LLM's verdicts, and
-    `texts` stores verdicts and answers for later runs.
+    `replies` stores verdicts and answers for later runs.
     """
 
     deployment: Deployment
@@ -69,7 +69,7 @@ class Workbench:
     chat: OpenAIChat | None
     _closing: ExitStack
     judgements: JudgementCache = field(default_factory=JudgementCache)
-    texts: Texts | None = None
+    replies: ReplyStore | None = None
     _made: dict[object, Any] = field(default_factory=dict)
     _before_closing: list[Callable[[], None]] = field(default_factory=list)
     _making: threading.Lock = field(default_factory=threading.Lock)
@@ -90,12 +90,12 @@ class Workbench:
             chat = chat_of(deployment)
             if chat is not None:
                 closing.callback(chat.close)
-            texts = None
+            replies = None
             if chat is not None and deployment.cache_mb:
-                from ragfilter.stores.caches import TextCache
+                from ragfilter.stores.caches import ReplyCache
 
-                texts = TextCache(workspace.path, deployment.address, deployment.cache_mb)
-                closing.callback(texts.close)
+                replies = ReplyCache(workspace.path, deployment.address, deployment.cache_mb)
+                closing.callback(replies.close)
             endpoint = chat.endpoint if chat is not None else ""
             bench = cls(
                 deployment=deployment,
@@ -103,8 +103,8 @@ class Workbench:
                 embedder=make_embedder(deployment.embedding_model, deployment, closing),
                 chat=chat,
                 _closing=closing.pop_all(),
-                judgements=JudgementCache(texts=texts, endpoint=endpoint),
-                texts=texts,
+                judgements=JudgementCache(replies=replies, endpoint=endpoint),
+                replies=replies,
             )
         try:
             _settle_edits(bench)
@@ -126,7 +126,7 @@ class Workbench:
     @property
     def answers(self) -> Answers:
         """The LLM's earlier answers."""
-        return Answers(self.texts, "" if self.chat is None else self.chat.endpoint)
+        return Answers(self.replies, "" if self.chat is None else self.chat.endpoint)
 
     @property
     def prices(self) -> Prices | None:

@@ -22,7 +22,7 @@ from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
 from ragfilter.protocols import Usage
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.caches import TEXTS, TextCache
+from ragfilter.stores.caches import TEXTS, ReplyCache
 
 SAID = Judgement(
     ("a", "b"),
@@ -38,12 +38,12 @@ SAID = Judgement(
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Callable[..., TextCache]]:
+def kept(tmp_path: Path) -> Iterator[Callable[..., ReplyCache]]:
     """Reopens the same cache, as another process would."""
-    opened: list[TextCache] = []
+    opened: list[ReplyCache] = []
 
-    def open_it(limit_mb: float = 1.0) -> TextCache:
-        opened.append(TextCache(tmp_path, "", limit_mb))
+    def open_it(limit_mb: float = 1.0) -> ReplyCache:
+        opened.append(ReplyCache(tmp_path, "", limit_mb))
         return opened[-1]
 
     yield open_it
@@ -60,7 +60,7 @@ def stored(folder: Path) -> int:
         return found
 
 
-def test_a_text_outlives_the_process(kept: Callable[..., TextCache]) -> None:
+def test_a_text_outlives_the_process(kept: Callable[..., ReplyCache]) -> None:
     assert kept().get("a") is None
     kept().put("a", "über alles")
     kept().put("long", "\r\nüber alles" * 10_000)
@@ -70,7 +70,7 @@ def test_a_text_outlives_the_process(kept: Callable[..., TextCache]) -> None:
 
 @pytest.mark.parametrize("state", ["damaged", "cut off", "folder", "full", "locked"])
 def test_a_file_that_cannot_be_used_is_told_once_and_is_in_nobodys_way(
-    kept: Callable[..., TextCache], tmp_path: Path, state: str, caplog: pytest.LogCaptureFixture
+    kept: Callable[..., ReplyCache], tmp_path: Path, state: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / TEXTS
     cache = kept()
@@ -112,23 +112,23 @@ def test_a_file_that_cannot_be_used_is_told_once_and_is_in_nobodys_way(
 # -- the judge -------------------------------------------------------------------------------------
 
 
-def test_a_judgement_outlives_the_process_without_its_raw_words(kept: Callable[..., TextCache]) -> None:
-    JudgementCache(texts=kept(), endpoint="http://one").put(SAID)
-    again = JudgementCache(texts=kept(), endpoint="http://one")
+def test_a_judgement_outlives_the_process_without_its_raw_words(kept: Callable[..., ReplyCache]) -> None:
+    JudgementCache(replies=kept(), endpoint="http://one").put(SAID)
+    again = JudgementCache(replies=kept(), endpoint="http://one")
     assert ("m", "k") in again
     found = again.get("m", "k")
     assert found == SAID
     assert found is not None
     assert (found.cached, found.reply, found.ms) == (True, "", 120.0)
     for endpoint, model, key in (("http://two", "m", "k"), ("http://one", "n", "k"), ("http://one", "m", "l")):
-        assert JudgementCache(texts=kept(), endpoint=endpoint).get(model, key) is None
+        assert JudgementCache(replies=kept(), endpoint=endpoint).get(model, key) is None
 
 
 @pytest.mark.parametrize("changed", [{"error": "It hangs."}, {"verdicts": ()}, {"asked": ("\ud800",)}])
 def test_what_failed_or_cannot_be_written_is_not_kept(
-    kept: Callable[..., TextCache], tmp_path: Path, changed: dict[str, Any]
+    kept: Callable[..., ReplyCache], tmp_path: Path, changed: dict[str, Any]
 ) -> None:
-    JudgementCache(texts=kept()).put(replace(SAID, **changed))
+    JudgementCache(replies=kept()).put(replace(SAID, **changed))
     assert stored(tmp_path) == 0
 
 
@@ -150,13 +150,13 @@ def test_what_failed_or_cannot_be_written_is_not_kept(
     ],
 )
 def test_a_judgement_that_someone_else_wrote_decides_nothing(
-    kept: Callable[..., TextCache], tmp_path: Path, text: str
+    kept: Callable[..., ReplyCache], tmp_path: Path, text: str
 ) -> None:
     cache = kept()
-    JudgementCache(texts=cache).put(SAID)
+    JudgementCache(replies=cache).put(SAID)
     with closing(sqlite3.connect(tmp_path / TEXTS)) as other, other:
         other.execute("UPDATE cached_texts SET text = ?", (text,))
-    assert JudgementCache(texts=cache).get("m", "k") is None
+    assert JudgementCache(replies=cache).get("m", "k") is None
 
 
 # -- answers ---------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def packed(*texts: str) -> Context:
     return pack(hits, Settings())
 
 
-def answered(kept: Callable[..., TextCache], **changed: Any) -> Answer:
+def answered(kept: Callable[..., ReplyCache], **changed: Any) -> Answer:
     from ragfilter.answer import stream as prompts
 
     asked = prompts.messages("why?", packed("one", "two"))
@@ -187,7 +187,7 @@ def answered(kept: Callable[..., TextCache], **changed: Any) -> Answer:
     return made
 
 
-def test_an_answer_outlives_the_process(kept: Callable[..., TextCache]) -> None:
+def test_an_answer_outlives_the_process(kept: Callable[..., ReplyCache]) -> None:
     made = answered(kept)
     again = Answers(kept(), "http://one")
     found = again.get("why?", packed("one", "two"), "m", Prices(1.0, 2.0, "EUR"))
@@ -205,7 +205,7 @@ def test_an_answer_outlives_the_process(kept: Callable[..., TextCache]) -> None:
 
 @pytest.mark.parametrize("changed", [{"error": UNFINISHED}, {"text": " "}, {"prompt": ()}, {"text": "\ud800"}])
 def test_only_whole_answers_of_a_model_are_kept(
-    kept: Callable[..., TextCache], tmp_path: Path, changed: dict[str, Any]
+    kept: Callable[..., ReplyCache], tmp_path: Path, changed: dict[str, Any]
 ) -> None:
     answered(kept, **changed)
     assert stored(tmp_path) == 0

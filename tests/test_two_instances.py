@@ -19,7 +19,7 @@ from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, Worker, queue_of
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.caches import TextCache, VectorCache
+from ragfilter.stores.caches import ReplyCache, VectorCache
 from ragfilter.stores.opening import FILE, Opening, openings
 from ragfilter.workbench import Workbench
 
@@ -114,7 +114,7 @@ def test_settings_openings_answers_and_sentences_are_there_for_both(
     files = bench.workspace.files
     config.save(files, "strict", "[cutoff]\nmax_results = 3\ngap_threshold = 9\n")
     files.write(FILE, '{"theirs": {"folder": "postgresql://host/db", "embedder": "m"}}')
-    cache = TextCache(tmp_path, address, 1.0)
+    cache = ReplyCache(tmp_path, address, 1.0)
     cache.put("asked", "answered")
     VectorCache(tmp_path, address).put("mine", "m", ["a"], np.ones((1, 4), np.float32))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))
@@ -124,7 +124,7 @@ def test_settings_openings_answers_and_sentences_are_there_for_both(
         assert openings(other.workspace.files) == {"theirs": Opening("postgresql://host/db", "m")}
         found = VectorCache(tmp_path, address).find("m", ["a", "b"])
         assert {text: list(vector) for text, vector in found.items()} == {"a": [1.0] * 4}
-        there = TextCache(tmp_path, address, 1.0)
+        there = ReplyCache(tmp_path, address, 1.0)
         assert there.get("asked") == "answered"
         there.close()
     monkeypatch.setenv("RAGFILTER_WORKSPACE", address)
@@ -137,7 +137,7 @@ def test_settings_openings_answers_and_sentences_are_there_for_both(
 
 
 def test_the_answers_unused_for_longest_go_first(address: str, tmp_path: Path) -> None:
-    cache = TextCache(tmp_path, address, 0.5)
+    cache = ReplyCache(tmp_path, address, 0.5)
     for n in range(80):
         cache.put(str(n), "x" * 8_000)
         assert cache.get("0")

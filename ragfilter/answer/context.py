@@ -1,6 +1,6 @@
 """Packs the kept chunks into the prompt: numbered, delimited, within a token budget.
 
-Source: docs/design.md#context. The decisions:
+Source: docs/design.md#context. Design:
 
 - If a chunk does not fit, it is left out and the next one is tried, so that one long chunk does not
   exclude everything after it. Order and numbers follow the ranking.

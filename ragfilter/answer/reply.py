@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragfilter.answer.context import estimate
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
-from ragfilter.protocols import ChatModel, Delta, Message, Texts, Usage
+from ragfilter.protocols import ChatModel, Delta, Message, ReplyStore, Usage
 from ragfilter.text.normalise import ends_in_half, whole
 
 T = TypeVar("T")
@@ -81,10 +81,10 @@ def ask(chat: ChatModel, messages: Sequence[Message], *, timeout_s: float, schem
 
 class StoredReplies(Generic[T]):
     """The parsed replies of `endpoint`, as values of the type `kind`, by request. Every key in
-    `texts` begins with `name`; without `texts`, nothing is stored."""
+    `replies` begins with `name`; without `replies`, nothing is stored."""
 
-    def __init__(self, name: str, kind: Any, texts: Texts | None, endpoint: str) -> None:
-        self._name, self._kind, self._texts, self._endpoint = name, kind, texts, endpoint
+    def __init__(self, name: str, kind: Any, replies: ReplyStore | None, endpoint: str) -> None:
+        self._name, self._kind, self._replies, self._endpoint = name, kind, replies, endpoint
 
     @cached_property
     def _values(self) -> TypeAdapter[T]:
@@ -93,7 +93,7 @@ class StoredReplies(Generic[T]):
 
     def get(self, *request: object) -> T | None:
         """The stored reply to this request; None if there is none or it cannot be read."""
-        text = self._texts.get(self._key(request)) if self._texts else None
+        text = self._replies.get(self._key(request)) if self._replies else None
         with suppress(ValidationError):
             return None if text is None else self._values.validate_json(text)
         return None
@@ -101,8 +101,8 @@ class StoredReplies(Generic[T]):
     def put(self, value: T, *request: object) -> None:
         """Store a value, unless it contains lone surrogates, which cannot be written."""
         with suppress(ValueError):
-            if self._texts is not None:
-                self._texts.put(self._key(request), self._values.dump_json(value).decode())
+            if self._replies is not None:
+                self._replies.put(self._key(request), self._values.dump_json(value).decode())
 
     def _key(self, request: Sequence[object]) -> str:
         asked = json.dumps([self._endpoint, *request], default=astuple)

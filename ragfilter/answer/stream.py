@@ -18,7 +18,7 @@ from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract
 from ragfilter.answer.reply import MAY_BE_MARK, StoredReplies, bounded, estimated_usage, without_thought
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
-from ragfilter.protocols import ChatModel, Embedder, Message, Texts, Usage
+from ragfilter.protocols import ChatModel, Embedder, Message, ReplyStore, Usage
 
 log = logging.getLogger(__name__)
 
@@ -229,10 +229,10 @@ def messages(query: str, context: Context) -> tuple[Message, ...]:
 
 
 class Answers:
-    """The cached answers of `endpoint` in `texts`; without `texts`, nothing is stored."""
+    """The cached answers of `endpoint` in `replies`; without `replies`, nothing is stored."""
 
-    def __init__(self, texts: Texts | None = None, endpoint: str = "") -> None:
-        self._stored = StoredReplies[tuple[str, Usage, float]]("answer-1", tuple[str, Usage, float], texts, endpoint)
+    def __init__(self, replies: ReplyStore | None = None, endpoint: str = "") -> None:
+        self._stored = StoredReplies[tuple[str, Usage, float]]("answer-1", tuple[str, Usage, float], replies, endpoint)
 
     def get(self, query: str, context: Context, model: str, prices: Prices | None = None) -> Answer | None:
         """The model's cached answer, with its cost at current prices; None if there is none."""

@@ -50,8 +50,9 @@ def query(
         str | None, setting("cutoff.distance_offset", "--distance-threshold", metavar="NUMBER")
     ] = None,
     files: Annotated[str | None, setting("retrieval.source_pattern", "--files")] = None,
-    rerank: Annotated[
+    judge: Annotated[
         bool | None,
+        "--judge/--no-judge",
         "--rerank/--no-rerank",
         "Whether the LLM judges the chunks of this query. Without it, the first "
         "judge.max_chunks are kept, unless the cutoff is on.",
@@ -68,7 +69,7 @@ def query(
         "--gap-threshold": {"cutoff.gap_threshold": gap_threshold},
         "--distance-threshold": {"cutoff.distance_offset": distance_threshold},
         "--files": {"retrieval.source_pattern": files},
-        "--rerank": {"judge.enabled": rerank or None},
+        "--judge": {"judge.enabled": judge or None},
     }
     if not output.as_json:
         refuse("without --json", references=references)
@@ -76,7 +77,7 @@ def query(
     settings = loaded.settings
     if k is not None:
         settings = looking_first_at_k(settings)
-    if rerank is False:
+    if judge is False:
         settings = settings_without_judge(settings)
 
     with place.open("query") as bench:

@@ -92,8 +92,8 @@ def replay(
         message = _nothing_left(traces)
     if pool.incomplete:
         # A better match may be among the chunks that cannot be found.
-        found_nothing = status in ("ok", "low_quality_results")
-        status = "incomplete_collection" if found_nothing else status
+        if status != "insufficient_clearance":
+            status = "incomplete_collection"
         message = f"{message} {pool.incomplete}".strip()
     return PoolResult(
         pool.query, settings, pool, tuple(seen.values()), hits, tuple(traces), tuple(needs), status, message, user
@@ -235,7 +235,7 @@ class Replays:
         return replay(pool, settings, user, memo=self._memo(pool))
 
     def as_user(self, result: PoolResult) -> PoolResult:
-        """Call `as_user` with a result."""
+        """Call `replay_as_user` with a result."""
         return replay_as_user(result, memo=self._memo(result.pool))
 
     def _memo(self, pool: Pool) -> ReplayMemo:

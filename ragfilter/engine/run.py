@@ -53,7 +53,7 @@ def run(
     Without a `user`, the settings decide who asks (`clearance.enabled`). Gathers only what the enabled layers can use
     or, with `wide`, everything that any settings could use and show. Raises InputError for an empty query or a file
     pattern without a match, StoreError, and ModelError (from the embedder). If the collection is incomplete or damaged,
-    message and status say so, unless the status is `insufficient_clearance`.
+    the message says so, and so does the status unless it is `insufficient_clearance`.
     """
     started = perf_counter()
     pool, scan = gather_with_scan(query, settings, backends, user, wide=wide)

@@ -34,7 +34,7 @@ Pairs = list[tuple[str, float]]
 WIDER = 4
 """Retry with this many times more results when hidden chunks crowd out visible ones. If there are
 still too few, search all visible ids."""
-SPARE = 1.2
+VISIBLE_SPARE = 1.2
 """Over-fetch factor of the first search, on top of what evenly spread hidden chunks need. A second
 search costs far more than the extra results."""
 LEXICAL_DEPTH = 100
@@ -69,7 +69,7 @@ class Search:
     def nearest(self, vector: Vectors, n: int) -> Pairs:
         """The `n` nearest chunks that the user can see and, unless `push_down`, the hidden ones
         among them; nearest first."""
-        first = ceil(SPARE * n / self.share) if 0 < self.share < 1 and not self.push_down else n
+        first = ceil(VISIBLE_SPARE * n / self.share) if 0 < self.share < 1 and not self.push_down else n
         more: Pairs = []
         for width in (min(first, WIDER * n), WIDER * n):
             more = self._learned(self.collection.nearest(vector, width, where=self._where()))

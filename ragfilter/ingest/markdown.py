@@ -26,6 +26,13 @@ _FRONT = re.compile(
     r"[ \t]*(?:\n|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+# A line of front matter: a key with its value, the rest of a value, or a comment.
+_KEY = re.compile(
+    r"^([\"']?)(?P<key>[\w$@](?:[\w .$@/-]*[\w$@/-])?)\1[ \t]*[:=](?:[ \t]+(?P<value>.*?))?"
+    r"(?:(?<=[ \t])#.*)?$",
+    re.MULTILINE,
+)
+_REST = re.compile(r"\s|#|-(?:\s|$)|[\]}]|$")
 # A sentence with a colon is YAML too, but its key has spaces.
 _WORD = re.compile(r"[\w.-]+")
 ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.][^{}]*\}\s*$")
@@ -82,19 +89,27 @@ def front_matter(text: str) -> tuple[int, str]:
     """The length of a file's front matter in characters, and its title (empty if none).
 
     Front matter is a YAML mapping between lines of three hyphens, or TOML between lines of three plus signs. Anything
-    else is text, as is a mapping without keys, or without a title and with spaces in its keys.
+    else is text, as is a mapping without keys, or without a title and with spaces in its keys. As in site generators,
+    YAML values may lack necessary quotes. A title that is not text (`true`, a list) is taken as it is written.
     """
     match = _FRONT.match(text)
     if match is None:
         return 0, ""
+    is_yaml = match["yaml"] is not None
+    block = match["yaml"] if is_yaml else match["toml"]
+    written = {key["key"].lower(): (key["value"] or "").strip() for key in _KEY.finditer(block)}
+    keys: Any = None
     try:
-        keys: Any = parse_toml(match["toml"], "") if match["yaml"] is None else parse_yaml(match["yaml"], place="")
+        keys = parse_yaml(block, place="") if is_yaml else parse_toml(block, "")
     except InputError:
+        if is_yaml and all(_KEY.match(line) or _REST.match(line) for line in block.split("\n")):
+            keys = {key: value.strip("\"'") for key, value in written.items()}
+    if not isinstance(keys, dict) or not ("title" in written or all(map(_WORD.fullmatch, keys))):
         return 0, ""
-    if not isinstance(keys, dict) or not keys or not ("title" in keys or all(map(_WORD.fullmatch, keys))):
-        return 0, ""
-    title = keys.get("title")
-    return match.end(), " ".join(title.split()) if isinstance(title, str) else ""
+    title = next((value for key, value in keys.items() if key.lower() == "title"), None)
+    if title is not None and not isinstance(title, str):
+        title = written.get("title", "")
+    return match.end() if keys else 0, " ".join((title or "").split())
 
 
 def sections(text: str, *, after: int = 0, split: bool = True) -> Iterator[MarkdownSection]:

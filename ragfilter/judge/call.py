@@ -20,7 +20,7 @@ from ragfilter.basics.threads import Shelf
 from ragfilter.judge.parse import SCHEMA, parse
 from ragfilter.judge.prompt import JudgePrompt, no_room
 from ragfilter.model import Judgement
-from ragfilter.protocols import ChatModel, Texts
+from ragfilter.protocols import ChatModel, ReplyStore
 from ragfilter.settings.schema import Judge
 
 log = logging.getLogger(__name__)
@@ -79,11 +79,11 @@ MAX_OF_ONE_POOL = 16
 
 
 class JudgementCache:
-    """An LRU cache of up to `size` answers, by (model, `Judgement.prompt_key`). `texts` stores the
+    """An LRU cache of up to `size` answers, by (model, `Judgement.prompt_key`). `replies` stores the
     answers of `endpoint` beyond the process."""
 
-    def __init__(self, size: int = SIZE, *, texts: Texts | None = None, endpoint: str = "") -> None:
-        self._stored = answer_reply.StoredReplies[Judgement]("judgement-1", Judgement, texts, endpoint)
+    def __init__(self, size: int = SIZE, *, replies: ReplyStore | None = None, endpoint: str = "") -> None:
+        self._stored = answer_reply.StoredReplies[Judgement]("judgement-1", Judgement, replies, endpoint)
         self._judgements: Shelf[Judgement] = Shelf(size)
         self._ms: dict[str, deque[float]] = {}
 

@@ -1,6 +1,6 @@
 """Reads the judge's answer: lines ``chunk id -> ACTION``, also as rows of a table, or JSON. Pure.
 
-Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. The decisions:
+Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. Design:
 
 - The last decision for an id counts, since models think before they conclude. A changed decision
   is reported. Ids that were not asked about and unknown actions are reported and never obeyed.

@@ -221,7 +221,7 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
         note += f"; {ORDERED}, so no threshold applies"
     cut = sum(d.setting == KEPT for d in decisions)
     if cut and not ordered:
-        note += f"; reranker_top_k = {most} leaves out {cut} as good"
+        note += f"; reranker_top_k = {most} leaves out {cut} that are good enough"
     output = LayerOutput(tuple(kept), tuple(decisions), note=note, reranked=True)
     if kept:
         return output
@@ -243,7 +243,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 
 
 def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) -> str:
-    """Name the setting that drops good candidates: ``; min_top_k = 3 leaves out 497 as good``."""
+    """Name the setting that drops good candidates: ``; min_top_k = 3 leaves out 497 that are good enough``."""
     beyond = {d.chunk_id: d.setting for d in trace.decisions if d.setting in (FIRST, MOST)}
     bar = keeps[0].limit if keeps and keeps[0].limit is not None else math.inf
     space, by_share = result.pool.space, bool(keeps) and keeps[0].setting == SHARE
@@ -252,7 +252,7 @@ def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) ->
     if not good:
         return ""
     path = next(iter(beyond.values()))
-    return f"; {path.removeprefix('quality.')} = {result.settings.get(path)} leaves out {good:,} as good"
+    return f"; {path.removeprefix('quality.')} = {result.settings.get(path)} leaves out {good:,} that are good enough"
 
 
 def _path(detail: Widening) -> str:

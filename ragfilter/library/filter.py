@@ -268,8 +268,8 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
     """Apply the cutoff alone: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
 
     `distances` are sorted, best first; lower is nearer. `settings` are the cutoff's, such as ``strategy="fixed"`` or
-    ``gap_threshold=0.2``. Their defaults are the seeds', except that `max_results` has no limit. Raises SettingsError,
-    and InputError for values that are not finite numbers or not ascending.
+    ``gap_threshold=0.2``. Their defaults are those of `Settings()`, except that `max_results` has no limit. Raises
+    SettingsError, and InputError for values that are not finite numbers or not ascending.
     """
     values = {"cutoff.max_results": MAX_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
     cutoff = merge([Given("cut()", values)])[0].cutoff

@@ -311,7 +311,7 @@ def keeps(result: PoolResult, name: str, values: tuple[float, ...]) -> Steps:
 
 @lru_cache(maxsize=256)
 def _steps(
-    hits: tuple[float, ...],
+    distances: tuple[float, ...],
     settings: Cutoff,
     pinned: int,
     background: float | None,
@@ -321,7 +321,7 @@ def _steps(
     @cache
     def kept(i: int) -> int:
         tried = settings.model_copy(update={name: values[i]})
-        return cut_hits(hits, tried, pinned=pinned, background=background).kept
+        return cut_hits(distances, tried, pinned=pinned, background=background).kept
 
     last = len(values) - 1
     # A larger k may bring a new cliff and keep fewer hits. A threshold changes in one direction only.

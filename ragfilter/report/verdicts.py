@@ -1,4 +1,5 @@
-"""The judge's effect on a result: its figures, and its verdict on every chunk. Pure.
+"""The judge's effect on a result: its figures, and its verdict on every chunk. Pure, except
+for the preview of an expansion, which reads the store.
 
 Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge. Hidden chunks are not named.
 """
@@ -79,11 +80,11 @@ def judge_stats(result: PoolResult) -> JudgeStats | None:
         return None
     if result.judgement is None and not trace.count("fallback"):
         return None
-    answer = result.judgement or Judgement(())
+    judgement = result.judgement or Judgement(())
     outcomes = [decision.outcome for decision in trace.decisions]
     expanded = outcomes.count("expanded")
     kept = trace.n_out - expanded
-    original = len(answer.asked) + len(answer.left_out) or trace.n_in
+    original = len(judgement.asked) + len(judgement.left_out) or trace.n_in
     fallback = "fallback" in outcomes
     return JudgeStats(
         original=original,
@@ -91,16 +92,16 @@ def judge_stats(result: PoolResult) -> JudgeStats | None:
         expanded=expanded,
         reduction=1 - kept / original if original else 0.0,
         fallback=fallback,
-        ms=answer.ms,
-        prompt_tokens=answer.prompt_tokens,
-        completion_tokens=answer.completion_tokens,
-        error=answer.error or (trace.note if fallback else ""),
-        cached=answer.cached,
-        model=answer.model,
-        prompt_version=answer.prompt_version,
-        left_out=len(answer.left_out),
-        remarks=len(answer.remarks),
-        shortened=len(answer.shortened),
+        ms=judgement.ms,
+        prompt_tokens=judgement.prompt_tokens,
+        completion_tokens=judgement.completion_tokens,
+        error=judgement.error or (trace.note if fallback else ""),
+        cached=judgement.cached,
+        model=judgement.model,
+        prompt_version=judgement.prompt_version,
+        left_out=len(judgement.left_out),
+        remarks=len(judgement.remarks),
+        shortened=len(judgement.shortened),
     )
 
 

@@ -138,7 +138,7 @@ def read_toml(file: Path | bytes, path: str) -> tuple[Given, str | None]:
 
 
 def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given]:
-    """Read settings from the environment: the seeds' own names, then `RAGFILTER_SECTION__NAME`.
+    """Read settings from the environment: names that docs/settings.md lists, then `RAGFILTER_SECTION__NAME`.
 
     `reranker` is the reranker of the other sources: ENABLE_RERANKER only replaces none.
     """

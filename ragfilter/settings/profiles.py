@@ -1,6 +1,6 @@
 """Profiles: each seed system alone with its defaults, and all of them tuned together.
 
-Sources: the seeds named at each profile. docs/tuning.md says how they were tuned.
+Sources: the documents named at each profile (docs/design.md). docs/tuning.md says how they were tuned.
 """
 
 from __future__ import annotations
@@ -68,7 +68,12 @@ _FULL: dict[str, Any] = {
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
-        Profile("full", "All layers that need no LLM, with thresholds that work on any distance scale.", _FULL, DEMO),
+        Profile(
+            "full",
+            "All layers except diversity, judge and prune, with thresholds that work on any distance scale.",
+            _FULL,
+            DEMO,
+        ),
         Profile(
             "short-answers",
             "Like full, but cuts sooner: for questions that one to three chunks answer.",

@@ -292,8 +292,9 @@ class Cutoff(Section):
     lexical, fused, or one of your own. Thresholds are on its scale. Empty: the rerank scores where
     there are any, otherwise the distance."""
     limits: Annotated[str, AfterValidator(_with_limits)] = setting("", label="Limits by score")
-    """Farthest distance by each of several scores, such as `dense=0.5 lexical=10`; of a score that only gives an order,
-    the last place. Before the cut, hits are dropped that are beyond the limit of every search that found them."""
+    """Farthest distance by each of several scores, such as `dense=0.5 lexical=10`; for a score that only gives an
+    order, the last position kept. Before the cut, hits are dropped that are beyond the limit of every search that found
+    them."""
     max_results: int = setting(5, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50)
     """Maximum number of chunks kept (k)."""
     min_results: int = setting(2, unit="chunks", ge=0, le=MAX_CHUNKS, ceiling=20)
@@ -387,7 +388,7 @@ class Confidence(Section):
 
 
 class Settings(Section):
-    """All settings of the filter. `Settings()` holds the seeds' defaults."""
+    """All settings of the filter. `Settings()` holds the defaults of docs/design.md."""
 
     retrieval: Retrieval = Retrieval()
     clearance: Clearance = Clearance()

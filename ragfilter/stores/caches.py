@@ -43,7 +43,7 @@ CULL = sa.text(
 )
 
 
-class TextCache(database.OptionalBook):
+class ReplyCache(database.OptionalBook):
     """At most `limit_mb` megabytes of texts by key, of the workspace in `folder` or at an address. The least recently
     used texts are removed first. Safe across threads and processes."""
 

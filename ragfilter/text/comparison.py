@@ -26,21 +26,33 @@ MAX_CHARS = 80
 
 # Words that questions put around the sides, by the name that patterns use for them.
 _WORDS = {
-    # Comparatives and superlatives.
-    "more": r"(?:more|less|worse|most|least|wins?|(?!(?:ev|nev|oth|ov|und|aft)er)\w+(?:er|est))\b",
+    "more": (
+        r"(?:more|less|fewer|better|worse|best|worst|most|least|stronger|weaker|faster|slower|"
+        r"tougher|harder|softer|easier|deadlier|bigger|larger|smaller|higher|lower|smarter|cheaper|"
+        r"heavier|lighter|longer|shorter|older|younger|richer|safer|greater|scarier|meaner|rarer|"
+        r"wiser|wins?|healthier|cleaner|cooler|warmer|hotter|colder|taller|thicker|thinner|simpler|"
+        r"quicker|quieter|louder|brighter|newer|tastier|nicer|wider|deeper)\b"
+    ),
     "quality": (
-        r"(?:performance|speed|throughput|latency|scalability|reliability|durability|security|safety|quality|"
-        r"efficiency|popularity|usability|pricing|prices?|costs?|features?|syntax|benchmarks?|coverage|compatibility|"
-        r"availability|accuracy|overhead|concurrency|consistency|complexity|maintenance|maintainability|documentation|"
-        r"ecosystem|community|adoption|support|tooling|salar(?:y|ies)|use cases?|(?:memory|cpu|power|energy|disk|"
-        r"resource) (?:usage|consumption)|(?:cold )?start(?:s|-?up)?(?: times?)?|response times?|explained|compared|"
-        r"battery life|learning curve|comparison|differences?|similarities|trade-?offs?|reviews?|pros(?: and cons)?|"
-        r"cons|(?:dis)?advantages?(?: (?:and|or) disadvantages?)?|benefits?|drawbacks?)"
+        r"(?:performance|speed|throughput|latency|scalability|reliability|durability|security|"
+        r"safety|quality|efficiency|popularity|usability|pricing|prices?|costs?|features?|syntax|"
+        r"benchmarks?|coverage|compatibility|availability|accuracy|overhead|concurrency|consistency|"
+        r"complexity|maintenance|maintainability|documentation|ecosystem|community|adoption|support|"
+        r"tooling|salar(?:y|ies)|use cases?|(?:memory|cpu|power|energy|disk|resource) (?:usage|"
+        r"consumption)|(?:cold )?start(?:s|-?up)?(?: times?)?|response times?|explained|compared|"
+        r"battery life|learning curve|comparison|differences?|similarities|trade-?offs?|reviews?|"
+        r"pros(?: and cons)?|cons|(?:dis)?advantages?(?: (?:and|or) disadvantages?)?|benefits?|"
+        r"drawbacks?)"
     ),
     "choose": (
-        r"(?:use|using|buy|buying|choose|choosing|pick|picking|prefer|preferring|take|get|learn|major|go|try|select|"
-        r"adopt|play|read|wear|eat|drink|order|study|install|deploy|recommend|suggest|favou?r|rent|hire|switch|move|"
-        r"have|invest|visit|watch|write|drive|start|work|build|sell|keep|walk|wait)"
+        r"(?:use|using|buy|buying|choose|choosing|pick|picking|prefer|take|get|learn|major|go|try|"
+        r"select|adopt|play|read|wear|eat|drink|order|study|install|deploy|recommend|suggest|"
+        r"favou?r|rent|hire|switch|move|have|invest|visit|watch|write|drive|start|work|build|sell|"
+        r"keep|walk|wait)"
+    ),
+    "prefer": (
+        r"(?:choos(?:e|ing)|pick(?:ing)?|prefer(?:ring)?|select(?:ing)?|favou?r(?:ing)?|recommend|"
+        r"us(?:e|ing)|buy(?:ing)?|learn(?:ing)?|adopt(?:ing)?)"
     ),
     "I": r"(?:i|we|you|one|they|people|someone)",
     "who": r"(?:<I>|\w+s|an? \w+)",
@@ -59,9 +71,9 @@ _WORDS = {
 }
 
 
-def _regex(pattern: str) -> re.Pattern[str]:
+def _regex(*parts: str) -> re.Pattern[str]:
     """Compile a pattern with names of `_WORDS` in angle brackets. Sentences have single spaces."""
-    n = 1
+    pattern, n = "".join(parts), 1
     while n:
         pattern, n = re.subn(r"(?<!\?P)<([a-zA-Z]+:?)>", lambda m: _WORDS[m[1]], pattern)
     return re.compile(pattern, re.IGNORECASE)
@@ -81,35 +93,33 @@ _COMPARED = (
     r"(?:(?:(?:as )?compared|in comparison) (?:to|with|against)|as opposed to) "
 )
 # After "and" or "than", "vs" is not "versus" but part of a name, such as VS Code.
-_PART_OF_NAME = "".join(rf"(?<!\w\s{word})" for word in ("and", "or", "than", "to", "with", "of", "over", "between"))
 _VERSUS = _regex(
-    rf"(?<=[^\s,:]){_PART_OF_NAME}"
-    r"(?P<vs> (?:vs|versus|v/s|v(?=\. | (?-i:[A-Z])))|, (?-i:vs|versus))(?:\. ?| )"
-    rf"|{_COMPARED}"
+    r"(?<=[^\s,:])",
+    *(rf"(?<!\w\s{word})" for word in ("and", "or", "than", "to", "with", "of", "over", "between")),
+    r"(?P<vs> (?:vs|versus|v/s|v(?=\. | (?-i:[A-Z])))|, (?-i:vs|versus))(?:\. ?| )|",
+    _COMPARED,
 )
 _ASKED = _regex(
-    r"^(?:(?P<how>how(?: \w+)?|when|where|(?:\w+ )?(?:which|what)(?: \w+)?) |why )?"
-    r"(?:(?P<verb><do>|should|must)|<be>)(?: |$)"
-    r"(?P<who>(?:<I> (?:(?:rather|ever) )?\w+|<who> <choose>)(?: |$)"
-    r"(?:(?:with|for|to|in|on|of|about|use) )*)?"
+    r"^(?:(?P<how>how(?: \w+)?|when|where|(?:\w+ )?(?:which|what)(?: \w+)?) |why )?",
+    r"(?:(?P<verb><do>|should|must)|<be>)(?: |$)",
+    r"(?P<who>(?:<I> (?:(?:rather|ever) )?\w+|<who> <choose>)(?: |$)",
+    r"(?:(?:with|for|to|in|on|of|about|use) )*)?",
 )
-_COMPARE = _regex(
-    r"\b(?:compare(?: and contrast)?|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)"
-)
+_COMPARE = _regex(r"\b(?:compare|comparing|comparison(?: (?:of|between)|(?=:)|(?= (?-i:[A-Z]))))(?!\S*\w)")
 _COMPARED_FIRST = _regex(rf"^(?:relative to |{_COMPARED})([^,:]+), (.+)")
 # "Kafka/RabbitMQ differences", but not "CI/CD".
 _SIGN = re.compile(r"\s+[&/]\s+|(?<=[^\s/]{3})/(?=[^\s/]{3})")
 _CONTRASTS = _regex(
-    r"^(?!.*\b(?:or|and|to|with|against|over|than|from|as|of\s.*\sof|vs|versus)\b)"
-    r".*\b(?:compar|differ|diffs?\b|similarit|distinct|which|better)"
+    r"^(?!.*\b(?:or|and|to|with|against|over|than|from|as|of\s.*\sof|vs|versus)\b)",
+    r".*\b(?:compar|differ|diffs?\b|similarit|distinct|which|better)",
 )
 _OR = _regex(r"(?:, ?| |^)or |, ")
-_AND = _regex(r"(?:, ?| |^)(?:and|or|against) |, ")
+_AND = _regex(r"(?:, ?| |^)(?:and|or) |, ")
+_ANY = _regex(r"(?:, ?| |^)(?:and|against) |, ")
 _TO = _regex(r" (?:to|against) ")
 _WITH = _regex(r" with ")
 _JOINT = _regex(r"\b(?:or|and|to|with|against|over|than|from|vs|versus)\b|,")
 _BARE_OR = _regex(r"\sor\s")
-_HAS_OR = _regex(r"(?:^|\s)or\s")
 
 _THAN = (
     r"(?: (?:much|far|any|a lot|so|considered|an?|even|still|ever|always|often|\w+ly))*"
@@ -122,17 +132,17 @@ _THAN = (
 _PHRASINGS = tuple(
     _regex(row)
     for row in (
-        # How does X differ from Y? How X differs from Y; how do X and Y differ? What sets X apart from Y?
-        r"\b<how> (?:(?:<do>|is|are) )?<X> (?:is )?"
-        r"(?:compares?|differs?|different|fares?|(?:stack|measure)s? up) <to> <Y>",
+        # How does X differ from Y? How do X and Y differ? What sets X apart from Y?
+        r"^<how> (?:<do>|is|are) <X> "
+        r"(?:compare|differ|different|fare|(?:stack|measure) up) <to> <Y>",
         r"^<how> (?:do|does|did|are) (?P<sides>.+? (?:and|or) .+?) (?:differ|compare)\b",
         r"^how (?:similar|different|alike) (?:is|are) (?P<sides>.+? and .+)",
         r"\bprefer(?:red|able)? <X:> to <Proper><Y>",
-        r"^what (?:distinguishes|separates|differentiates|sets|makes) <X> (?:(?:apart|different) )?from <Y>",
+        r"^what (?:distinguishes|separates|differentiates|sets|makes) <X> "
+        r"(?:(?:apart|different) )?from <Y>",
         # The difference between X and Y; to choose between X and Y.
-        r"\b(?:(?:<difference>|choice|different|trade-?offs?)\b[^,:]{0,60}?|(?:distinguish|differentiate|choose|"
-        r"choosing|decide|deciding|(?:which|what|who)(?: one)? (?:is|are) (?:(?:more|less) \w+|<more>)) )"
-        r"\b(?:between|among|b/w)(?!\w)<sides>",
+        r"\b(?:(?:<difference>|choice|different|trade-?offs?)\b[^,:]{0,60}?|(?:distinguish|"
+        r"differentiate|choose|choosing|decide|deciding) )\b(?:between|among|b/w)(?!\w)<sides>",
         r"^(?:(?:what(?:['’]s| is| are)|the|any|main|key|similarities and) )*<difference>"
         r"(?::(?=.*,)|(?::| (?:of(?! opinions?\b)|in(?= (?-i:[A-Z])))|(?= (?-i:[A-Z])))(?=.* and ))"
         r" <sides>",
@@ -144,14 +154,17 @@ _PHRASINGS = tuple(
         r"^(?!(?:why|\w+ an?)\b.* than the (?-i:[a-z]))(?:(?:why|when|how much) )?"
         rf"(?:(?P<verb><do>)|<be>|has|have) <X>{_THAN}",
         rf"^(?:why|what makes) <X>(?: (?:<be>|has|have))?{_THAN}",
+        r"^how much <more>(?: \w+)? (?:is|are) <X> than <Y>",
         # Is X the same as Y? Is X different from Y? Are X and Y the same?
-        r"^(?:(?:when|why) )?<be> <X:> (?:\w+ly )?(?:(?:the )?same(?: \w+)? as|as (?!soon|well|far|long)\w+ as|"
-        r"(?:similar|equivalent|identical|superior|inferior|comparable|preferable) to|different (?:from|than|to)) <Y>",
+        r"^(?:(?:when|why) )?<be> <X:> (?:\w+ly )?(?:(?:the )?same(?: \w+)? as|as (?!soon|well|far|"
+        r"long)\w+ as|(?:similar|equivalent|identical|superior|inferior|comparable|preferable) to|"
+        r"different (?:from|than|to)) <Y>",
         r"^<be> (?P<sides>[^,:]+? and [^,:]+?) (?:\w+ly )?"
         r"(?:(?:the )?same(?: thing)?|similar|equivalent|identical|interchangeable)$",
+        r"\bhow <X:> (?:is different|differs?|compares?) (?:from|to|with) <Y>",
         # Would a griffon beat a wyvern? Is it healthier to bake than to fry? Better: tea or coffee?
         r"^<do> <X:> (?:beat|outperform) <Y>",
-        r"^(?:is it (?:(?:more|less) \w+|(?!better)<more>) to|how much <more>(?: \w+)? <be>) <X:> than (?:to )?<Y>",
+        r"^is it (?:(?:more|less) \w+|(?!better)<more>) to <X:> than to <Y>",
         r"^(?:better|pick one|choose(?: one)?)[:,] (?P<sides>.+? or .+)",
         # Rust faster than Go? Kafka against RabbitMQ.
         r"^<Proper>(?P<left>[^,:]*?) <more> than <Proper>(?P<right>.*)",
@@ -161,9 +174,10 @@ _PHRASINGS = tuple(
         r"^(?!terms and )(?P<sides>[^:]+? and [^:]+?)(?: |: ?)(?:compared|comparison|"
         r"(?:the )?(?:main |key )?(?:differences?|similarities))$",
         # Why use X instead of Y? Why choose X over Y? Advantages of X over Y; what X has over Y.
-        r"(?:\b<quality> (?:(?:of|to|in) (?:<choose> )?|(?:do|does) )|^what (?:do|does) |"
-        r"^(?:do|does) (?=.* <quality> over )|^<why>\b[^,:]{0,40}?\b<choose> )"
-        r"<X:>(?: (?:have|has|offer|offers)(?: (?:\w+ )?<quality>)?)? (?:(?P<over>over)|instead of|rather than) <Y>",
+        r"^<why>\b[^,:]{0,40}?\b<choose> <X:> (?:instead of|rather than) <Y>",
+        r"(?:\b<quality> (?:(?:of|to|in) (?:<prefer> )?|(?:do|does) )|^what (?:do|does) |"
+        r"^(?:do|does) (?=.* <quality> over )|^<why>\b[^,:]{0,40}?\b<prefer> )"
+        r"<X:>(?: (?:have|has|offer|offers)(?: (?:\w+ )?<quality>)?)? (?P<over>over) <Y>",
         # Should I use X or Y? Do you prefer X or Y? Is it better to use X or Y?
         r"^(?:[^,:]{0,30}? )??(?:(?:should|shall|would|could) <who> (?:rather )?<choose>|"
         r"(?:do|does) <who> (?:prefer|recommend|suggest|like)|"
@@ -171,6 +185,8 @@ _PHRASINGS = tuple(
         # Two clauses: "buy a house or rent", "take the bus or walk".
         r"(?:(?:with|for|to|in|on) )?(?!an? .* or <choose>$|the .* or \w+$)"
         r"(?P<sides>.* or (?!(?:to )?(?:<choose>|be|become|not) ).+)",
+        r"^(?:which|what|who)(?: one)? (?:is|are) "
+        r"(?:(?:more|less) \w+|<more>|\w+er) between <sides>",
         r"^should <who> (?P<sides>\w+ or \w+)$",
         # Is X or Y better? Which is better X or Y? Which is better a X or a Y?
         r"^<be> (?P<sides>[^,:]+? or [^,:]+?) (?:(?:much|far|\w+ly) )?<more>",
@@ -179,68 +195,70 @@ _PHRASINGS = tuple(
         r"^(?:which|what|who)(?: one)? (?:is|are) (?:(?:more|less) \w+|(?!more|less)<more>)"
         r" (?!(?:for|in|at|to|<quality>)\b)"
         r"(?P<sides>(?:(?!\b(?:or|an?)\b)[^\s,:]+ ){1,4}or (?!an? ).+)",
-        r"\b(?:which|what|whom?)\b.*?\b<more>.*?\b(?P<left>an? (?:(?!\ban?\b|\bor\b)\S+ ){1,8})or (?P<right>an? .+)",
+        r"\b(?:which|what|whom?)\b.*?\b<more>.*?"
+        r"\b(?P<left>an? (?:(?!\ban?\b|\bor\b)\S+ ){1,8})or (?P<right>an? .+)",
     )
 )
 # X or Y: which is better?
 _FIRST = _regex(
-    r"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer|.*(?:[?:;,]|\s[-–—]) wh\w+(?: one)? \w+ <more>)"
-    r"(?:out of )?"
-    r"(?P<sides>[^?:;.]+?\s(?:or|and)\s[^?:;,.]+?)\s*(?:[?:;,]|\s[-–—])\s*(?:so )?"
-    r"(?:which|what|who|how|is)\b(?=.*\b(?:<more>|should|prefer|differ|differences?)\b)"
+    r"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer|.*(?:[?:;,]|\s[-–—]) wh\w+(?: one)? \w+ <more>)",
+    r"(?:out of )?",
+    r"(?P<sides>[^?:;.]+?\s(?:or|and)\s[^?:;,.]+?)\s*(?:[?:;,]|\s[-–—])\s*(?:so )?",
+    r"(?:which|what|who|how|is)\b(?=.*\b(?:<more>|should|prefer|differ|differences?)\b)",
 )
 _WHICH = _regex(
-    r"(?:(?:in|of|for|to|at|by|on) )?which\b"
-    r"|(?:what|whom?|whose)\b.*\b(?:(?:<be>|has|have|an?) <more>|better|best|more|most|less|should|would|prefer)\b"
+    r"(?:(?:in|of|for|to|at|by|on) )?which\b", r"|(?:what|whom?|whose)\b.*\b(?:<more>|\w+est|should|would|prefer)\b"
 )
 _NEEDED = _regex(r"\s(?:are|were) \w+ed$")
 
 # Text that belongs to no side.
 _LEAD_IN = _regex(
-    r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|given|"
-    r"can you|could you|would you|i want to(?: know)?|i'd like to(?: know)?|"
-    r"(?:tell|show|give) (?:me|us)|do you know|let's|explain|describe|discuss|summari[sz]e|about|"
-    r"compare|contrast|comparing|(?:(?:when|where|how|which|what|why) )?to <choose>|"
-    r"what about|how about|who (?:would |will )?wins?(?: in a fight)?|"
-    r"(?:what(?:'s|’s| is| are) )?(?:the |an? )?(?:distinctions?|fight|battle|duel|<quality>)"
-    r"(?: (?:of(?: using)?|between)))(?: |$))+"
+    r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|given|",
+    r"can you|could you|would you|i want to(?: know)?|i'd like to(?: know)?|",
+    r"(?:tell|show|give) (?:me|us)|do you know|let's|explain|describe|discuss|summari[sz]e|about|",
+    r"compare|contrast|comparing|(?:(?:when|where|how|which|what|why) )?to <choose>|",
+    r"what about|how about|who (?:would |will )?wins?(?: in a fight)?|",
+    r"(?:what(?:'s|’s| is| are) )?(?:the |an? )?(?:distinctions?|fight|battle|duel|<quality>)",
+    r"(?: (?:of(?: using)?|between)))(?: |$))+",
 )
 _ARTICLE = _regex(r"^(?:an?|the|some|any) ")
 # A chunk is about a fighter, whatever the level.
 _LEVEL = _regex(r"^(?:\d+(?:st|nd|rd|th)?[\s-]+level|level[\s-]+\d+) (?=\S)")
 _ASKING = _regex(
-    r"(?<!\S)(?:whom?|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|"
-    r"would|will|if|i|it)(?!\S)"
+    r"(?<!\S)(?:whom?|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|",
+    r"would|will|if|i|it)(?!\S)",
 )
 _FIRST_OF = _regex(r" first(?=,? or\s|$)")
 _LAST_ARTICLE = _regex(r"^.*\b(?:an?|the) ")
 _OF_A = _regex(r"^.*\bof an? ")
 # "Kramer come out", "hash index matter in practice"; "Go such a popular debate", "Go popular".
-_PREDICATE = _regex(
-    r" (?:become|get|seem|make|such|so|still|often|always|really|even|very|not|an?|the)\s.*"
-    r"| \w+(?: (?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$"
+_VERB = _regex(
+    r" (?:become|get|seem|make)\s.*|"
+    r" \w+(?: (?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$"
 )
+_PREDICATE = _regex(r" (?:(?:such|so|still|often|always|really|even|very|not|an?|the)\s.*|\w+)$")
 # "Security implications of OAuth", but not "Staff of Power"; with lower-case names, only if no
 # article follows: "price of gold vs silver", "staff of power vs a wand".
 _ASPECT_OF = re.compile(r"^(?:[a-z][a-z-]* )+?of (?=[A-Z\d.$]|.*\n(?!an?\s|the\s))")
 # "Over" a time, a place or a medium does not express a preference.
 _OVER_NO_SIDE = _regex(
-    r"^(?:an? )?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|heat|ages?|(?:river|"
-    r"bridge|ocean|border|road|wall|fence)s?|\d.*|fire|air|(?:e-?)?mail|phone|radio|text|internet|intranet|wi-?fi|"
-    r"bluetooth|ethernet|usb|vpn|(?:tcp|udp|ip|tls|ssl|ssh|https?)|\w+days?|weekends?|weeks?|months?|years?|hours?|"
-    r"minutes?|(?:\w+ )?(?:networks?|line|connections?|distances?|period|limit|budget))(?!\S)"
+    r"^(?:an? )?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|"
+    r"heat|ages?|(?:river|bridge|ocean|border|road|wall|fence)s?|\d.*|"
+    r"fire|air|(?:e-?)?mail|phone|radio|text|internet|intranet|wi-?fi|bluetooth|ethernet|usb|vpn|"
+    r"(?:tcp|udp|ip|tls|ssl|ssh|https?)|\w+days?|weekends?|weeks?|months?|years?|hours?|minutes?|"
+    r"(?:\w+ )?(?:networks?|line|connections?|distances?|period|limit|budget))(?!\S)"
 )
 _TRAILING = _regex(
-    r" (?:"
-    r"(?:in|on|at|for|as|with|without|under|during|against) "
-    r"(?:an?|the|his|her|its|their|my|your|our|ac|a\.c\.|armou?r|hp|terms|combat|battle|melee|"
-    r"general|detail|respect|regards?|no|\d\S*)\b"
-    r"|to (?:<choose>|be|do|make|speak|understand|master|run|maintain|implement|own|raise|cook)\b"
+    r" (?:",
+    r"(?:in|on|at|for|as|with|without|under|during|against) ",
+    r"(?:an?|the|his|her|its|their|my|your|our|ac|a\.c\.|armou?r|hp|terms|combat|battle|melee|",
+    r"general|detail|respect|regards?|no|\d\S*)\b",
+    r"|to (?:<choose>|be|do|make|speak|understand|master|run|maintain|implement|own|raise|cook)\b",
     r"|(?:before|after|until|unless|once) (?:an?|the|my|i|we|you|they|s?he|it|\w+ing)\b"
-    r"|(?:and )?(?:such|who|which|what|when|where|why|how|if|while|because|since|regarding|"
-    r"concerning|assuming|given|based|according|using|than|please|is|are|was|were|would|will|does|do|did|can|could|"
-    r"should|has|have|wins?|that)\b|(?:more|most|better|best)$"
-    r").*$"
+    r"|(?:and )?(?:such|who|which|what|when|where|why|how|if|while|because|since|regarding|",
+    r"concerning|assuming|given|based|according|using|than|please|is|are|was|were|would|will|does|do|did|can|",
+    r"could|should|has|have|wins?|that)\b|(?:more|most|better|best)$",
+    r").*$",
 )
 # Aspects after the last side, and aspects that are certain only after a proper name ("speak with
 # dead", "marginal cost"). "Written in Scala" and "Ruby on Rails" belong together.
@@ -254,16 +272,16 @@ _TRIM = re.compile(
 )
 _SIGNS = re.compile(r"[-=<>&+*^~%#@$!]{1,3}")
 _NO_ENTITY = _regex(
-    r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+ ones?|its?|this|that|"
-    r"these|those|her|his|so|such|zero|expected|planned|today|yesterday|more|less|better|worse|same|"
-    r"different|else|dead|alive|now|never|always|"
-    r"whether|average|usual|normal|before|ever|the|vs|versus|vice versa)$"
-    r"|(?:last|next|previous|this) (?:\w*day|night|week|month|quarter|season|year|time)s?$"
-    r"|other way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)"
-    r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|me|you|we|(?-i:us)|they|them|him|s?he|"
-    r"(?:my|your|him|her|our|them)sel(?:f|ves)|otherwise|whether|so|each|"
-    r"every|favou?rably|(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|is|"
-    r"are|was|were|do|does|did|should|would|could|if|compared)(?!\S)"
+    r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+ ones?|its?|this|that|",
+    r"these|those|her|his|so|such|zero|expected|planned|today|yesterday|more|less|better|worse|same|",
+    r"different|else|dead|alive|now|never|always|",
+    r"whether|average|usual|normal|before|ever|the|vs|versus|vice versa)$",
+    r"|(?:last|next|previous|this) (?:\w*day|night|week|month|quarter|season|year|time)s?$",
+    r"|other way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)",
+    r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|me|you|we|(?-i:us)|they|them|him|s?he|",
+    r"(?:my|your|him|her|our|them)sel(?:f|ves)|otherwise|whether|so|each|",
+    r"every|favou?rably|(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|is|",
+    r"are|was|were|do|does|did|should|would|could|if|compared)(?!\S)",
 )
 
 _NOUN = _regex(r"^(?:an? |the )?(?!(?:this|that|my|your|our|the)\s)[^\W\d_]+ ([^\W\d_]+)$")
@@ -428,8 +446,11 @@ def _versus(sentence: str) -> list[str]:
     first = _LEAD_IN.sub("", _PAUSE.split(sentence[: marks[0].start()].strip())[-1])
     question_word = _ASKED.match(first)
     if question_word or _ASKING.match(first):
-        # "How strong is a troll vs an ogre": the name begins after the question words and after the last article.
-        first = _LAST_ARTICLE.sub("", first[question_word.end() :] if question_word else first)
+        # "How strong is a troll vs an ogre": the name begins after the last article or, if there is
+        # none, after the question words.
+        first = first[question_word.end() :] if question_word else first
+        article_free, n = _LAST_ARTICLE.subn("", first)
+        first = article_free if n or not question_word else first
     sides = [first]
     for mark, end in zip(marks, [*(m.start() for m in marks[1:]), None], strict=True):
         part = _PAUSE.split(f"{sentence} "[mark.end() : end].strip())[0]
@@ -441,16 +462,17 @@ def _versus(sentence: str) -> list[str]:
         sides[0] = _ASPECT_OF.sub("", f"{sides[0]}\n{sides[1]}").split("\n")[0]
     if question_word and not question_word["who"] and (question_word["verb"] or not question_word["how"]):
         asked_of = -1 if marks[-1]["vs"] else 0
-        sides[asked_of] = _PREDICATE.sub("", sides[asked_of])
+        sides[asked_of] = (_VERB if question_word["verb"] else _PREDICATE).sub("", sides[asked_of])
     return sides
 
 
 def _compare(sentence: str) -> list[str]:
     match = _COMPARE.search(sentence)
-    if not match:
+    if not match or _PHRASINGS[0].search(sentence):
         return []
-    head, _, tail = sentence[match.end() :].partition(": ")
-    rest = head if _JOINT.search(head) else tail or head
+    rest = re.sub(r"^\s*and\s+contrast\s+", "", sentence[match.end() :], flags=re.IGNORECASE)
+    head, _, tail = rest.partition(": ")
+    rest = head if _AND.search(head) or _WITH.search(head) or _TO.search(head) else tail or head
     # "to" and "with" also occur in names ("speak with dead"): they split only if they occur once.
     for separator in (_TO, _WITH):
         sides = separator.split(rest)
@@ -468,7 +490,7 @@ def _phrased(sentence: str) -> list[str]:
         if part.get("sides"):
             sides = _split(part["sides"])
         else:
-            left = _PREDICATE.sub("", part["left"]) if part.get("verb") else part["left"]
+            left = _VERB.sub("", part["left"]) if part.get("verb") else part["left"]
             if part.get("that"):
                 left = re.split(r"\s(?:of|in|at|for)\s", left)[-1]
             sides = [left, *_AND.split(part["right"])]
@@ -503,7 +525,9 @@ def _proper(sentence: str) -> Sequence[str]:
 
 
 def _split(sides: str) -> list[str]:
-    return (_OR if _BARE_OR.search(sides) else _AND).split(_FIRST_OF.sub("", sides))
+    if len(_FIRST_OF.findall(sides)) == 1:
+        sides = _FIRST_OF.sub("", sides)
+    return (_OR if _BARE_OR.search(sides) else _ANY).split(sides)
 
 
 def _listed(sentence: str) -> list[str]:
@@ -511,7 +535,10 @@ def _listed(sentence: str) -> list[str]:
     pieces = _PAUSE.split(sentence)
     if not any(_WHICH.match(_LEAD_IN.sub("", piece)) for piece in pieces[:2]):
         return []
-    first = last = max((i for i, piece in enumerate(pieces) if _HAS_OR.search(piece)), default=0)
+    last = len(pieces) - 1
+    while last > 0 and not re.search(r"(?:^|\s)or\s", pieces[last], re.IGNORECASE):
+        last -= 1
+    first = last
     while first > 1 and not _ASKING.search(pieces[first - 1]) and _entity(pieces[first - 1]):
         first -= 1
     # "Which documents, receipts or invoices are needed?" asks about all of them.
@@ -524,7 +551,8 @@ def _entities(parts: Iterable[str]) -> list[str]:
     """The names among `parts`, up to the first part that is not a name (a trailing clause)."""
     typed = [part for part in parts if _TRIM.sub("", part)]
     # "Swiss watches" and "Japanese ones".
-    if typed and (noun := _NOUN.match(typed[0])):
+    noun = _NOUN.match(typed[0]) if typed else None
+    if noun:
         typed = [_ONE.sub(rf"\1 {noun[1]}", part) for part in typed]
     entities = list(takewhile(bool, map(_entity, typed)))
     if len(set(map(str.casefold, entities))) < len(entities):
@@ -539,7 +567,7 @@ def _entity(part: str) -> str:
     text = _LEAD_IN.sub("", _TRIM.sub("", part))
     text = _OF_A.sub("", text)
     text = _TRAILING.sub("", text)
-    text = _TRIM.sub("", _ARTICLE.sub("", text.strip()))
+    text = _TRIM.sub("", _ARTICLE.sub("", _TRIM.sub("", text)))
     text = _LEVEL.sub("", text)
     words = text.split()
     if not words or len(words) > MAX_WORDS or len(text) > MAX_CHARS or _NO_ENTITY.match(text):

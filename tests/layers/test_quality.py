@@ -51,7 +51,7 @@ def test_the_width_that_leaves_out_good_candidates_is_named() -> None:
     settings = Settings().with_values({"quality.enabled": True})
     made = replay(Pool("q", "c", "l2", hits), settings)
     line = layer_line(made.trace("quality"), made)
-    assert line == "keeps 3 with similarity ≥ 0.500; min_top_k = 3 leaves out 2 as good"
+    assert line == "keeps 3 with similarity ≥ 0.500; min_top_k = 3 leaves out 2 that are good enough"
 
 
 def test_the_incremental_path() -> None:
