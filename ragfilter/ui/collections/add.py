@@ -28,7 +28,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.views import PageRun
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -67,10 +67,10 @@ class UploadDraft:
 
 @st.fragment
 @problems.show_errors()
-def draw(visit: Visit) -> None:
+def draw(page_run: PageRun) -> None:
     """Draw the upload, the preview, and the button that indexes the files."""
     html.heading("Add data")
-    resources = visit.resources
+    resources = page_run.resources
     limit = resources.deployment.max_upload_mb
     kinds, about = ["Files", "Folder"], "Any number of files, or a whole folder with its contents."
     folder = st.segmented_control("What to upload", kinds, default="Files", key="upload-kind", help=about) == "Folder"
@@ -96,7 +96,7 @@ def draw(visit: Visit) -> None:
         refused = [InputError("There is no text in these files.", remedy="Drop others.")]
     with place:
         if records:
-            _index(visit, draft, reading)
+            _index(page_run, draft, reading)
         else:
             _discard_button()
         _refusals(refused)
@@ -221,24 +221,24 @@ def _refusals(refused: Sequence[InputError]) -> None:
     st.warning(f"Left out:\n\n{listed}" + (f"\n- and {more} more" if more > 0 else ""))
 
 
-def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
-    bench, problem = visit.resources.bench, ""
-    ours = [info.name for info in visit.collections.values() if info.ours]
+def _index(page_run: PageRun, draft: UploadDraft, reading: ReadOptions) -> None:
+    bench, problem = page_run.resources.bench, ""
+    ours = [info.name for info in page_run.collections.values() if info.ours]
     about, names = (
         "In an existing one, chunks with the same id are replaced.",
         {NEW: "a new one"} | {n: n for n in ours},
     )
     target = st.selectbox("Collection", names, key="upload-target", format_func=names.__getitem__, help=about)
     if target:
-        name, model = target, visit.collections[target].embedder
+        name, model = target, page_run.collections[target].embedder
         html.aside(f"Embedding model: {model}.")
     else:
         # The first file's name, if a new collection can have it.
         suggested = re.sub(r"[^A-Za-z0-9._-]+", "-", draft.files[0].stem).strip("._-")
-        suggested = "" if _problem(suggested, visit.resources) else suggested
+        suggested = "" if _problem(suggested, page_run.resources) else suggested
         about = "3 to 512 letters, digits, dots, hyphens or underscores."
         name = st.text_input("Name", suggested, key="upload-name", help=about).strip()
-        problem = _problem(name, visit.resources) if name else ""
+        problem = _problem(name, page_run.resources) if name else ""
         if problem:
             st.error(message(problem))
         fixed, own = bool(bench.deployment.embedding_model), bench.embedder.name
@@ -261,7 +261,7 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
             "Index",
             "index",
             _put,
-            visit.resources,
+            page_run.resources,
             order,
             not target,
             icon="play_arrow",

@@ -81,7 +81,7 @@ def _questions(chosen: ChosenSet) -> Iterator[str]:
 
 def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[str, Any]:
     """A question with the whole passages that the user can see, as the browser gets them."""
-    settings, user, resources = chosen.visit.settings, chosen.user, chosen.resources
+    settings, user, resources = chosen.page_run.settings, chosen.user, chosen.resources
     question = pools.asked_question(query, chosen.collection, settings, user, resources)
     pool = pools.pool_of(question, settings, resources)
     result = state.session().replays.of(pool, settings, user)

@@ -295,7 +295,7 @@ def _propose(chosen: ChosenSet) -> None:
             st.rerun()
     # The estimate is valid until a chunk, its clearance or a label changes.
     versions = (resources.bench.version_seen(chosen.collection, state.user()), chosen.book.version(chosen.collection))
-    wanted = chosen.collection, chosen.name, chosen.visit.settings, state.user(), versions
+    wanted = chosen.collection, chosen.name, chosen.page_run.settings, state.user(), versions
     backends = resources.backends(chosen.collection)
     if session.bill is None or session.bill[0] != wanted:
         none = not chosen.sets[chosen.name]
@@ -303,7 +303,7 @@ def _propose(chosen: ChosenSet) -> None:
             of_set = chosen.book, chosen.collection, chosen.name, chosen.chunks, chosen.user
             with st.spinner("Looking up the chunks …"):
                 questions, standing = query_sets.questions(*of_set).values(), chosen.book.standing(chosen.collection)
-                settings, user = chosen.visit.settings, state.user()
+                settings, user = chosen.page_run.settings, state.user()
                 requests = labelling.requests(questions, standing, settings, backends, user, depth=DEPTH)
                 session.bill = wanted, tuple(requests)
             st.rerun()
@@ -319,7 +319,7 @@ def _propose(chosen: ChosenSet) -> None:
 
 def _ask_llm(chosen: ChosenSet, requests: tuple[Request, ...]) -> None:
     """Ask in the background; every answer is stored as it arrives."""
-    resources, collection, settings = chosen.resources, chosen.collection, chosen.visit.settings
+    resources, collection, settings = chosen.resources, chosen.collection, chosen.page_run.settings
     backends, book = resources.backends(collection), chosen.book
 
     def work(job: Job[int]) -> int:

@@ -56,7 +56,7 @@ def draw(view: View) -> None:
             votes.answered(sides[0], pair[0], state.session().profile, view.result.settings),
             votes.answered(sides[1], pair[1], "unfiltered", plain),
         )
-        votes.draw(view, voted, (sides[0].label, sides[1].label), own="inspect")
+        votes.draw(view, voted, (sides[0].label, sides[1].label), key="inspect")
 
 
 def draw_brief(view: View) -> None:

@@ -34,7 +34,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.views import MAX_NAME, View, Visit, author, set_author
+from ragfilter.ui.session.views import MAX_NAME, PageRun, View, author, set_author
 
 ORDER_HELP = (
     "Each layer gets what the one above lets through: hidden chunks go first, then rules and "
@@ -50,13 +50,13 @@ COST_HELP: dict[Cost, str] = {
 """A sentence on each cost."""
 
 
-def choose(visit: Visit, *, undo: bool = True, reset: bool = True) -> None:
+def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
     """Draw the product's name, the choice of collection and profile, and undo, redo and
     reset. A page that draws these itself passes `undo=False` or `reset=False`."""
     # Leave out the count for a user from whom chunks may be hidden.
     counted = state.onlooker().unrestricted
     labels = {}
-    for name, info in visit.collections.items():
+    for name, info in page_run.collections.items():
         facts = (name, numbers.chunks(info.count) if counted else "", "" if info.complete else "incomplete")
         labels[name] = " · ".join(filter(None, facts))
     with st.sidebar:
@@ -105,7 +105,7 @@ def draw_reset(label: str) -> None:
         html.button(label, "reset", state.reset, type="tertiary", about=about)
 
 
-def draw(visit: Visit, view: View | None) -> None:
+def draw(page_run: PageRun, view: View | None) -> None:
     """Draw one line per layer in the order in which they act, and one for everything else.
 
     Layers that changed nothing are folded into one line, unless somebody changed their settings.
@@ -113,30 +113,30 @@ def draw(visit: Visit, view: View | None) -> None:
     """
     own = state.own()
     with st.sidebar, st.container(key="layers", gap=None):
-        if visit.collections:
-            _layers(visit, own, view)
-        _more(visit, own)
+        if page_run.collections:
+            _layers(page_run, own, view)
+        _more(page_run, own)
 
 
-def _layers(visit: Visit, own: Config, view: View | None) -> None:
+def _layers(page_run: PageRun, own: Config, view: View | None) -> None:
     did = effects(view.shown) if view is not None else {}
     layers = [each for each in LAYERS if each.name != "clearance" and each.settings_names]
-    busy = [each for each in layers if did.get(each.name) or _changed(each, visit, own)]
+    busy = [each for each in layers if did.get(each.name) or _changed(each, page_run, own)]
     every = _is_open("idle")
     if busy or every:
         came = f"<i>{numbers.chunks(view.summary.retrieved)}</i>" if view else ""
         title = html.text(ORDER_HELP)
         html.draw(f'<p class="rf-caption" title="{title}"><span>Layers, in order</span>{came}</p>')
     for layer in layers if every else busy:
-        _line(layer, visit, own, view, did.get(layer.name, ""))
+        _line(layer, page_run, own, view, did.get(layer.name, ""))
     if folded := len(layers) - len(busy):
         label = numbers.counted(folded, "layer" if view or not busy else "other layer")
         _opener("idle", f"{label} changed nothing" if view else label)
 
 
-def _changed(layer: LayerSpec, visit: Visit, own: Config) -> bool:
+def _changed(layer: LayerSpec, page_run: PageRun, own: Config) -> bool:
     """Whether a setting of the layer differs from the profile."""
-    return bool(getattr(visit.settings, layer.name) != getattr(own.settings, layer.name))
+    return bool(getattr(page_run.settings, layer.name) != getattr(own.settings, layer.name))
 
 
 def _is_open(name: str) -> bool:
@@ -160,13 +160,13 @@ def _opener(name: str, label: str, about: str | None = None) -> None:
     )
 
 
-def _line(layer: LayerSpec, visit: Visit, own: Config, view: View | None, did: str) -> None:
+def _line(layer: LayerSpec, page_run: PageRun, own: Config, view: View | None, did: str) -> None:
     """Draw a layer's switch, name and result; if the line is open, also its purpose, cost and controls."""
-    name, settings = layer.name, visit.settings
+    name, settings = layer.name, page_run.settings
     on, cost = layer.enabled(settings), layer.cost(settings)
-    no_llm = cost == "LLM call" and visit.resources.bench.chat is None
+    no_llm = cost == "LLM call" and page_run.resources.bench.chat is None
     switch = field(f"{name}.enabled") if layer.switched else None
-    mark = f"{widget.MARK} " if _changed(layer, visit, own) else ""
+    mark = f"{widget.MARK} " if _changed(layer, page_run, own) else ""
     with st.container(key=f"layer-{name}", horizontal=True, gap=None, vertical_alignment="center"):
         if switch is not None:
             st.toggle(
@@ -193,9 +193,9 @@ def _line(layer: LayerSpec, visit: Visit, own: Config, view: View | None, did: s
             widget.draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
 
 
-def _more(visit: Visit, own: Config) -> None:
+def _more(page_run: PageRun, own: Config) -> None:
     """Draw the settings outside the layers, the settings files, and the visitor's name."""
-    settings, layers = visit.settings, {each.name for each in LAYERS}
+    settings, layers = page_run.settings, {each.name for each in LAYERS}
     others = [info for info in fields() if info.section not in layers]
     changed = any(settings.get(info.path) != own.settings.get(info.path) for info in others)
     _opener("settings", f"{f'{widget.MARK} ' if changed else ''}More settings")
@@ -204,7 +204,7 @@ def _more(visit: Visit, own: Config) -> None:
     with st.container(key="inside-settings", gap=None):
         for info in others:
             widget.draw_setting(info, settings, own)
-        _files(visit)
+        _files(page_run)
         st.text_input(
             "Your name",
             author(),
@@ -214,11 +214,11 @@ def _more(visit: Visit, own: Config) -> None:
         )
 
 
-def _files(visit: Visit) -> None:
+def _files(page_run: PageRun) -> None:
     """Draw the form that saves the settings under a name, their download, the saved settings with
     their buttons, and the upload of a file, which is loaded completely or not at all."""
-    files = visit.resources.bench.workspace.files
-    text = partial(config.to_toml, visit.settings, state.session().profile)
+    files = page_run.resources.bench.workspace.files
+    text = partial(config.to_toml, page_run.settings, state.session().profile)
     with st.form("save-as", border=False):
         st.text_input(
             "Save settings as",

@@ -41,7 +41,7 @@ def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
 
 def unfinished(chosen: ChosenSet) -> Run | None:
     """The unfinished run that `begin` would continue, or None. Raises StoreError."""
-    wanted = plan(chosen, state.session().profile, chosen.visit.settings)
+    wanted = plan(chosen, state.session().profile, chosen.page_run.settings)
     return chosen.resources.bench.runs.unfinished(wanted)
 
 

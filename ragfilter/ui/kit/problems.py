@@ -19,7 +19,7 @@ from ragfilter.report import judge_stats
 from ragfilter.ui.look import html, prose
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.views import PageRun
 
 MAX_PROBLEMS = 5
 COMMANDS: dict[Action, str] = {
@@ -119,13 +119,13 @@ DEMOS = {
 """The demo collections: the button's label, and what each demo is for."""
 
 
-def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
+def draw_empty(page_run: PageRun, error: RagfilterError | None) -> None:
     """Say why there is no result, and offer a remedy."""
     if error is not None:
         show(error)
-    elif not visit.collections:
-        _no_collection(visit.resources)
-    elif not visit.ready:
+    elif not page_run.collections:
+        _no_collection(page_run.resources)
+    elif not page_run.ready:
         name = state.session().collection
         _message(
             "empty-collection",

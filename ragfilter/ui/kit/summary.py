@@ -112,8 +112,8 @@ def _foreign_thresholds(view: View) -> str:
     info = current_collections(view.resources).get(view.result.pool.collection)
     if info is None:
         return ""
-    here = Fit(info.name, info.embedder, info.space)
-    return foreign_thresholds(as_applied(view.result), state.session().profile, here)
+    fit = Fit(info.name, info.embedder, info.space)
+    return foreign_thresholds(as_applied(view.result), state.session().profile, fit)
 
 
 def _why(result: PoolResult) -> tuple[str, str]:

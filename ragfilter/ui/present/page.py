@@ -15,22 +15,22 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import answers, controls, problems, question_box, summary
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state, views
-from ragfilter.ui.session.views import View, Visit
+from ragfilter.ui.session.views import PageRun, View
 
 
-def draw(here: Visit) -> None:
+def draw(page_run: PageRun) -> None:
     """Draw the question, then scenes: what plain search found, what each reason drops, and the
     outcome with both answers."""
     css = files("ragfilter.ui.look").joinpath("present.css").read_text(encoding="utf-8")
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
-    view, error = views.answered_view(here)
+    view, error = views.answered_view(page_run)
     link.show_address()
     if view is None:
         html.unseen_heading("Present", level=1)
-        question_box.draw(here)
+        question_box.draw(page_run)
         question_box.draw_present_button()
-        problems.draw_empty(here, error)
+        problems.draw_empty(page_run, error)
         return
     problems.incomplete(view.result.pool.incomplete)
     current_story = story_of(view.mine)

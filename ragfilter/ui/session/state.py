@@ -142,7 +142,7 @@ class RuleDesk:
 
 @dataclass(slots=True)
 class Session:
-    """The state of one visit, apart from widgets."""
+    """The state of one browser session, apart from widgets."""
 
     profile: str
     changes: dict[str, Any]

@@ -67,8 +67,8 @@ def current_collections(resources: Resources, *, anew: bool = False) -> dict[str
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """The collections, the current settings, and the server's resources."""
+class PageRun:
+    """One run of a page: the current settings, the collections, and the server's resources."""
 
     settings: Settings
     collections: Mapping[str, CollectionInfo]
@@ -157,31 +157,33 @@ class View:
         return rows(self.mine) if self.operator else self.rows
 
 
-def begin(*, anew: bool = False) -> Visit:
+def begin(*, anew: bool = False) -> PageRun:
     """Open the workspace; with `anew`, list its collections again. Raises RagfilterError."""
     with st.spinner("Opening the workspace …"):
         # Opened first, because the link may name a judge prompt of the workspace.
         resources = open_resources()
         link.open_session()
-        return Visit(state.settings(), current_collections(resources, anew=anew), resources)
+        return PageRun(state.settings(), current_collections(resources, anew=anew), resources)
 
 
-def answered_view(visit: Visit, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
+def answered_view(
+    page_run: PageRun, more: Mapping[str, str] | None = None
+) -> tuple[View | None, RagfilterError | None]:
     """The view of the current question. Without one, returns None and the error that prevents it, if any.
 
     Also updates the link to this view; `more` has parameters that the page adds."""
     session, found = state.session(), None
-    if not visit.ready:
+    if not page_run.ready:
         return None, None
     if session.pending or session.asked is not None:
         # Imported with the first question.
         from ragfilter.ui.session import pools
 
         try:
-            pool = pools.pool_for_this_run(visit.settings, visit.resources)
+            pool = pools.pool_for_this_run(page_run.settings, page_run.resources)
             if pool is not None and session.asked is not None:
-                result = session.replays.of(pool, visit.settings, state.user())
-                found = View(session.asked, result, session.operator, visit.resources)
+                result = session.replays.of(pool, page_run.settings, state.user())
+                found = View(session.asked, result, session.operator, page_run.resources)
         except RagfilterError as error:
             return None, error
     unscored = found is not None and any(need.kind == "rerank" for need in found.result.needs)
