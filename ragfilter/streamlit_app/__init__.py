@@ -16,8 +16,8 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from ragfilter.errors import RagfilterError
 from ragfilter.ui import jobs
-from ragfilter.ui.guard import Guard, hosts
 from ragfilter.ui.look import theme
+from ragfilter.ui.request_guard import RequestGuard, hosts
 from ragfilter.ui.session import widget
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def options() -> dict[str, Any]:
     # Streamlit reads an option for every message under one lock, and many sessions wait for it
     # longer than they work. Reading needs no lock: the options are a dict that is replaced whole.
     config._config_lock = nullcontext()  # type: ignore[assignment]
-    return {"middleware": [Middleware(Guard, hosts=hosts())]}
+    return {"middleware": [Middleware(RequestGuard, hosts=hosts())]}
 
 
 def inspect() -> None:

@@ -28,9 +28,19 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
 from ragfilter.ui.compare.side_choice import ComparedSide, differences
-from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_labels, question_box, summary, votes
+from ragfilter.ui.kit import (
+    answers,
+    controls,
+    grid,
+    measuring,
+    problems,
+    query_set_choice,
+    question_box,
+    summary,
+    votes,
+)
 from ragfilter.ui.kit.answer_sides import AnswerSide, side_by_side
-from ragfilter.ui.kit.query_labels import ChosenSet
+from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.kit.summary import Stack, StackRow
 from ragfilter.ui.look import html
 from ragfilter.ui.look.html import Fact
@@ -86,8 +96,8 @@ def _bar(here: Visit, runs: Mapping[int, Run], name: str) -> tuple[tuple[Compare
         html.button("Swap", "sides-swap", side_choice.swap, icon="swap_horiz")
         _choice("b", here, runs)
         # Without counts, since questions whose relevant chunks the user cannot see are not measured.
-        names = dict.fromkeys(filter(None, (*query_labels.sets_of(here), name)))
-        labels = {"": ONE} | {each: query_sets.title(each, llm=query_labels.counts_llm_labels()) for each in names}
+        names = dict.fromkeys(filter(None, (*query_set_choice.sets_of(here), name)))
+        labels = {"": ONE} | {each: query_sets.title(each, llm=query_set_choice.counts_llm_labels()) for each in names}
         widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
         html.button(
             "Copy A to B",
@@ -229,7 +239,7 @@ GOES_ON = "compare-measuring"
 
 def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]) -> None:
     """Draw the comparison over a query set. Raises StoreError, InputError."""
-    chosen, resources = query_labels.chosen_set(visit, name), visit.resources
+    chosen, resources = query_set_choice.chosen_set(visit, name), visit.resources
     sides_runs = [side.run for side in sides if side.run is not None]
 
     def row_of(side: ComparedSide) -> RunRow | None:
@@ -243,13 +253,13 @@ def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str,
     rows = [row_of(side) for side in sides]
     missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
     if missing:
-        query_labels.explain(chosen)
+        query_set_choice.explain(chosen)
         if chosen.measurable is not None:
             _measure(missing, chosen, counted(len(chosen.measurable.qrels), "question"))
         return
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
-    if list(titles) != [query_sets.title(name, llm=query_labels.counts_llm_labels())]:
+    if list(titles) != [query_sets.title(name, llm=query_set_choice.counts_llm_labels())]:
         html.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
         measuring.load(a.run.id, resources),

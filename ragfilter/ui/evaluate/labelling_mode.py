@@ -19,8 +19,8 @@ from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.report import rows
 from ragfilter.stores.labels import ASKED, GRADES, Label, qrels_of, selected_quotation
 from ragfilter.text.normalise import whole
-from ragfilter.ui.kit import problems, query_labels
-from ragfilter.ui.kit.query_labels import ChosenSet
+from ragfilter.ui.kit import problems, query_set_choice
+from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import html
 from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.views import author
@@ -36,7 +36,7 @@ def draw(chosen: ChosenSet) -> None:
     """Draw the mode over the page."""
     session = state.session()
     labels = _labels(chosen)
-    labelled = query_labels.labelled_questions(chosen.resources, chosen.collection)
+    labelled = query_set_choice.labelled_questions(chosen.resources, chosen.collection)
     window = _window(chosen, labels, labelled)
     data = {
         "questions": [_question(chosen, query, labels) for query in window],

@@ -29,10 +29,10 @@ from ragfilter.publish.reports import of_run
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import labelling_mode, sets
-from ragfilter.ui.kit import grid, measuring, problems, query_labels, question_box
+from ragfilter.ui.evaluate import labelling_mode, questions_and_labels
+from ragfilter.ui.kit import grid, measuring, problems, query_set_choice, question_box
 from ragfilter.ui.kit.guide import GUARD, GUARDED
-from ragfilter.ui.kit.query_labels import ChosenSet
+from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import html, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
@@ -50,12 +50,12 @@ def draw(visit: Visit) -> None:
         problems.draw_empty(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    chosen = query_labels.chosen_set(visit)
+    chosen = query_set_choice.chosen_set(visit)
     if state.session().labelling:
         labelling_mode.draw(chosen)
         return
     saved = _bar(chosen, visit.saved_runs)
-    query_labels.explain(chosen)
+    query_set_choice.explain(chosen)
     if st.session_state.get("sets-open"):
         _sets(chosen)
     elif saved:
@@ -75,15 +75,15 @@ def _sets(chosen: ChosenSet) -> None:
     for note in _notes(chosen):
         html.aside(note)
     if part == QUESTIONS:
-        sets.draw_questions(chosen)
+        questions_and_labels.draw_questions(chosen)
     else:
-        sets.draw_labels(chosen)
+        questions_and_labels.draw_labels(chosen)
 
 
 def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
     with html.row("evaluate-bar", "bottom"):
-        query_labels.choose(chosen)
+        query_set_choice.choose(chosen)
         label, none = _measure_label(chosen), chosen.measurable is None
         about = (
             "Measures the sidebar's settings on the labelled questions of this set. Continues a stopped run. "
@@ -134,7 +134,7 @@ def _more(chosen: ChosenSet) -> None:
     about = "Edit the questions of this set, see who labelled what, or let an LLM propose labels."
     st.toggle("Questions and labels", key="sets-open", persist_state="session", help=about)
     about = "Used for chunks that no person has labelled. Off: only people's labels count."
-    st.toggle("Count an LLM's labels", key=query_labels.LLM, persist_state="session", help=about)
+    st.toggle("Count an LLM's labels", key=query_set_choice.LLM, persist_state="session", help=about)
     on, keep = chosen.book.records_history(chosen.collection), chosen.book.record_history
     st.toggle(
         "Keep asked questions",

@@ -251,11 +251,11 @@ def _rule(view: View, chunk: Chunk) -> None:
     def effect(rule: str | None) -> None:
         _effect(result, chunk, rule, changed=rule_effect.is_changed(chunk, rule))
 
-    def guard(chunk_id: str, text: str) -> str:
+    def harm_of(chunk_id: str, text: str) -> str:
         work = chunk_list.visible_collection(collection, state.settings(), resources)
-        return rule_effect.guard(work, chunk_id, text, immediate=True)
+        return rule_effect.harm_of_rule(work, chunk_id, text, immediate=True)
 
-    editor.draw(saving.Editing(chunk, collection, result.user, resources, effect, guard))
+    editor.draw(saving.Editing(chunk, collection, result.user, resources, effect, harm_of))
     saving.keep_in_browser()
 
 

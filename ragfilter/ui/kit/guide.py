@@ -16,7 +16,7 @@ from ragfilter.basics.files import read_toml
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.layers.tuned_on import origin
-from ragfilter.ui.kit import query_labels
+from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.kit.question_box import examples
 from ragfilter.ui.look import html
 from ragfilter.ui.resources import Resources
@@ -100,7 +100,7 @@ def _steps(visit: Visit) -> list[PathStep]:
     name, known = now.collection, st.session_state.setdefault(MEASURED, set())
     if name not in known and any(run.complete and run.who for run in visit.saved_runs.values()):
         known.add(name)
-    labelled = len(query_labels.labelled_questions(visit.resources, name))
+    labelled = len(query_set_choice.labelled_questions(visit.resources, name))
     included, measured = not visit.resources.bench.labels.holds(name), name in known
     return steps(
         asked=(now.asked is not None and not now.example) or measured or bool(labelled and not included),

@@ -19,7 +19,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui import jobs
 from ragfilter.ui.kit import grid, problems
-from ragfilter.ui.kit.query_labels import ChosenSet, counts_llm_labels
+from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.theme import LEGEND, THREE_DECIMALS, Ink
 from ragfilter.ui.resources import Resources, ShelfSpec

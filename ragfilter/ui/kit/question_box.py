@@ -20,7 +20,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
 from ragfilter.report import visible_ids
-from ragfilter.ui.kit import query_labels
+from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources, ShelfSpec
@@ -212,7 +212,7 @@ def examples(collection: str, resources: Resources) -> dict[str, str]:
         every = resources.shelf(QUERIES).of(collection, queries)
         return {label: every.get(i, i) for i, label in WANTED[collection].items()}
     with suppress(RagfilterError):
-        labelled = [*query_labels.labelled_questions(resources, collection)][:MAX_EXAMPLES]
+        labelled = [*query_set_choice.labelled_questions(resources, collection)][:MAX_EXAMPLES]
         return {_short(question): question for question in labelled}
     return {}
 

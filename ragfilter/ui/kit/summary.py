@@ -30,7 +30,7 @@ from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import problems, query_labels
+from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.kit.answer_sides import page_numbers
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
@@ -98,7 +98,7 @@ def _relevant_drops(view: View) -> str:
     """A sentence on dropped chunks that are labelled relevant to the question, if any."""
     labels = None
     with suppress(RagfilterError):
-        labels = query_labels.every_label(view.resources, view.asked.collection, view.user)
+        labels = query_set_choice.every_label(view.resources, view.asked.collection, view.user)
     if labels is None:
         return ""
     same = [i for i, query in labels.queries.items() if query.strip() == view.asked.query.strip()]

@@ -19,7 +19,7 @@ from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.rules import bulk_change, findings_table, rule_tables, undo_history
+from ragfilter.ui.rules import bulk_and_files, findings, matrix_and_tester, undo_history
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.views import Visit
 
@@ -96,7 +96,7 @@ def _chunks(work: VisibleCollection) -> None:
     with left:
         chunk_list.draw_filter(work, rows)
         ids = chunk_list.ordered(work, rows)
-        _table(rows, ids, rule_tables.measured(work))
+        _table(rows, ids, matrix_and_tester.measured(work))
     with right:
         _open_chunk(work, rows, ids)
 
@@ -105,7 +105,7 @@ def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
     with html.row("rules-pager"):
         count = f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}"
         html.aside(count, width="content")
-        page = ids[bulk_change.page(PAGE_AT, len(ids), PAGE)]
+        page = ids[grid.choose_page(PAGE_AT, len(ids), PAGE)]
     if not page:
         html.empty("No chunk matches the filter.", "Use fewer words or states.")
         return
@@ -131,18 +131,18 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
     measured = [of_rule.get(row.chunk.rule or "") for row in rows]
     if matrix:
         kept = {row.chunk_id: row.kept for row in matrix.crowding}
-        columns |= rule_tables.figures(measured, rule_tables.HARM)
+        columns |= matrix_and_tester.figures(measured, matrix_and_tester.HARM)
         columns["kept wrongly"] = [None if row.chunk.rule else kept.get(row.id) for row in rows]
     if any(row.chunk.rule for row in rows):
         # Without rules, the columns that tell chunks apart get the room.
-        columns["rule"] = [rule_tables.rule_cell(row.chunk.rule) for row in rows]
+        columns["rule"] = [matrix_and_tester.rule_cell(row.chunk.rule) for row in rows]
     columns |= {
         "source": [row.chunk.source for row in rows],
         "type": [row.chunk.type for row in rows],
         "id": [row.id for row in rows],
     }
     # Less important columns come further right; the ones above keep their places.
-    return pd.DataFrame(columns | (rule_tables.figures(measured) if matrix else {}))
+    return pd.DataFrame(columns | (matrix_and_tester.figures(measured) if matrix else {}))
 
 
 def _columns(state_width: int) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _columns(state_width: int) -> dict[str, Any]:
         "kept wrongly": st.column_config.NumberColumn(
             width=88, help="Labelled questions that wrongly keep this chunk, which has no rule."
         ),
-        **rule_tables.columns(),
+        **matrix_and_tester.columns(),
     }
 
 
@@ -183,8 +183,8 @@ def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> N
         with st.container(key="chunk-text", height=TEXT_HEIGHT):
             st.text(chunk.text or "This chunk has no text.")
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
-        effect, guard = partial(rule_effect.draw, work, chunk), partial(rule_effect.guard, work)
-        here = Editing(chunk, work.collection, work.user, work.resources, effect, guard, shared, undo_buttons=False)
+        effect, harm_of = partial(rule_effect.draw, work, chunk), partial(rule_effect.harm_of_rule, work)
+        here = Editing(chunk, work.collection, work.user, work.resources, effect, harm_of, shared, undo_buttons=False)
         left, right = st.columns((1.15, 1), gap="medium")
         beside = right.container(key="rule-effect", gap="small")
         with left:
@@ -200,10 +200,10 @@ def _go(ids: Sequence[str], chunk_id: str) -> None:
 
 PARTS = {
     "Chunks": _chunks,
-    "Findings": findings_table.draw,
-    "Bulk": bulk_change.draw,
-    "Matrix": rule_tables.draw_matrix,
-    "Tester": rule_tables.draw_tester,
-    "Files": bulk_change.draw_files,
+    "Findings": findings.draw,
+    "Bulk": bulk_and_files.draw,
+    "Matrix": matrix_and_tester.draw_matrix,
+    "Tester": matrix_and_tester.draw_tester,
+    "Files": bulk_and_files.draw_files,
     "History": undo_history.draw,
 }

@@ -18,7 +18,7 @@ from ragfilter.ui.kit.rule_editor.saving import DONE
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import ShelfSpec
-from ragfilter.ui.rules import bulk_change
+from ragfilter.ui.rules import bulk_and_files
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
 
@@ -65,7 +65,7 @@ def draw(work: VisibleCollection) -> None:
         return
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
-        page = bulk_change.page("history-page", count, PAGE)
+        page = grid.choose_page("history-page", count, PAGE)
         _table(work, journal.steps(work.collection, among=among, limit=PAGE, offset=page.start))
     with right, st.container(key="history-panel", border=True, gap="small"):
         _step(work, state.session().rules.step)
@@ -119,7 +119,7 @@ def _step(work: VisibleCollection, edit_id: int | None) -> None:
     if states & {"done", "undone"}:
         _turn(work, first.id, "undo" if "done" in states else "redo")
     diffs = [(work.name(edit.chunk_id), edit.before, edit.after) for edit in visible]
-    bulk_change.draw_diffs(diffs, "history-changes")
+    bulk_and_files.draw_diffs(diffs, "history-changes")
     rule_effect.wait(work)
 
 
@@ -147,8 +147,8 @@ def _go(work: VisibleCollection, edit_id: int, turn: Turn) -> None:
         )
     except RagfilterError as error:
         outcome = "" if isinstance(error, OutcomeUnknown) else f"Not {done}: "
-        bulk_change.put_outcome(f"{outcome}{error}", good=False)
+        bulk_and_files.put_outcome(f"{outcome}{error}", good=False)
     else:
         outcome = f"{done.capitalize()}: {counted(len(changed), 'rule')}."
-        bulk_change.put_outcome(outcome, good=True)
+        bulk_and_files.put_outcome(outcome, good=True)
         state.renew()

@@ -33,7 +33,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
-from ragfilter.ui.kit import measuring, problems, query_labels
+from ragfilter.ui.kit import measuring, problems, query_set_choice
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import Visit
@@ -48,14 +48,14 @@ def draw(visit: Visit) -> None:
         problems.draw_empty(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    query_set, here = query_labels.chosen_set(visit), visit.collection
+    query_set, here = query_set_choice.chosen_set(visit), visit.collection
     labels = query_set.measurable
     assert here is not None
     elsewhere = learned_elsewhere(visit.settings, Fit(here.name, here.embedder, here.space))
     with html.row("tune-bar", "bottom"):
-        query_labels.choose(query_set)
+        query_set_choice.choose(query_set)
         wish = draw_bar(visit, labels, elsewhere=bool(elsewhere))
-    query_labels.explain(query_set)
+    query_set_choice.explain(query_set)
     if elsewhere:
         html.aside(f"{elsewhere} Recalibrate to derive them again.")
     if labels is None:

@@ -17,7 +17,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import query_labels
+from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.look import html
 from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import link, state
@@ -56,7 +56,7 @@ class VisibleCollection:
     def labels(self) -> Labels | None:
         """The labels of the visible chunks; None if there are none. Raises StoreError."""
         # Read once, not at every key press.
-        return query_labels.every_label(self.resources, self.collection, self.user)
+        return query_set_choice.every_label(self.resources, self.collection, self.user)
 
     @cached_property
     def questions(self) -> Mapping[str, str]:

@@ -155,7 +155,7 @@ def confirm(work: VisibleCollection, changes: Changes, key: str) -> bool:
     return st.checkbox("Save even though labelled questions lose relevant chunks", key=key, help=losses)
 
 
-def guard(work: VisibleCollection, chunk_id: str, text: str, *, immediate: bool = False) -> str:
+def harm_of_rule(work: VisibleCollection, chunk_id: str, text: str, *, immediate: bool = False) -> str:
     """The harm that saving `text` would do, as worded by `harm`."""
     try:
         return harm(work, {chunk_id: stored_form(text)}, immediate=immediate)

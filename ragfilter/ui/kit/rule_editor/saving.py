@@ -38,9 +38,9 @@ DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 class Editing:
     """A chunk whose rule `user` edits.
 
-    `draw_effect` draws the effect of a rule in its stored form. `guard` takes a chunk's id and a text, and returns the
-    harm that saving would do, in words. `more` has the findings about the stored rule that involve other rules. With
-    `undo_buttons`, the editor has its own buttons to undo and redo.
+    `draw_effect` draws the effect of a rule in its stored form. `harm_of` takes a chunk's id and a text, and returns
+    the harm that saving would do, in words. `more` has the findings about the stored rule that involve other rules.
+    With `undo_buttons`, the editor has its own buttons to undo and redo.
     """
 
     chunk: Chunk
@@ -48,7 +48,7 @@ class Editing:
     user: User
     resources: Resources
     draw_effect: Callable[[str | None], None]
-    guard: Callable[[str, str], str]
+    harm_of: Callable[[str, str], str]
     more: Sequence[Finding] = ()
     undo_buttons: bool = True
 
@@ -96,7 +96,7 @@ def pending(chunk_id: str) -> HarmfulEdit | None:
 
 @state.tell_errors()
 def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = False) -> None:
-    """Save, undo or redo unless the guard objects, then update the open question's result. `expected` is the stored
+    """Save, undo or redo unless that would do harm, then update the open question's result. `expected` is the stored
     rule that the user sees."""
     chunk_id, resources, draft = editing.chunk.id, open_resources(), state.draft(editing.chunk.id)
     show_outcome(chunk_id, None)
@@ -111,7 +111,7 @@ def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = F
         if act != "save":
             edit = journal.turnable(act, store.name, chunk_id)
             after = None if edit is None else turned(act, edit).after or ""
-        harm = "" if confirmed or after is None else editing.guard(chunk_id, after)
+        harm = "" if confirmed or after is None else editing.harm_of(chunk_id, after)
         if harm:
             if act == "save":
                 store_draft(chunk_id, RuleDraft(text, expected))

@@ -22,7 +22,7 @@ from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import ShelfSpec
-from ragfilter.ui.rules import bulk_change
+from ragfilter.ui.rules import bulk_and_files
 from ragfilter.ui.session import state
 
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
@@ -144,7 +144,7 @@ def _all(work: VisibleCollection, findings: Sequence[Finding]) -> None:
     include = doubtful > 0 and st.checkbox(f"Include the doubtful ones ({doubtful:,})", key=DOUBTFUL, help=about)
     plan = _plan(work, findings, include)
     if plan.after or include or not doubtful:
-        bulk_change.preview(work, "Apply", plan, "findings")
+        bulk_and_files.preview(work, "Apply", plan, "findings")
     else:
         html.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
 
@@ -176,11 +176,11 @@ def _one(work: VisibleCollection, finding: Finding | None) -> None:
     if finding.fix is not None:
         sure = rule_effect.confirm(work, rules, "finding-sure")
     with st.container(key="finding-actions", horizontal=True, gap="small"):
-        html.button("Apply this one", "finding-apply", bulk_change.save, work, rules, "Apply", disabled=not sure)
+        html.button("Apply this one", "finding-apply", bulk_and_files.save, work, rules, "Apply", disabled=not sure)
         about = "Opens the editor with the fix, if there is one. Nothing is saved."
         html.button("Edit first", "finding-edit", _edit, work, finding, about=about)
     if finding.fix is not None:
-        bulk_change.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
+        bulk_and_files.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 
 
 def _edit(work: VisibleCollection, finding: Finding) -> None:

@@ -1,5 +1,5 @@
-"""Changes to many rules: one change to all filtered rows, or the changes in a file. Each is previewed, with its effect
-and a diff, and saved as one step. Files are JSONL for git or CSV for spreadsheets."""
+"""Changes to many rules: Bulk makes one change to all filtered rows, Files exports and imports rules. A change is
+previewed, with its effect and a diff, and saved as one step. Files are JSONL for git or CSV for spreadsheets."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ragfilter.rules import bulk, edits, rule_files
 from ragfilter.rules.bulk import BulkPlan, RuleChange
 from ragfilter.rules.rule_files import FileChange, ImportPlan, RefusedLine
 from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
@@ -74,7 +75,7 @@ def put_outcome(words: str, *, good: bool) -> None:
 def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
     """Draw each change as a title with its added and removed lines, by sign and colour, and the
     names of the parts between them, one page at a time."""
-    for title, before, after in diffs[page(key, len(diffs), PAGE)]:
+    for title, before, after in diffs[grid.choose_page(key, len(diffs), PAGE)]:
         html.draw(f'<div class="rf-diff"><b>{html.text(title)}</b><pre>{_diff(before, after)}</pre></div>')
 
 
@@ -85,16 +86,6 @@ def _diff(before: str | None, after: str | None) -> str:
         for line in ndiff(old or ["no rule"], new or ["no rule"])
         if line[0] in LOOKS or '":' in line
     )
-
-
-def page(key: str, count: int, size: int) -> slice:
-    """Draw a page selector if there is more than one page. Returns the slice of the chosen page,
-    for `count` items in pages of `size`."""
-    pages = max(1, -(-count // size))
-    if st.session_state.get(key, 1) > pages:
-        st.session_state[key] = pages
-    number = 1 if pages == 1 else st.pagination(pages, key=key, persist_state="session")
-    return slice((number - 1) * size, number * size)
 
 
 GROUP, SPELLINGS, REPLACE, SET = "Add a group", "Add spellings", "Replace a term", "Set a rule"
@@ -223,7 +214,7 @@ def _planned(work: VisibleCollection, plan: ImportPlan) -> None:
     refused = [f"{_where(each)}: {each.error}" for each in plan.refusals]
     doubtful = [f"{_where(each)}: {'; '.join(each.doubts)}" for each in plan.held]
     if left_out := [*refused, *doubtful]:
-        shown = left_out[page("files-left-out", len(left_out), LEFT_OUT)]
+        shown = left_out[grid.choose_page("files-left-out", len(left_out), LEFT_OUT)]
         st.warning("\n".join(f"- {message(each)}" for each in shown))
     if plan.changes:
         rules = {change.chunk_id: change.after for change in plan.changes}

@@ -30,7 +30,7 @@ from ragfilter.text.titles import query_id
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid, question_box
-from ragfilter.ui.kit.query_labels import ChosenSet, counts_llm_labels
+from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state

@@ -1,4 +1,4 @@
-"""The labelled queries of a collection: its query sets, the chosen one, and everybody's labels."""
+"""The query sets of a collection: the choice of one, its labelled questions, and everybody's labels."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ragfilter.ui.session.views import Visit
 
 LLM = "with-llm"
 LABELS: ShelfSpec[Labels | None] = ShelfSpec(4)
+"""The labels of each collection that a user can see."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""Tables of how rules affect questions: labelled ones, with the most harmful rule first, and pasted ones. For a pasted
-question, one rule is explained: which terms occur, which are missing, and what comes nearest."""
+"""How rules affect questions. Matrix measures them on labelled questions, the most harmful rule first. Tester counts
+which pasted questions they pass, and explains one: which terms occur, which are missing, and what comes nearest."""
 
 from __future__ import annotations
 
