@@ -68,18 +68,18 @@ def inspect() -> None:
     controls.choose(page_run, reset=False)
     problems.notices(state.notices())
     question_box.draw(page_run)
-    view, error = views.answered_view(page_run)
+    view, error = views.gather_view(page_run)
     if view is not None:
         from ragfilter.ui.inspect import page
 
-        places = page.begin(view)
+        slots = page.begin(view)
     # After the curve, which people watch after Enter or while moving a slider.
     link.show_address()
     controls.draw(page_run, view)
     guide.draw_path(page_run, slot, "inspect")
     if view is not None:
         guide.draw_tour(view)
-        page.finish(view, places)
+        page.finish(view, slots)
     else:
         html.unseen_heading("Inspect", level=1)
         controls.draw_reset("Reset")

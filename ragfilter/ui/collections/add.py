@@ -28,7 +28,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import PageRun
+from ragfilter.ui.session.views import PageRun, queue_indexing
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -88,13 +88,13 @@ def draw(page_run: PageRun) -> None:
         html.aside("Drop files to see how they are split before they are indexed.")
         return
     # Above the preview, so that the next action is in view.
-    place = st.container()
+    slot = st.container()
     reading = _reading(draft) if draft.files else ReadOptions()
     records, unreadable = _preview(draft, reading)
     refused = [*draft.refused, *unreadable]
     if not (records or refused):
         refused = [InputError("There is no text in these files.", remedy="Drop others.")]
-    with place:
+    with slot:
         if records:
             _index(page_run, draft, reading)
         else:
@@ -299,6 +299,6 @@ def _put(resources: Resources, order: Order, new: bool) -> None:
     if new and (problem := _problem(order.collection, resources)):
         state.notice(problem)
         return
-    problems.order(order, queue_of(resources.bench))
+    queue_indexing(order, queue_of(resources.bench))
     _empty_box()
     st.session_state["upload-name"] = ""

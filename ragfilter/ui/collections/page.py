@@ -193,7 +193,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     )
     if html.button("Recalibrate", "manage-recalibrate", icon="sync", disabled=not info.count, about=about):
         state.open_collection(info.name)
-        problems.recalibrate()
+        problems.open_recalibration()
     html.download(
         "Export",
         "export",

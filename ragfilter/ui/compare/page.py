@@ -65,18 +65,18 @@ def draw(page_run: PageRun) -> None:
         return
     runs = page_run.saved_runs
     problems.incomplete(page_run.incomplete if name else "")
-    sides, place = _bar(page_run, runs, name)
+    sides, slot = _bar(page_run, runs, name)
     if name:
         link.share(more=side_choice.parameters())
         link.show_address()
-        question_box.draw_link(place, None)
+        question_box.draw_link(slot, None)
         controls.draw(page_run, None)
         _draw_set(page_run, sides, name, runs)
         return
     question_box.draw(page_run)
-    view, error = views.answered_view(page_run, side_choice.parameters())
+    view, error = views.gather_view(page_run, side_choice.parameters())
     link.show_address()
-    question_box.draw_link(place, view)
+    question_box.draw_link(slot, view)
     controls.draw(page_run, None)
     if view is None:
         html.unseen_heading("Compare", level=1)
@@ -109,8 +109,8 @@ def _bar(
             icon="content_copy",
             about="Copies current settings as a snapshot, to compare later changes with.",
         )
-        place = st.container(key="share", width="content")
-    return (a, b), place
+        slot = st.container(key="share", width="content")
+    return (a, b), slot
 
 
 def _choice(letter: str, page_run: PageRun, runs: Mapping[int, Run]) -> None:

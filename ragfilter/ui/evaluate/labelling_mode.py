@@ -128,9 +128,9 @@ def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
             )
             session.label_query = query
             state.remember_labels(marked, chunk_id, chosen.collection, query)
-        case "undo", () if session.marks:
-            chosen.book.take_back(session.marks[-1].label_ids)
-            session.marks = session.marks[:-1]
+        case "undo", () if session.label_history:
+            chosen.book.take_back(session.label_history[-1].label_ids)
+            session.label_history = session.label_history[:-1]
         case "open", (str(query),):
             session.label_query = query
         case "ask", (str(text),) if query := whole(text).strip():

@@ -105,7 +105,7 @@ def _labels(view: View, chunk_id: str) -> None:
                 type="primary" if grade_now == grade else "secondary",
                 shortcut=str(grade),
             )
-        html.button("Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().marks, shortcut="U")
+        html.button("Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().label_history, shortcut="U")
     words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
         words += ". They disagree, and the last one counts"
@@ -122,12 +122,12 @@ def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
 
 @state.tell_errors()
 def _undo() -> None:
-    if not state.session().marks:
+    if not state.session().label_history:
         # The key was pressed again before the page disabled the button.
         return
-    *before, mark = state.session().marks
+    *before, mark = state.session().label_history
     open_resources().bench.labels.take_back(mark.label_ids)
-    state.session().marks = before
+    state.session().label_history = before
     asked = state.session().asked
     if asked is None or (asked.collection, asked.query) != (mark.collection, mark.query):
         st.toast(message(f"Undone: the last label for “{mark.query}” in {mark.collection}."))

@@ -32,7 +32,7 @@ from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.views import View
 
 
-class Places(NamedTuple):
+class Slots(NamedTuple):
     """Where `finish` draws: the answers or the table, the panel if it is open, and the buttons."""
 
     below: DeltaGenerator
@@ -40,7 +40,7 @@ class Places(NamedTuple):
     bar: DeltaGenerator
 
 
-def begin(view: View) -> Places:
+def begin(view: View) -> Slots:
     """Draw what the user waits for: the sentence, the clicked chunk, then the curve."""
     now, current_story = state.session(), story(view.mine)
     # One container for everything that comes and goes with a setting, which would otherwise move
@@ -78,17 +78,17 @@ def begin(view: View) -> Places:
     with right:
         html.unseen_heading("Curve")
         curve_panel.draw(view)
-    return Places(below, beside, bar)
+    return Slots(below, beside, bar)
 
 
-def finish(view: View, places: Places) -> None:
+def finish(view: View, slots: Slots) -> None:
     """Draw the rest. Answers may take time, so they come last, as do the changes that would reverse
     a clicked chunk's outcome."""
     now = state.session()
-    with places.bar:
+    with slots.bar:
         _open_more(view)
-    with places.below:
-        if places.panel is None:
+    with slots.below:
+        if slots.panel is None:
             html.unseen_heading("Answers")
             if not view.result.kept:
                 problems.nothing_kept(view.result)
@@ -96,20 +96,20 @@ def finish(view: View, places: Places) -> None:
         else:
             html.unseen_heading("Chunks")
             hit_table.draw(view)
-    if places.panel is not None:
-        with places.panel:
+    if slots.panel is not None:
+        with slots.panel:
             if now.panel == "Chunk":
                 chunk_panel.finish(view)
             else:
                 _draw_panel(view)
-    now.answered = view.asked
+    now.answers_shown_for = view.asked
     html.mount("inspect/into_view.js", key="into-view", data=now.revealed)
 
 
 def _draw_below(view: View) -> DeltaGenerator:
     # Answers to the previous question must not stand there while this one is answered.
-    place = st if state.session().answered == view.asked else st.empty()
-    return place.container(key="below")
+    slot = st if state.session().answers_shown_for == view.asked else st.empty()
+    return slot.container(key="below")
 
 
 def _open_more(view: View) -> None:

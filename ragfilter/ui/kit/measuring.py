@@ -63,7 +63,7 @@ def watch(run: Run, resources: Resources) -> bool:
     jobs.result(job, "measuring", "Measuring", stop=STOP)
     error = job.future.exception() if job is not None and job.done else None
     if getattr(error, "action", "") == "recalibrate" and html.button("Recalibrate", "run-recalibrate", icon="sync"):
-        problems.recalibrate()
+        problems.open_recalibration()
     return error is None
 
 

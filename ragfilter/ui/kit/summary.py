@@ -53,7 +53,7 @@ def draw(view: View, story: Story) -> None:
             html.aside(notes, width="content")
             offered = foreign and not state.session().present
             if offered and html.button("Recalibrate", "fit-here", type="tertiary"):
-                problems.recalibrate()
+                problems.open_recalibration()
 
 
 def draw_headline(sentence: str, falls: Sequence[DropGroup]) -> None:

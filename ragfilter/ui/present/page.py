@@ -24,7 +24,7 @@ def draw(page_run: PageRun) -> None:
     css = files("ragfilter.ui.look").joinpath("present.css").read_text(encoding="utf-8")
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
-    view, error = views.answered_view(page_run)
+    view, error = views.gather_view(page_run)
     link.show_address()
     if view is None:
         html.unseen_heading("Present", level=1)

@@ -95,7 +95,7 @@ def _chunks(visible: VisibleCollection) -> None:
     left, right = st.columns((1, 1.3), gap="medium")
     with left:
         chunk_list.draw_filter(visible, rows)
-        ids = chunk_list.ordered(visible, rows)
+        ids = chunk_list.row_order(visible, rows)
         _table(rows, ids, matrix_and_tester.measured(visible))
     with right:
         _open_chunk(visible, rows, ids)

@@ -46,7 +46,7 @@ SEEN_BY_OPERATOR = (
 )
 MAX_STEPS = 200
 """How many changes of settings can be undone."""
-MAX_MARKS = 50
+MAX_LABEL_CHANGES = 50
 """How many labels can be undone."""
 MANAGED = "manage-name"
 """The box for the collection that Collections manages, at first the chosen one."""
@@ -113,8 +113,8 @@ class RuleDesk:
 
     chunk: str | None = None
     """The chunk whose rule is open on the Rules page."""
-    order: tuple[object, tuple[str, ...]] | None = None
-    """The chunks in the table, and the key of this order."""
+    row_order: tuple[object, tuple[str, ...]] | None = None
+    """The order of the chunks in the table, after the key that it depends on."""
     part: str = ""
     """The part of the page that was drawn last."""
     outcome: tuple[str, bool] | None = None
@@ -168,7 +168,7 @@ class Session:
     complete_next: bool = False
     """Whether the next run fetches local scores and cached replies for the current question."""
     request: ModelRequest | None = None
-    answered: AskedQuestion | None = None
+    answers_shown_for: AskedQuestion | None = None
     """The question whose answers are on the page."""
     answering: Literal["", "missing", "all"] = ""
     """Which answers the next run asks an LLM for."""
@@ -193,7 +193,7 @@ class Session:
 
     blind: bool = False
     """Whether the labelling mode shuffles chunks and hides others' labels."""
-    marks: list[LabelChange] = field(default_factory=list)
+    label_history: list[LabelChange] = field(default_factory=list)
     """The labels made in this session, newest last."""
     drafts: dict[tuple[str, str], RuleDraft] = field(default_factory=dict)
     """Unsaved rules by collection and chunk."""
@@ -241,10 +241,10 @@ class Session:
     notices: list[str] = field(default_factory=list)
 
     collections: tuple[object, dict[str, CollectionInfo]] | None = None
-    ordered: str = ""
+    awaited_collection: str = ""
     """The collection to be indexed, which then becomes the chosen one."""
     indexing: set[int] = field(default_factory=set)
-    """The jobs ordered or seen at work since the last order, whose outcome is shown."""
+    """The jobs queued here or seen at work since, whose outcome is shown."""
     replaced: dict[str, int] = field(default_factory=dict)
     """How often each widget was replaced, by name."""
     shown: dict[str, tuple[Any, object]] = field(default_factory=dict)
@@ -297,7 +297,7 @@ def onlooker() -> User:
 def remember_labels(labels: Iterable[Label], chunk_id: str, collection: str, query: str) -> None:
     """Remember the labels from one click, so that they can be undone."""
     change = LabelChange(tuple(each.id for each in labels), chunk_id, collection, query)
-    session().marks = [*session().marks, change][-MAX_MARKS:]
+    session().label_history = [*session().label_history, change][-MAX_LABEL_CHANGES:]
 
 
 def put(value: Any, field: str) -> None:

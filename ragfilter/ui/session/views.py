@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ragfilter.errors import RagfilterError, StoreError
-from ragfilter.indexing.queue import queue_of
+from ragfilter.indexing.order import Order
+from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.model import PoolResult, User
 from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
@@ -56,14 +57,20 @@ def current_collections(resources: Resources, *, anew: bool = False) -> dict[str
             raise
     session.collections = held
     infos = held[1]
-    if anew and (new := infos.get(session.ordered)) is not None and new.complete:
+    if anew and (new := infos.get(session.awaited_collection)) is not None and new.complete:
         state.open_collection(new.name)
-        session.ordered = ""
+        session.awaited_collection = ""
     if session.collection not in infos:
         if session.collection:
             state.notice(f"There is no collection {session.collection!r}.")
         session.collection = "demo" if "demo" in infos else next(iter(infos), "")
     return infos
+
+
+def queue_indexing(order: Order, queue: Queue) -> None:
+    """Queue an indexing job, whose collection then becomes the chosen one. Raises StoreError."""
+    job = queue.put(order)
+    state.update(awaited_collection=order.collection, indexing={job.id})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +173,7 @@ def begin(*, anew: bool = False) -> PageRun:
         return PageRun(state.settings(), current_collections(resources, anew=anew), resources)
 
 
-def answered_view(
-    page_run: PageRun, more: Mapping[str, str] | None = None
-) -> tuple[View | None, RagfilterError | None]:
+def gather_view(page_run: PageRun, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
     """The view of the current question. Without one, returns None and the error that prevents it, if any.
 
     Also updates the link to this view; `more` has parameters that the page adds."""

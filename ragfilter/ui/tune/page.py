@@ -99,13 +99,13 @@ class Wish:
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """What tuning found for the settings `before`, named `called`, with the pools that it used.
-    `anew` says that it recalibrated."""
+    `recalibrates` says that it recalibrated."""
 
     tuning: Tuning
     before: Settings
     called: str
     pools: Mapping[str, Pool]
-    anew: bool = False
+    recalibrates: bool = False
     known: dict[Settings, tuple[QueryChange, ...]] = field(default_factory=dict)
 
     def losses(self, after: Settings, labels: Labels, user: User) -> list[QueryChange]:
@@ -161,10 +161,10 @@ def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> Wi
         "changes until you apply the result.",
     )
     now, recorded = state.session(), any(page_run.settings.get(path) for path in RECORDS)
-    again, now.recalibrate = now.recalibrate, False
+    recalibrates, now.recalibrate = now.recalibrate, False
     asked = page_run.resources.bench.labels.queries(now.collection, ASKED) if labels is None else {}
     if recorded:
-        again |= html.button(
+        recalibrates |= html.button(
             "Recalibrate",
             "recalibrate",
             icon="sync",
@@ -174,9 +174,9 @@ def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> Wi
             "with your current settings, even if they no longer apply. Without labels, carries "
             "thresholds over, using the questions asked on Inspect.",
         )
-    if labels is not None and (pressed or again):
-        _begin(page_run, labels, wish, again=again)
-    elif again and recorded and asked and not page_run.settings.judge.enabled:
+    if labels is not None and (pressed or recalibrates):
+        _begin(page_run, labels, wish, recalibrates=recalibrates)
+    elif recalibrates and recorded and asked and not page_run.settings.judge.enabled:
         _carry_over(page_run, asked)
     return wish
 
@@ -230,8 +230,8 @@ def _usual_time(settings: Settings, questions: int, *, rerank: bool) -> str:
     return "a few minutes" if slow or questions > 250 else "under a minute"
 
 
-def _begin(page_run: PageRun, labels: Labels, wish: Wish, *, again: bool) -> None:
-    """Start tuning, or recalibrating if `again`, unless it is already running. Replaces an earlier
+def _begin(page_run: PageRun, labels: Labels, wish: Wish, *, recalibrates: bool) -> None:
+    """Start tuning, or recalibrating, unless it is already running. Replaces an earlier
     suggestion, which was compared with the settings of that time."""
     backends = page_run.resources.backends(state.session().collection)
     settings, user, profile = page_run.settings, state.user(), state.session().profile
@@ -240,16 +240,16 @@ def _begin(page_run: PageRun, labels: Labels, wish: Wish, *, again: bool) -> Non
     def work(job: Job[Suggestion]) -> Suggestion:
         tuning, pools = tune_questions(
             labels,
-            start(settings, profile) if again else settings,
+            start(settings, profile) if recalibrates else settings,
             backends,
             user,
             target=wish.target,
-            rerank=wish.rerank or (again and always_reranks(settings.quality)),
-            replaces=settings if again else None,
+            rerank=wish.rerank or (recalibrates and always_reranks(settings.quality)),
+            replaces=settings if recalibrates else None,
             gathered=job.step,
             replayed=partial(job.step, what="Replaying"),
         )
-        return Suggestion(tuning, settings, called, pools, anew=again)
+        return Suggestion(tuning, settings, called, pools, recalibrates=recalibrates)
 
     page_run.resources.jobs.start(user, _key(page_run, labels, wish), work, again=True)
 
@@ -270,7 +270,7 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
             chosen = tuning if name == BEST else tuning.only(name)
             after = chosen.tuned.settings
             margin = None
-            if suggestion.anew:
+            if suggestion.recalibrates:
                 margin = st.number_input(
                     "Margin",
                     min_value=0.0,

@@ -175,15 +175,15 @@ def selected(visible: VisibleCollection) -> tuple[ListingRow, ...]:
     return listing(visible).find(rule_filter())
 
 
-def ordered(visible: VisibleCollection, rows: Listing) -> tuple[str, ...]:
+def row_order(visible: VisibleCollection, rows: Listing) -> tuple[str, ...]:
     """The ids that the filter admits. Their order does not change when rules are saved, so that
     *Next* continues from the same place."""
     content = visible.resources.bench.collection(visible.collection).content
     # A foreign collection has no fingerprint of its content.
     of = (visible.collection, visible.user, rule_filter(), content, len(visible.chunks))
-    order = state.session().rules.order
+    order = state.session().rules.row_order
     if order is None or order[0] != of:
-        order = state.session().rules.order = (of, tuple(row.id for row in rows.find(of[2])))
+        order = state.session().rules.row_order = (of, tuple(row.id for row in rows.find(of[2])))
     return order[1]
 
 
