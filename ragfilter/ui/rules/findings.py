@@ -186,5 +186,5 @@ def _one(visible: VisibleCollection, finding: Finding | None) -> None:
 def _edit(visible: VisibleCollection, finding: Finding) -> None:
     chunk = visible.chunks[finding.chunk_ids[0]]
     if finding.fix is not None:
-        saving.set_draft(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
+        saving.set_unsaved(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
     chunk_list.edit(chunk.id)

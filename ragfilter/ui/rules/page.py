@@ -49,7 +49,7 @@ def draw(page_run: PageRun) -> None:
     visible = chunk_list.visible_collection(state.session().collection, page_run.settings, page_run.resources)
     with html.row("rules-bar"):
         part = html.choice("Part", PARTS, ABOUT, key=chunk_list.PART, default="Chunks")
-        undo_history.draw_turns(visible)
+        undo_history.draw_undo_redo(visible)
         # Clear the previous part while this one is being drawn.
         fresh, rules.part = rules.part != part, part
         if fresh:

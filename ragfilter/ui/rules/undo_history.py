@@ -26,7 +26,7 @@ PAGE, TITLE_WIDTH = 50, 35
 TURNS: ShelfSpec[dict[Turn, int]] = ShelfSpec(8)
 
 
-def draw_turns(visible: VisibleCollection) -> None:
+def draw_undo_redo(visible: VisibleCollection) -> None:
     """Draw the buttons that undo and redo the last change to the collection's rules."""
     among, journal = _among(visible), visible.resources.bench.journal
     key = (*visible.key, journal.export_mark(visible.collection))

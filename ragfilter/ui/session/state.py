@@ -100,7 +100,7 @@ class LabelChange(NamedTuple):
     query: str
 
 
-class RuleDraft(NamedTuple):
+class UnsavedRule(NamedTuple):
     """An unsaved rule as typed, and the stored rule that it started from."""
 
     text: str
@@ -135,9 +135,9 @@ class RuleDesk:
     awaited: tuple[str, str, str | None] | None = None
     """The collection and chunk for whose editor an LLM drafts a rule, and the stored rule that it starts from."""
     browser: str = field(default_factory=lambda: uuid4().hex)
-    """The name of this session in the browser's store of drafts."""
+    """The name of this session in the browser's store of unsaved rules."""
     restored: set[tuple[str, str]] = field(default_factory=set)
-    """The drafts that came from the browser, by collection and chunk."""
+    """The unsaved rules that came from the browser, by collection and chunk."""
 
 
 @dataclass(slots=True)
@@ -195,7 +195,7 @@ class Session:
     """Whether the labelling mode shuffles chunks and hides others' labels."""
     label_history: list[LabelChange] = field(default_factory=list)
     """The labels made in this session, newest last."""
-    drafts: dict[tuple[str, str], RuleDraft] = field(default_factory=dict)
+    unsaved_rules: dict[tuple[str, str], UnsavedRule] = field(default_factory=dict)
     """Unsaved rules by collection and chunk."""
     rules: RuleDesk = field(default_factory=RuleDesk)
 
@@ -468,15 +468,15 @@ def open_panel(name: str) -> None:
     session().panel, session().evidence = name, True
 
 
-def drafted() -> frozenset[str]:
+def unsaved_chunk_ids() -> frozenset[str]:
     """The chunks of the current collection with an unsaved rule."""
     now = session()
-    return frozenset(chunk_id for name, chunk_id in now.drafts if name == now.collection)
+    return frozenset(chunk_id for name, chunk_id in now.unsaved_rules if name == now.collection)
 
 
-def draft(chunk_id: str) -> RuleDraft | None:
+def unsaved_rule(chunk_id: str) -> UnsavedRule | None:
     """The unsaved rule of a chunk of the current collection, None if there is none."""
-    return session().drafts.get((session().collection, chunk_id))
+    return session().unsaved_rules.get((session().collection, chunk_id))
 
 
 def notice(message: str) -> None:

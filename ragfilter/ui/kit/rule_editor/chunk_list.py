@@ -116,17 +116,17 @@ def visible_collection(collection: str, settings: Settings, resources: Resources
 
 
 def listing(visible: VisibleCollection) -> Listing:
-    """The rows of the collection, cached for each version, with unsaved drafts marked."""
+    """The rows of the collection, cached for each version, with unsaved ones marked."""
     journal, shelf = visible.resources.bench.journal, visible.resources.shelf(LISTINGS)
     key = (*visible.key, journal.export_mark(visible.collection))
-    drafts, checks = state.drafted(), visible.resources.checks
+    unsaved, checks = state.unsaved_chunk_ids(), visible.resources.checks
 
     def plain() -> Listing:
         exported = journal.edited_since_export(visible.collection)
         with st.spinner("Checking the rules …"):
             return make_listing(visible.chunks.values(), checks, exported=exported)
 
-    return shelf.of((key, drafts), lambda: shelf.of(key, plain).with_drafts(drafts))
+    return shelf.of((key, unsaved), lambda: shelf.of(key, plain).with_drafts(unsaved))
 
 
 def rule_filter() -> RuleFilter:

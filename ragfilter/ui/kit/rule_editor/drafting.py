@@ -32,7 +32,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message, model_label
 from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.state import RuleDraft
+from ragfilter.ui.session.state import UnsavedRule
 
 Run = Job[list[Draft]]
 DOUBTED: ShelfSpec[list[Finding]] = ShelfSpec(4)
@@ -58,16 +58,16 @@ def collect(editing: Editing) -> bool:
     if draft is None or draft.rule is None:
         saving.show_outcome(chunk.id, Trouble(f"No draft: {UNSENT if draft is None else draft.error}"))
     elif draft.rule == read_rule(chunk.rule):
-        saving.store_draft(chunk.id, None)
+        saving.store_unsaved(chunk.id, None)
         st.toast("The draft is identical to the stored rule.")
     else:
-        saving.store_draft(chunk.id, RuleDraft(draft.rule.pretty, base))
+        saving.store_unsaved(chunk.id, UnsavedRule(draft.rule.pretty, base))
     return False
 
 
 def _in_editor(editing: Editing) -> Draft | None:
     """The draft in the chunk's editor, if the unsaved text is one."""
-    unsaved = state.draft(editing.chunk.id)
+    unsaved = state.unsaved_rule(editing.chunk.id)
     for draft in editing.resources.bench.drafts.drafts(editing.collection) if unsaved else ():
         if unsaved and draft.chunk_id == editing.chunk.id and draft.rule and draft.rule.pretty == unsaved.text:
             return draft
@@ -80,7 +80,7 @@ def draw_button(editing: Editing, *, busy: bool) -> None:
     allowed = False
     if chat is None:
         about = f"{NO_LLM} {NO_LLM_MORE}"
-    elif state.draft(chunk.id) and _in_editor(editing) is None:
+    elif state.unsaved_rule(chunk.id) and _in_editor(editing) is None:
         about = "Save or discard your text first: the draft would replace it."
     elif not editing.user.sees(chunk):
         about = HIDDEN
