@@ -51,7 +51,7 @@ def begin(view: View) -> Slots:
         summary.draw(view, current_story)
         problems.failed(view.result)
         _draw_needs(view)
-        if now.tuning:
+        if now.cut_controls:
             curve_panel.controls(view)
     stage = st.container(key="stage")
     beside = None
@@ -115,7 +115,14 @@ def _draw_below(view: View) -> DeltaGenerator:
 def _open_more(view: View) -> None:
     """Draw the buttons that open more than the result."""
     now = state.session()
-    html.button("Close Tune" if now.tuning else "Tune", "open-tuning", _open_tuning, not now.tuning, type="primary")
+    html.button(
+        "Close controls" if now.cut_controls else "Adjust",
+        "open-cut-controls",
+        _open_cut_controls,
+        not now.cut_controls,
+        type="primary",
+        about="The strategy and the limits that cut the list. Tune suggests values for them.",
+    )
     chunks = numbers.chunks(view.summary.retrieved)
     html.button(
         "Close evidence" if now.evidence else f"Evidence: {chunks}",
@@ -141,10 +148,10 @@ def _open_more(view: View) -> None:
     guide.draw(view.resources)
 
 
-def _open_tuning(on: bool) -> None:
-    state.session().tuning = on
+def _open_cut_controls(on: bool) -> None:
+    state.session().cut_controls = on
     if on:
-        state.reveal(".st-key-tune")
+        state.reveal(".st-key-cut-controls")
 
 
 def _draw_needs(view: View) -> None:

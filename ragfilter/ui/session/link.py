@@ -36,7 +36,7 @@ LEVEL, DEPARTMENTS = "level", "departments"
 PRESENT = "present"
 """Present if the page is shown to an audience."""
 OPEN = "open"
-PARTS = {"tuning": "tuning", "evidence": "evidence", "recorded": "use_trace", "labelling": "labelling"}
+PARTS = {"tuning": "cut_controls", "evidence": "evidence", "recorded": "use_trace", "labelling": "labelling"}
 """The open parts of Inspect and Evaluate, ``open=tuning,evidence``, with the session's fields."""
 SIDES = ("a", "b")
 QUERY_SET = "set"

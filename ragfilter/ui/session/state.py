@@ -176,9 +176,9 @@ class Session:
     hopeless: dict[str, Failure] = field(default_factory=dict)
     """Failures of rerankers that cannot work here."""
 
-    tuning: bool = False
+    cut_controls: bool = False
     evidence: bool = False
-    """The parts of Inspect that are open below its result."""
+    """The parts of Inspect that are open besides its result."""
     panel: str = PANELS[0]
     chunk: str | None = None
     part: str = "Text"
