@@ -1,7 +1,7 @@
 """The distance curve, which shows where the result ends and why. Pure functions place every hit and make the plot.
 
-By default it has one line, with kept hits below and dropped ones above, and the cliff shaded. With its controls open, it
-has ticks, and a strip below with the steps between the hits that reached the cutoff.
+By default it has one line, with kept hits below and dropped ones above, and the cliff shaded. With its controls open,
+it has ticks, and a strip below with the steps between the hits that reached the cutoff.
 
 The curve is the list that was cut: hits that reached the cutoff are at places 1, 2, 3 … of that
 list. Hits dropped earlier are between these places, by value.
