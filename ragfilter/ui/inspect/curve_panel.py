@@ -29,9 +29,10 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_plot
 from ragfilter.ui.inspect.curve_plot import AxisRanges, Points
+from ragfilter.ui.kit import controls
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import state, widget
+from ragfilter.ui.session import state
 from ragfilter.ui.session.state import ALL, CUT
 from ragfilter.ui.session.views import View
 
@@ -152,13 +153,13 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
     )
 
 
-def controls(view: View) -> None:
+def draw_controls(view: View) -> None:
     """Draw the controls of the cut: its settings and limits, a second curve and the legend."""
     result, own = view.shown, state.own()
     with html.row("cut-controls", "top"):
         paths = _cut_settings(result)
         for path in paths:
-            widget.draw_setting(field(path), result.settings, own, view=VIEW, kept=dict(view.summary.strategies))
+            controls.draw_setting(field(path), result.settings, own, view=VIEW, kept=dict(view.summary.strategies))
         if not paths:
             html.aside(
                 "The cutoff is off, and the judge decides how many stay. Switch Cutoff on in the sidebar to adjust a "

@@ -52,7 +52,7 @@ def begin(view: View) -> Slots:
         problems.failed(view.result)
         _draw_needs(view)
         if now.cut_controls:
-            curve_panel.controls(view)
+            curve_panel.draw_controls(view)
     stage = st.container(key="stage")
     beside = None
     if now.evidence:
@@ -204,7 +204,7 @@ def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
 def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
     """The scored chunks and the reranker, with an endpoint's most calls and price."""
     quality, n = result.settings.quality, len(need.chunk_ids)
-    words = f"{numbers.chunks(n)} · {widget.choice_label(quality.reranker)}"
+    words = f"{numbers.chunks(n)} · {controls.choice_label(quality.reranker)}"
     if quality.reranker == "http":
         at, batch = resources.bench.rerank_endpoint, quality.reranker_batch
         cost = f", {numbers.money(at.cost(n, batch), at.currency)}" if at.price else ""

@@ -29,6 +29,7 @@ from ragfilter.text import numbers
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.controls import value_text
 from ragfilter.ui.kit.question_box import open_inspect
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
@@ -36,7 +37,6 @@ from ragfilter.ui.look.theme import CLEAR, LEGEND, THREE_DECIMALS, UNDIMMED, Ink
 from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import PageRun
-from ragfilter.ui.session.widget import value_text
 
 Axes = tuple[str, str]
 STOP = "Stops after the current question. Nothing is changed."
