@@ -39,7 +39,7 @@ from ragfilter.ui.kit import (
     summary,
     votes,
 )
-from ragfilter.ui.kit.answer_sides import AnswerSide, side_by_side
+from ragfilter.ui.kit.answer_sides import AnswerSide, numbered_sides
 from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.kit.summary import Stack, StackRow
 from ragfilter.ui.look import html
@@ -151,7 +151,7 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
     if opened is not None:
         _chunk(opened, (a, b))
     contexts = context.pack(a.kept, a.settings), context.pack(b.kept, b.settings)
-    pair = side_by_side(("A", "B"), contexts)
+    pair = numbered_sides(("A", "B"), contexts)
     with html.row("compare-steps"):
         step = st.segmented_control("Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed")
         names = sides[0].called, sides[1].called

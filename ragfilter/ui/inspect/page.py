@@ -42,7 +42,7 @@ class Slots(NamedTuple):
 
 def begin(view: View) -> Slots:
     """Draw what the user waits for: the sentence, the clicked chunk, then the curve."""
-    now, current_story = state.session(), story(view.mine)
+    now, current_story = state.session(), story(view.as_user)
     # One container for everything that comes and goes with a setting, which would otherwise move
     # the curve and make the browser redraw it.
     with st.container(key="headline"):
@@ -69,12 +69,12 @@ def begin(view: View) -> Slots:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
         html.unseen_heading("Before and after")
-        falls = current_story.drops_from_unfiltered
-        before, after = summary.before_and_after(view.mine, falls)
+        drops = current_story.drops_from_unfiltered
+        before, after = summary.before_and_after(view.as_user, drops)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         controls.draw_reset(f"Back to {now.profile}")
-        summary.draw_stacks((before, after), view.mine, on_open=state.open_chunk)
+        summary.draw_stacks((before, after), view.as_user, on_open=state.open_chunk)
     with right:
         html.unseen_heading("Curve")
         curve_panel.draw(view)
@@ -229,12 +229,12 @@ def _draw_panel(view: View) -> DeltaGenerator:
             case "Judge":
                 judge_panel.draw(view)
             case "Prompt":
-                _prompt(view.mine)
+                _prompt(view.as_user)
             case "Rounds":
-                _rounds(view.mine)
+                _rounds(view.as_user)
             case "Debug":
                 # As the user can see it.
-                st.code(trace_text(view.mine), language=None, wrap_lines=False)
+                st.code(trace_text(view.as_user), language=None, wrap_lines=False)
             case _:
                 answers.draw(view)
     return panel

@@ -170,9 +170,9 @@ def draw_report(view: View, key: str) -> None:
         from ragfilter.publish import reports
         from ragfilter.ui.kit import answer_sides
 
-        filtered, plain = answer_sides.answer_sides(view.mine)
+        filtered, plain = answer_sides.answer_sides(view.as_user)
         contents = report_contents(view, {"without the filter": plain, "with the filter": filtered})
-        return reports.of_query(view.mine, profile, called=called, **contents)
+        return reports.of_query(view.as_user, profile, called=called, **contents)
 
     html.report(key, report, report_name(view.asked.query))
 

@@ -55,7 +55,7 @@ def draw(page_run: PageRun) -> None:
         if fresh:
             rules.outcome = None
         if rules.outcome is not None:
-            html.verdict(rules.outcome[0], good=rules.outcome[1])
+            html.outcome(rules.outcome[0], good=rules.outcome[1])
     problems.incomplete(page_run.incomplete)
     with (st.empty() if fresh else st).container(key="rules-work"):
         PARTS[part](visible)

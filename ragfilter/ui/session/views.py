@@ -121,14 +121,14 @@ class View:
         return self.result.user
 
     @cached_property
-    def mine(self) -> PoolResult:
+    def as_user(self) -> PoolResult:
         """The result as its user sees it."""
         return state.session().replays.as_user(self.result)
 
     @property
     def shown(self) -> PoolResult:
         """The result as the page shows it; an operator sees everything."""
-        return self.result if self.operator else self.mine
+        return self.result if self.operator else self.as_user
 
     def under(self, settings: Settings) -> PoolResult:
         """The shown result under other settings."""
@@ -161,7 +161,7 @@ class View:
     @cached_property
     def exported(self) -> tuple[ChunkRow, ...]:
         """The hits for export: only hits that the user can see."""
-        return rows(self.mine) if self.operator else self.rows
+        return rows(self.as_user) if self.operator else self.rows
 
 
 def begin(*, anew: bool = False) -> PageRun:

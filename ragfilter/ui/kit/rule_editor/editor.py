@@ -57,13 +57,13 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     with st.container(key="rule-foot", gap="small"):
         _buttons(editing, busy=busy)
         if trouble is not None:
-            html.verdict(trouble.message, good=False)
+            html.outcome(trouble.message, good=False)
         elif error is not None:
-            html.verdict(saving.error_text(error), good=False)
+            html.outcome(saving.error_text(error), good=False)
         elif outcome := saving.outcome_of(chunk.id, str):
-            html.verdict(outcome, good=True)
+            html.outcome(outcome, good=True)
         if edit := saving.pending(chunk.id):
-            html.verdict(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
+            html.outcome(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
             anyway = partial(saving.act, editing, edit.act, edit.expected, confirmed=True)
             html.button(f"{edit.act.capitalize()} anyway", "rule-confirm", anyway)
         effect = beside or st.container(key="rule-effect", gap="small")

@@ -151,7 +151,7 @@ def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:
         st.session_state[key] = False
     if not losses:
         return True
-    html.verdict(losses, good=False)
+    html.outcome(losses, good=False)
     return st.checkbox("Save even though labelled questions lose relevant chunks", key=key, help=losses)
 
 
