@@ -123,22 +123,22 @@ def collections() -> None:
     """Your own data: added, managed and exported."""
     from ragfilter.ui.collections import page
 
-    page.draw(_without_question("Collections", anew=True))
+    page.draw(_without_question("Collections", relist=True))
 
 
-def _without_question(title: str, *, anew: bool = False) -> PageRun:
-    """Begin a page without a question; with `anew`, list the collections again."""
+def _without_question(title: str, *, relist: bool = False) -> PageRun:
+    """Begin a page without a question; with `relist`, list the collections again."""
     from ragfilter.ui.kit import controls
     from ragfilter.ui.session import link
 
-    page_run = _begin(title, anew=anew)
+    page_run = _begin(title, relist=relist)
     link.share()
     link.show_address()
     controls.draw(page_run, None)
     return page_run
 
 
-def _begin(title: str, *, anew: bool = False, undo: bool = True) -> PageRun:
+def _begin(title: str, *, relist: bool = False, undo: bool = True) -> PageRun:
     """Draw the frame of a page: its heading if it has a `title`, the path, help, the viewing user,
     the choices in the sidebar, and messages."""
     from ragfilter.ui.kit import controls, guide, problems
@@ -148,7 +148,7 @@ def _begin(title: str, *, anew: bool = False, undo: bool = True) -> PageRun:
     html.dress()
     if title:
         html.unseen_heading(title, level=1)
-    page_run = _begin_run(anew=anew)
+    page_run = _begin_run(relist=relist)
     slot = guide.reserve()
     controls.choose(page_run, undo=undo)
     guide.draw_path(page_run, slot, title.lower())
@@ -159,13 +159,13 @@ def _begin(title: str, *, anew: bool = False, undo: bool = True) -> PageRun:
     return page_run
 
 
-def _begin_run(*, anew: bool = False) -> PageRun:
+def _begin_run(*, relist: bool = False) -> PageRun:
     """Begin the run of a page. If that fails, show the error and stop."""
     from ragfilter.ui.kit import problems
     from ragfilter.ui.session import views
 
     try:
-        return views.begin(anew=anew)
+        return views.begin(relist=relist)
     except RagfilterError as error:
         problems.show(error)
         st.stop()

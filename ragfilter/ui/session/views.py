@@ -40,8 +40,8 @@ def set_author(name: str) -> None:
     state.session().author = whole(name).strip()[:MAX_NAME].strip()
 
 
-def current_collections(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
-    """The collections by name, as of the start of the session or the last change in the queue; with `anew`, as the
+def current_collections(resources: Resources, *, relist: bool = False) -> dict[str, CollectionInfo]:
+    """The collections by name, as of the start of the session or the last change in the queue; with `relist`, as the
     store has them now. While the store is unreachable, they are the last known ones."""
     session = state.session()
     held = session.collections
@@ -50,14 +50,14 @@ def current_collections(resources: Resources, *, anew: bool = False) -> dict[str
     with suppress(StoreError):
         moved = queue_of(resources.bench).moved()
     try:
-        if held is None or anew or held[0] != moved:
+        if held is None or relist or held[0] != moved:
             held = moved, {info.name: info for info in resources.bench.collections()}
     except StoreError:
         if held is None:
             raise
     session.collections = held
     infos = held[1]
-    if anew and (new := infos.get(session.awaited_collection)) is not None and new.complete:
+    if relist and (new := infos.get(session.awaited_collection)) is not None and new.complete:
         state.open_collection(new.name)
         session.awaited_collection = ""
     if session.collection not in infos:
@@ -164,13 +164,13 @@ class View:
         return rows(self.as_user) if self.operator else self.rows
 
 
-def begin(*, anew: bool = False) -> PageRun:
-    """Open the workspace; with `anew`, list its collections again. Raises RagfilterError."""
+def begin(*, relist: bool = False) -> PageRun:
+    """Open the workspace; with `relist`, list its collections again. Raises RagfilterError."""
     with st.spinner("Opening the workspace …"):
         # Opened first, because the link may name a judge prompt of the workspace.
         resources = open_resources()
         link.open_session()
-        return PageRun(state.settings(), current_collections(resources, anew=anew), resources)
+        return PageRun(state.settings(), current_collections(resources, relist=relist), resources)
 
 
 def gather_view(page_run: PageRun, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
