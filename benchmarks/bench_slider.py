@@ -17,8 +17,8 @@ from streamlit.testing.v1 import AppTest
 
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.demo import queries
+from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.resources import open_resources
-from ragfilter.ui.session.widget import setting_key as key
 from ragfilter.workbench import Workbench, read_deployment
 
 APP = Path(__file__).resolve().parents[1] / "app.py"

@@ -14,8 +14,8 @@ from waiting import SILENT_S
 from ragfilter.models.rerankers import LateInteraction
 from ragfilter.settings.schema import Calibration, fields
 from ragfilter.ui.kit.controls import LEVEL
+from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.session.state import PANELS
-from ragfilter.ui.session.widget import setting_key as key
 
 pytestmark = pytest.mark.model
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"

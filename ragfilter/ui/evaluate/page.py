@@ -36,7 +36,7 @@ from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import html, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.views import PageRun
 
 PARTS = QUESTIONS, LABELS = "Questions", "Labels"
 UNASKED = 500
@@ -44,17 +44,17 @@ UNASKED = 500
 
 
 @problems.show_errors(retry=True)
-def draw(visit: Visit) -> None:
+def draw(page_run: PageRun) -> None:
     """Draw the bar, the progress of a run, and its results; or the labelling mode."""
-    if not visit.ready:
-        problems.draw_empty(visit, None)
+    if not page_run.ready:
+        problems.draw_empty(page_run, None)
         return
-    problems.incomplete(visit.incomplete)
-    chosen = query_set_choice.chosen_set(visit)
+    problems.incomplete(page_run.incomplete)
+    chosen = query_set_choice.chosen_set(page_run)
     if state.session().labelling:
         labelling_mode.draw(chosen)
         return
-    saved = _bar(chosen, visit.saved_runs)
+    saved = _bar(chosen, page_run.saved_runs)
     query_set_choice.explain(chosen)
     if st.session_state.get("sets-open"):
         _sets(chosen)
@@ -92,8 +92,8 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
         pressed = html.button(label, "evaluate", icon="play_arrow", type="primary", disabled=none, about=about)
         # The page measures by itself if nothing is measured yet, and no LLM is called.
         unasked = chosen.measurable is not None and len(chosen.measurable.qrels) <= UNASKED
-        if pressed or (unasked and not saved and not chosen.visit.settings.judge.enabled):
-            run = measuring.begin(chosen, state.session().profile, chosen.visit.settings, unasked=not pressed)
+        if pressed or (unasked and not saved and not chosen.page_run.settings.judge.enabled):
+            run = measuring.begin(chosen, state.session().profile, chosen.page_run.settings, unasked=not pressed)
             state.session().run = run.id
             saved = {run.id: run, **saved}
         if len(saved) > 1:
@@ -157,7 +157,7 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
     if not measured.records:
         html.empty("No question in this run has been measured yet.", "Press Measure to continue.")
         return
-    who = "Your settings" if measured.settings == chosen.visit.settings else "This run's settings"
+    who = "Your settings" if measured.settings == chosen.page_run.settings else "This run's settings"
     sentence = wording.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
     highest = measured.ranked("f1")[0]
     if measured.over_fixed_k and CURRENT not in highest["names"]:
@@ -225,9 +225,9 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Measure continues "
             "if settings, user, labels and collection are unchanged.",
         )
-    if measured.settings != chosen.visit.settings:
+    if measured.settings != chosen.page_run.settings:
         notes.append("This run used different settings from the sidebar's.")
-    before = earlier(run, chosen.visit.saved_runs.values()) if run.complete else None
+    before = earlier(run, chosen.page_run.saved_runs.values()) if run.complete else None
     if before is not None:
         moved = moved_since(measured, measuring.load(before.id, chosen.resources))
         notes += [f"Since run {before.id}: {moved[0].lower()}{moved[1:]}"] if moved else []

@@ -98,7 +98,7 @@ def test_a_new_chunk_enters_the_rules_frame(own: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr(ChromaCollection, "entries", lambda self: new)
     for name in ("content", "version"):
         monkeypatch.setattr(ChromaCollection, name, property(lambda self: "indexed again"))
-    order = own.run().session.rules.order[1]
+    order = own.run().session.rules.row_order[1]
     assert "the-new-chunk" in order
     assert last.id not in order
 
