@@ -34,7 +34,8 @@ ID = ("_id", "id", "query_id", "query-id")
 HIGHEST = 2**31 - 1
 """The highest label, which every database can hold."""
 _DIGIT = re.compile(r"\d")
-_GRADE = r"L?([-+]?\d+(?:\.0*)?)(?:\s+#.*)?"
+_REMARK = r"(?:\s+#[^\t]*)?$"
+_GRADE = r"L?([-+]?\d+(?:\.0*)?)" + _REMARK
 """The last column, and a remark after it. NTCIR writes a grade of 2 as L2."""
 _FORMS = (
     re.compile(rf"(\S+)\s+(Q?0)\s+(\S+)\s+{_GRADE}"),
@@ -111,6 +112,7 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
 
 
 def _no_label(where: str, line: str) -> InputError:
+    line = re.sub(_REMARK, "", line)
     cells = line.split("\t") if line.count("\t") in (2, 3) else line.split()
     if len(cells) in (3, 4):
         return _no_grade(where, cells[-1], "not a whole number")

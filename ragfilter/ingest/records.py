@@ -118,7 +118,9 @@ MANY = 32
 _VECTOR = re.compile(r"vec(tor)?s?(_|$)|embeddings?(_|$)|(^|_)embs?(_|$)|^(dense|sparse)(_|$)", re.IGNORECASE)
 """Names of vectors."""
 _NUMBERS = re.compile(r"[\[{(\s]*[-+.]?\d[-+\s\d.,:eE]*([\]})][\]})\s,\[/\d]*)?")
-"""A vector as text, or its beginning, as written by databases."""
+"""A vector as text, or its beginning, as written by databases and NumPy."""
+_PACKED = re.compile(r"[01]{8,}|\\x[\da-f]+|[A-Za-z\d+/=]{64}", re.IGNORECASE)
+"""The beginning of bits, hexadecimal bytes, or Base64."""
 
 
 class Record(NamedTuple):
@@ -312,8 +314,10 @@ def _is_vector(key: object, value: Any) -> bool:
     if isinstance(value, str):
         head = value[:64].strip()
         many = len(value[: 64 * MANY].replace(",", " ").split()) >= MANY
-        listed = many or (has_vector_name and head[:1] in ("[", "{", "("))
-        return listed and _NUMBERS.fullmatch(head) is not None
+        # NumPy leaves out the middle of long arrays.
+        listed = many or " ... " in head or (has_vector_name and head[:1] in ("[", "{", "("))
+        packed = has_vector_name and _PACKED.fullmatch(head)
+        return bool(packed or (_NUMBERS.fullmatch(head) and listed))
     if isinstance(value, Mapping):
         return has_vector_name and all(_is_number(v) or _is_vector(key, v) for v in value.values())
     if not isinstance(value, Sequence) or not value:

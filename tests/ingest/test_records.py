@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import uuid
 from decimal import Decimal
@@ -196,6 +197,7 @@ class Vector:
         ("features", list(range(32))),
         ("v", "{" + ",".join(["0.5"] * 384) + "}"),
         ("sparse_values", {"indices": [1, 9], "values": [0.5, 1.5]}),
+        ("embedding", base64.b64encode(np.array(VECTOR)).decode()),
     ],
 )
 def test_a_vector_is_no_metadata(name: str, value: object) -> None:
