@@ -348,7 +348,7 @@ def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> 
     for fold, each in learned.items():
         about = each.calibration
         base = next(b for b in examples if b.quality == each.settings.quality)
-        for one in (examples[base][place] for place in np.flatnonzero(folds == fold)):
+        for one in (examples[base][int(place)] for place in np.flatnonzero(folds == fold)):
             if one.features:
                 chances = probabilities(about, one.features)
                 relevant += one.relevant.sum()
