@@ -94,7 +94,7 @@ def test_together_these_are_the_sliders_of_every_number(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
     shown = {s.key.partition("--")[0] for params in SETUPS.values() for s in open_page(params).at.slider}
-    shown = {name for name in shown if not name.startswith("tune-")}
+    shown = {name for name in shown if not name.startswith("cut-")}
     assert shown == {LEVEL, *(key(f.path) for f in fields() if f.value_type in (int, float))}
 
 
