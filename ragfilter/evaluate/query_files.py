@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ragfilter.basics.files import check_cells, json_objects, read_lines, read_text, rows, write_text
+from ragfilter.basics.files import by_column, json_objects, read_lines, read_text, rows, write_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
 from ragfilter.text.normalise import loads, whole
@@ -236,10 +236,9 @@ def _from_csv(path: Path) -> Iterator[tuple[str, str, str]]:
         raise InputError(f"{path} has no column with questions.", remedy="Name the column text, query or question.")
     for line, cells in numbered:
         place = f"{path}, line {line}"
-        check_cells(cells, names, place)
-        row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
-        if question := row.get(text):
-            yield place, next((row[name] for name in ID if row.get(name)), ""), question
+        row = by_column(cells, names, place)
+        if text in row:
+            yield place, next((row[name] for name in ID if name in row), "").strip(), row[text].strip()
 
 
 def _qrels(qrels: Qrels, form: Form) -> str:
