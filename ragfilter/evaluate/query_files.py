@@ -283,7 +283,7 @@ def _span(row: Mapping[str, Any], where: str, sources: Path | None) -> Span:
         start, end = int(row.get("start", -1)), int(row.get("end", -1))
         page, grade = int(row.get("page", -1)), int(row.get("grade", RELEVANT))
         quote = whole(row.get("quote", ""))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise InputError(f"{where}: this is not a span's label.", remedy=SPAN) from None
     if not quote and sources is not None and 0 <= start < end:
         quote = read_text(sources / source)[start:end]

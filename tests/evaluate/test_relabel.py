@@ -183,6 +183,10 @@ def test_spans_are_read_written_and_read_again(book: LabelBook, tmp_path: Path) 
     file.write_text("\n".join(map(json.dumps, given)), "utf-8")
     with pytest.raises(InputError, match="line 1: the quote or the question is missing"):
         read_spans(file)
+    endless = tmp_path / "endless.jsonl"
+    endless.write_text('{"question": "who?", "start": 1e400, "end": 2}', "utf-8")
+    with pytest.raises(InputError, match="line 1: this is not a span's label"):
+        read_spans(endless)
     chunks = [Chunk("a#1", f"{TAIL} {STEM}", source="a")]
     made = add_spans(book, "c", chunks, read_spans(file, tmp_path), who="spans.jsonl")
     assert (made.mapped, len(made.lost)) == (2, 1)
