@@ -306,7 +306,7 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
     cutoff = settings.cutoff
     if not cutoff.enabled or (space not in ("l2", "cosine") and not reranks):
         return
-    span = 1.0 if reranks else documents.SPAN[space]
+    span = 1.0 if reranks else documents.RANGE[space][1]
     values = "values made of rerank scores" if reranks else f"{space} distances of unit vectors"
     for name in strategy(cutoff.strategy).reads:
         if name in SCALED and getattr(cutoff, name) > span:
@@ -323,7 +323,7 @@ def check_similarities(settings: Settings, space: Space, distances: Sequence[flo
     known = quality.good_by == "background" and len(distances) >= BACKGROUND_FROM
     if not quality.enabled or known or space != "ip":
         return
-    outside = [d for d in distances if not -documents.EDGE <= d <= documents.SPAN[space] + documents.EDGE]
+    outside = [d for d in distances if not -documents.EDGE <= d <= documents.RANGE[space][1] + documents.EDGE]
     if outside:
         raise SettingsError(
             f"quality.score_threshold = {quality.score_threshold:g} means nothing here: an ip "
