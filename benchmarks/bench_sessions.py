@@ -31,7 +31,7 @@ MOVES = 20
 PAUSE_S = 0.5
 """Between two moves of one session."""
 PATIENT_S = 600.0
-SLIDER = "tune-cutoff-relative_offset"
+SLIDER = "cut-cutoff-relative_offset"
 
 
 class Session:

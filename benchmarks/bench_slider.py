@@ -17,8 +17,8 @@ from streamlit.testing.v1 import AppTest
 
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.demo import queries
+from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.resources import open_resources
-from ragfilter.ui.session.widget import setting_key as key
 from ragfilter.workbench import Workbench, read_deployment
 
 APP = Path(__file__).resolve().parents[1] / "app.py"
@@ -36,18 +36,18 @@ def milliseconds(app: AppTest, path: str | None = None) -> list[float]:
     """What each rerun took, the slider at `path` moved to a new value every time; without a path nothing is moved."""
     values: list[float] = []
     if path:
-        used = app.slider(key=key(path, "tune")).value
+        used = app.slider(key=key(path, "cut")).value
         fresh = [value for value in VALUES[path] if value != used]
         values = random.Random(7).sample(fresh, RUNS)
     times = []
     for i in range(RUNS):
         if path:
-            app.slider(key=key(path, "tune")).set_value(values[i])
+            app.slider(key=key(path, "cut")).set_value(values[i])
         started = perf_counter()
         app.run()
         times.append((perf_counter() - started) * 1000)
         assert not app.exception, app.exception
-        assert not path or app.slider(key=key(path, "tune")).value == values[i]
+        assert not path or app.slider(key=key(path, "cut")).value == values[i]
     return times
 
 

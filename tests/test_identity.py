@@ -39,7 +39,7 @@ from ragfilter.publish.reports import ReportOrigin
 from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.inspect.reference_graph import Known
+from ragfilter.ui.inspect.reference_tree import Known
 from ragfilter.ui.session import link
 from ragfilter.ui.session.state import Session
 

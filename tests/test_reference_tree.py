@@ -12,8 +12,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, Hit, Pool, PoolResult
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.inspect.reference_graph import Known, ReferenceTree, read_neighbours
-from ragfilter.ui.inspect.reference_graph import tree as tree_of
+from ragfilter.ui.inspect.reference_tree import Known, ReferenceTree, read_neighbours, tree_of
 
 PLAIN = load(profile="adaptive-gap", environ={}).settings
 ALL_ON = PLAIN.with_values({"clearance.enabled": True, "query_must.enabled": True})

@@ -150,10 +150,12 @@ def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
         ) from None
 
 
-def check_cells(cells: list[str], names: list[str], place: str) -> None:
-    """Raise InputError for a row with more cells than the header."""
+def by_column(cells: list[str], names: list[str], place: str) -> dict[str, str]:
+    """The cells of a row by the names in the header, without empty ones. Raises InputError for a row with more cells
+    than the header."""
     if len(cells) > len(names):
         raise InputError(f"{place}: {len(cells)} cells, but the header names {len(names)}.", remedy=CELL_REMEDY)
+    return {name: cell for name, cell in zip(names, cells, strict=False) if name and cell.strip()}
 
 
 NONE = "\x1f"

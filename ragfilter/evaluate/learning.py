@@ -343,23 +343,20 @@ def learn_by_fold(
 
 
 def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> dict[str, float]:
-    calibrations = {fold: each.calibration for fold, each in learned.items()}
-    shares = set.intersection(*(set(about.keeps) for about in calibrations.values()))
-    dial = {}
-    for share in sorted(shares):
-        relevant = kept = 0.0
-        for fold, each in learned.items():
-            about = calibrations[fold]
-            base = next(b for b in examples if b.quality == each.settings.quality)
-            for place in map(int, np.flatnonzero(folds == fold)):
-                one = examples[base][place]
-                if one.features:
-                    stays = probabilities(about, one.features) >= about.keeps[share]
+    shares = set.intersection(*(set(each.calibration.keeps) for each in learned.values()))
+    relevant, kept = 0.0, dict.fromkeys(sorted(shares), 0.0)
+    for fold, each in learned.items():
+        about = each.calibration
+        base = next(b for b in examples if b.quality == each.settings.quality)
+        for one in (examples[base][int(place)] for place in np.flatnonzero(folds == fold)):
+            if one.features:
+                chances = probabilities(about, one.features)
+                relevant += one.relevant.sum()
+                for share in kept:
+                    stays = chances >= about.keeps[share]
                     stays[: one.pinned] = True
-                    relevant += one.relevant.sum()
-                    kept += (one.relevant * stays).sum()
-        dial[share] = float(kept / relevant) if relevant else 1.0
-    return dial
+                    kept[share] += one.relevant[stays].sum()
+    return {share: float(n / relevant) if relevant else 1.0 for share, n in kept.items()}
 
 
 @dataclass(frozen=True, slots=True)

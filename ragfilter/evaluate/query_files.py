@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ragfilter.basics.files import check_cells, json_objects, read_lines, read_text, rows, write_text
+from ragfilter.basics.files import by_column, json_objects, read_lines, read_text, rows, write_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
 from ragfilter.text.normalise import loads, whole
@@ -33,16 +33,9 @@ ID = ("_id", "id", "query_id", "query-id")
 
 HIGHEST = 2**31 - 1
 """The highest label, which every database can hold."""
+_NTCIR = re.compile(r"^L(?=\d+$)")
 _DIGIT = re.compile(r"\d")
-_GRADE = r"L?([-+]?\d+(?:\.0*)?)(?:\s+#.*)?"
-"""The last column, and a remark after it. NTCIR writes a grade of 2 as L2."""
-_FORMS = (
-    re.compile(rf"(\S+)\s+(Q?0)\s+(\S+)\s+{_GRADE}"),
-    # Between tabs, ids may contain spaces.
-    re.compile(rf"([^\t]+)\t(?:([^\t]*)\t)?([^\t]+)\t\s*{_GRADE}"),
-    re.compile(rf"(\S+)\s+(?:(\S+)\s+)?(\S+)\s+{_GRADE}"),
-)
-"""A line of qrels: query, optionally TREC's second column, chunk and grade. The first form that fits counts."""
+_REMARK = re.compile(r"\s+#")
 
 Tell = Callable[[str], object]
 
@@ -71,24 +64,32 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
     skipped. Raises InputError, also if a chunk has two different labels for a query; if TREC's
     second column differs (a subtopic, for example), the higher label counts instead."""
     labels: dict[str, dict[str, int]] = {}
-    seconds: dict[tuple[str, str], str | None] = {}
+    seconds: dict[tuple[str, str], str] = {}
     repeated: list[int] = []
-    header: InputError | None = None
+    header = last_name = ""
     for place, line in _lines(path):
-        where, line = f"{path}, line {place}", line.strip()
-        if line.startswith("#"):
+        where = f"{path}, line {place}"
+        if line.lstrip().startswith("#"):
             continue
-        match = next(filter(None, (form.fullmatch(line) for form in _FORMS)), None)
-        if match is None:
-            wrong, words = _no_label(where, line), line.split()
-            if header or labels or len(words) < 3 or _DIGIT.search(words[0] + words[-1]):
-                raise wrong
-            header = None if words[-1] == "score" else wrong
+        cells = _cells(line)
+        has_names = len(cells) > 2 and not _DIGIT.search(cells[0] + cells[-1])
+        if has_names and not header and not labels:
+            header, last_name = where, cells[-1]
             continue
-        query_id, second, chunk_id, grade = (cell and cell.strip() for cell in match.groups())
-        label = max(int(float(grade)), 0)
-        if label > HIGHEST:
-            raise _no_grade(where, grade, "too high")
+        if len(cells) not in (3, 4):
+            raise InputError(
+                f"{where} has {counted(len(cells), 'column')}.",
+                remedy="Write query-id, corpus-id and score, or TREC's four columns.",
+            )
+        query_id, second, chunk_id, score = cells if len(cells) == 4 else (cells[0], "", *cells[1:])
+        if not (query_id and chunk_id):
+            raise InputError(f"{where} has no id.", remedy="Write one between the tabs.")
+        number = _number(score)
+        label = int(number) if number is not None and number.is_integer() else None
+        if label is None or label > HIGHEST:
+            wrong = "not a whole number" if label is None else "too high"
+            raise _no_grade(where, score, wrong)
+        label = max(label, 0)
         known = labels.setdefault(query_id, {})
         before = known.get(chunk_id, label)
         if before != label and seconds[query_id, chunk_id] == second:
@@ -100,8 +101,8 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
             repeated.append(place)
         known[chunk_id] = max(label, before)
         seconds[query_id, chunk_id] = second
-    if header and not labels:
-        raise header
+    if header and not labels and last_name != "score":
+        raise _no_grade(header, last_name, "not a whole number")
     if repeated:
         tell(
             f"{path} repeats {counted(len(repeated), 'label')}, the first in line {repeated[0]}; "
@@ -110,20 +111,28 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
     return labels
 
 
-def _no_label(where: str, line: str) -> InputError:
-    cells = line.split("\t") if line.count("\t") in (2, 3) else line.split()
-    if len(cells) in (3, 4):
-        return _no_grade(where, cells[-1], "not a whole number")
-    return InputError(
-        f"{where} has {counted(len(cells), 'column')}.",
-        remedy="Write query-id, corpus-id and score, or TREC's four columns.",
-    )
-
-
 def _no_grade(where: str, score: str, wrong: str) -> InputError:
     return InputError(
         f"{where}: the score {score[:80]!r} is {wrong}.", remedy="Use 0 for not relevant, 1 or more for relevant."
     )
+
+
+def _cells(line: str) -> list[str]:
+    """The columns of a line, without a remark after them. A # in front of the last column is part of an id."""
+    cells = _columns(line)
+    if len(cells) in (3, 4) and _number(cells[-1]) is not None:
+        return cells
+    before = (_columns(line[: remark.start()]) for remark in _REMARK.finditer(line))
+    return next((columns for columns in before if len(columns) in (3, 4)), cells)
+
+
+def _columns(line: str) -> list[str]:
+    """Split a line at white space or, if tabs alone separate and ids contain spaces, at tabs."""
+    spaced = line.split()
+    tabbed = [cell.strip() for cell in line.split("\t")]
+    # Both separate if the last cell has two words, or if the second column is TREC's usual one.
+    both = len(tabbed[-1].split()) != 1 or (len(spaced) == 4 and spaced[1] in ("0", "Q0"))
+    return spaced if both or len(tabbed) not in (3, 4) else tabbed
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -144,6 +153,14 @@ def _from_jsonl(path: Path) -> Iterator[tuple[str, str, str]]:
         if isinstance(query_id, bool) or not isinstance(query_id, str | int | None):
             raise InputError(f"{where}: the _id is not a string.", remedy="Write it in quotes.")
         yield where, "" if query_id is None else str(query_id).strip(), text.strip()
+
+
+def _number(text: str) -> float | None:
+    """A grade as a number: 2, 2.0, or NTCIR's L2."""
+    try:
+        return float(_NTCIR.sub("", text))
+    except ValueError:
+        return None
 
 
 LabelRow = tuple[str, str, int]
@@ -219,10 +236,9 @@ def _from_csv(path: Path) -> Iterator[tuple[str, str, str]]:
         raise InputError(f"{path} has no column with questions.", remedy="Name the column text, query or question.")
     for line, cells in numbered:
         place = f"{path}, line {line}"
-        check_cells(cells, names, place)
-        row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
-        if question := row.get(text):
-            yield place, next((row[name] for name in ID if row.get(name)), ""), question
+        row = by_column(cells, names, place)
+        if text in row:
+            yield place, next((row[name] for name in ID if name in row), "").strip(), row[text].strip()
 
 
 def _qrels(qrels: Qrels, form: Form) -> str:

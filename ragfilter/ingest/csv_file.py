@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from ragfilter.basics.files import CSV_REMEDY, check_cells, read_text, rows
+from ragfilter.basics.files import CSV_REMEDY, by_column, read_text, rows
 from ragfilter.errors import InputError
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, refuse, to_record
 
@@ -37,8 +37,8 @@ def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
             _check(names, place, numbered=numbered)
             continue
         try:
-            check_cells(cells, names, place)
-            raw = {k: v for k, v in zip(names, cells, strict=False) if k and v.strip() not in {"", *NOTHING.get(k, ())}}
+            row = by_column(cells, names, place)
+            raw = {name: cell for name, cell in row.items() if cell.strip() not in NOTHING.get(name, ())}
             if numbered:
                 raw["id"] = f"{source}#{number}"
             record = to_record(raw, place=place, source=source)

@@ -40,13 +40,10 @@ def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
         raise
     if not records:
         raise InputError(f"{source}: the pages of this PDF have no text.", remedy=f"{SCANNED}.")
-    without = [page for page, size in sizes.items() if not size]
-    little = [page for page, size in sizes.items() if 0 < size < LITTLE]
-    gaps = [f"no text on {_ranges(without)}"] if without else []
-    if little and max(sizes.values()) >= MUCH:
-        gaps.append(f"{'N' if gaps else 'n'}ext to no text on {_ranges(little)}")
+    rich = max(sizes.values()) >= MUCH
+    sparse = [page for page, size in sizes.items() if size < (LITTLE if rich else 1)]
+    warnings = [f"{source}: little or no text on {_ranges(sparse)}. {SCANNED}."] if sparse else []
     yield from records[:-1]
-    warnings = [f"{source}: {'. '.join(gaps)}. {SCANNED}."] if gaps else []
     yield records[-1]._replace(warnings=(*records[-1].warnings, *warnings))
 
 

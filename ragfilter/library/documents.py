@@ -18,7 +18,7 @@ from ragfilter.errors import InputError
 from ragfilter.ingest.records import FIELDS, given_id, is_missing, plain_values, to_record
 from ragfilter.model import Chunk, Hit, Metric, Score, Space, User
 from ragfilter.text.normalise import whole
-from ragfilter.text.numbers import counted
+from ragfilter.text.numbers import counted, few
 
 Metrics = Metric | Mapping[str, Metric]
 """A metric, or the metric of each named score."""
@@ -39,8 +39,6 @@ INSTEAD: dict[Metric, str] = {
 }
 NEGATED = "to get ip distances, add 1 to each, or pass metric='similarity' with the values negated."
 """The remedy for negated inner products, as pgvector's `<#>` returns them."""
-SPAN: dict[Space, float] = {"l2": 4.0, "cosine": 2.0, "ip": 2.0}
-"""The maximum difference between two distances of unit vectors."""
 EDGE = 1e-3
 """Tolerance for values outside the range, since stores compute in single precision."""
 MIN_SCORES = 3
@@ -76,9 +74,6 @@ ATTRIBUTES = OUTER | SCORES | {*NESTED, "type"}
 DENSE, FUSED = "dense", "fused"
 Scores = Iterable[float | None] | Mapping[str, Iterable[float | None]] | None
 """A score for each document, or several by name."""
-MAX_TOLD = 5
-"""Maximum number of warnings about single documents."""
-
 EXPONENTIAL = (
     "LlamaIndex's Chroma store reports exp(−distance) as the similarity of a node: pass "
     "[-log(score)] with the collection's own metric if these come from there."
@@ -123,43 +118,39 @@ def to_hits(
     metric_by_name: Mapping[str, Metric] = metrics if isinstance(metrics, Mapping) else {}
     metric = None if isinstance(metrics, Mapping) else metrics
     documents = [_read(doc, place, metric) for place, doc in enumerate(_each(docs, "documents"), 1)]
-    columns: dict[str, list[Any]] = {}
-    if metric_by_name or isinstance(scores, Mapping):
+    named = bool(metric_by_name) or isinstance(scores, Mapping)
+    if named:
         columns = _columns(documents, scores, metric_by_name)
-        values = columns.get(DENSE, [None] * len(documents))
     else:
-        values = [each.score for each in documents] if scores is None else _each(scores, "scores")
-    for column in (values, *columns.values()):
+        columns = {"": [each.score for each in documents] if scores is None else _each(scores, "scores")}
+    for column in columns.values():
         if len(column) != len(documents):
             differ = f"{counted(len(column), 'score')} for {counted(len(documents), 'document')}."
             raise InputError(differ, remedy="Pass one score per document.")
     visible = [place for place, each in enumerate(documents) if user.sees(each.chunk)]
     warned = {*visible, *(i for i, each in enumerate(documents) if each.chunk.clearance is None)}
     places = visible or range(len(documents))
-    numbers = [_number(value, place) for place, value in enumerate(values, start=1)]
+    numbers = {name: [_number(column[i], i + 1) for i in places] for name, column in columns.items()}
+    values: Sequence[float | None] = [None] * len(places) if named else numbers.pop("")
     chunks = _with_ids([(i + 1, documents[i].chunk) for i in places])
-    placed = {name: [column[i] for i in places] for name, column in columns.items()}
-    named_scores = _named_scores(placed, metric_by_name, len(places))
     unranked = [
         Hit(chunk, 0.0, 0, scores=own, doc=documents[i].doc)
-        for chunk, own, i in zip(chunks, named_scores, places, strict=True)
+        for chunk, own, i in zip(chunks, _named_scores(numbers, metric_by_name, len(places)), places, strict=True)
     ]
     dense = [hit.scores[DENSE] for hit in unranked if DENSE in hit.scores]
-    numbers = [None if columns else numbers[i] for i in places]
     if dense:
         metric = metric_by_name[DENSE]
         far = max(dense, key=lambda score: score.distance)
-        numbers = [hit.scores.get(DENSE, far).value for hit in unranked]
-    dense_values = [score.value for score in dense]
-    hits, space, warnings = _to_hits(unranked, numbers, metric, dense_values or numbers)
-    if scores is None and not columns:
+        values = [hit.scores.get(DENSE, far).value for hit in unranked]
+    hits, space, warnings = _to_hits(unranked, values, metric, [score.value for score in dense] or values)
+    if scores is None and not named:
         own = [documents[i] for i in visible]
         nodes = any(not each.store and hasattr(each.doc, "node") for each in own)
         exponential = nodes and metric == "similarity" and space != "rank"
         warnings += (EXPONENTIAL,) if exponential else ()
         warnings += _of_store(frozenset(each.store for each in own), metric)
         warnings += (NO_METRIC,) if any(each.unsaid for each in own) else ()
-    own_warnings = bounded([w for i in sorted(warned) for w in documents[i].warnings])
+    own_warnings = few([w for i in sorted(warned) for w in documents[i].warnings])
     return hits, space, own_warnings + warnings if visible else own_warnings
 
 
@@ -177,13 +168,12 @@ def _columns(documents: Sequence[_Document], scores: Scores, named: Mapping[str,
 
 
 def _named_scores(
-    columns: Mapping[str, Sequence[Any]], metrics: Mapping[str, Metric], n: int
+    columns: Mapping[str, Sequence[float | None]], metrics: Mapping[str, Metric], n: int
 ) -> list[dict[str, Score]]:
     """The named scores of `n` documents. Missing values and non-finite numbers are left out."""
     named_scores: list[dict[str, Score]] = [{} for _ in range(n)]
     for name, column in columns.items():
-        values = ((i, _number(each, i + 1)) for i, each in enumerate(column))
-        scored = [(Score(value, metrics[name], 0), i) for i, value in values if value is not None and isfinite(value)]
+        scored = [(Score(x, metrics[name], 0), i) for i, x in enumerate(column) if x is not None and isfinite(x)]
         for rank, (score, i) in enumerate(sorted(scored, key=lambda pair: pair[0].distance), start=1):
             named_scores[i][name] = score._replace(rank=rank)
     return named_scores
@@ -218,7 +208,7 @@ def _to_hits(
     space: Space = "rank"
     distances: Iterable[float] = range(len(hits))
     if metric is not None and not missing and all(map(isfinite, numbers)):
-        space, distances = space_of(metric), to_distances(numbers, metric)
+        space, distances = space_of(metric), [Score(each, metric, 0).distance for each in numbers]
     nearest: dict[str, tuple[Hit, float]] = {}
     scores_of: dict[str, dict[str, Score]] = {}
     for hit, distance in sorted(zip(hits, distances, strict=True), key=itemgetter(1)):
@@ -244,13 +234,6 @@ def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:
         chunk if chunk.id else replace(chunk, id=next(free) if str(place) in used_ids else str(place))
         for place, chunk in placed
     ]
-
-
-def bounded(warnings: Sequence[str]) -> tuple[str, ...]:
-    """The first few warnings, and the number of further ones."""
-    rest = len(warnings) - MAX_TOLD
-    more = (f"… and {counted(rest, 'more such warning')}.",) if rest > 0 else ()
-    return (*warnings[:MAX_TOLD], *more)
 
 
 def _each(values: Iterable[Any], what: str) -> list[Any]:
@@ -432,15 +415,10 @@ def check_metrics(metric: str | Mapping[str, str] | None) -> Metrics | None:
 
 
 def space_of(metric: Metric) -> Space:
-    """The space of the distances that `to_distances` makes."""
+    """The space of the distances that scores of this metric become."""
     if metric == "similarity":
         return "cosine"
     return "l2" if metric == "euclidean" else metric
-
-
-def to_distances(scores: Sequence[float], metric: Metric) -> tuple[float, ...]:
-    """The distance of each score; see `Score.distance`."""
-    return tuple(Score(float(score), metric, 0).distance for score in scores)
 
 
 def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:

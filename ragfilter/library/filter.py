@@ -35,6 +35,7 @@ from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateI
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge, of_profile
 from ragfilter.settings.field import MAX_CHUNKS
+from ragfilter.settings.profiles import DEFAULT
 from ragfilter.settings.schema import Quality, Settings
 from ragfilter.text.comparison import detect
 from ragfilter.text.normalise import whole
@@ -305,7 +306,7 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
     cutoff = settings.cutoff
     if not cutoff.enabled or (space not in ("l2", "cosine") and not reranks):
         return
-    span = 1.0 if reranks else documents.SPAN[space]
+    span = 1.0 if reranks else documents.RANGE[space][1]
     values = "values made of rerank scores" if reranks else f"{space} distances of unit vectors"
     for name in strategy(cutoff.strategy).reads:
         if name in SCALED and getattr(cutoff, name) > span:
@@ -322,7 +323,7 @@ def check_similarities(settings: Settings, space: Space, distances: Sequence[flo
     known = quality.good_by == "background" and len(distances) >= BACKGROUND_FROM
     if not quality.enabled or known or space != "ip":
         return
-    outside = [d for d in distances if not -documents.EDGE <= d <= documents.SPAN[space] + documents.EDGE]
+    outside = [d for d in distances if not -documents.EDGE <= d <= documents.RANGE[space][1] + documents.EDGE]
     if outside:
         raise SettingsError(
             f"quality.score_threshold = {quality.score_threshold:g} means nothing here: an ip "
@@ -352,7 +353,7 @@ def read_settings(given: str | Path | Settings) -> Settings:
         what = f"The settings are of the type {type(given).__name__}."
         raise SettingsError(what, remedy="Pass a profile's name, a TOML file or Settings.")
     if isinstance(given, str) and not given.endswith(".toml"):
-        return of_profile(given)
+        return of_profile(given or DEFAULT)
     return load(file=Path(given), environ={}).settings
 
 

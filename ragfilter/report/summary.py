@@ -193,19 +193,19 @@ def story(result: PoolResult) -> Story:
     brought = sum(hit.rank == 0 for hit in result.kept)
     plain = unfiltered(result.pool, result.settings, result.user)
     first = {hit.id for hit in plain}
-    falls = _falls(result)
-    fell = (replace(fall, ids=tuple(i for i in fall.ids if i in first)) for fall in falls)
+    drops = _drops(result)
+    unfiltered_drops = (replace(drop, ids=tuple(i for i in drop.ids if i in first)) for drop in drops)
     return Story(
         found=result.retrieved,
         kept=len(result.kept),
         brought=brought,
-        drops=falls,
+        drops=drops,
         unfiltered=len(plain),
         tokens_unfiltered=in_prompt(plain, result.settings)[1],
         tokens=in_prompt(result.kept, result.settings)[1],
         message="" if result.kept else result.message.removesuffix(result.pool.incomplete).strip(),
         unjudged=_unjudged(result),
-        drops_from_unfiltered=tuple(fall for fall in fell if fall.ids),
+        drops_from_unfiltered=tuple(drop for drop in unfiltered_drops if drop.ids),
         beyond=sum(hit.id not in first for hit in result.kept) - brought,
     )
 
@@ -249,9 +249,9 @@ def _passing(story: Story) -> str:
         passing = f"; {numbers.count(own)} {'passes' if own == 1 else 'pass'} the filter"
     if story.beyond:
         passing += f" ({numbers.count(story.beyond)} from farther down the list)"
-    ranked = sorted(story.drops_from_unfiltered, key=lambda fall: -len(fall.ids))
-    reasons = [fall.line for fall in ranked[:MAX_REASONS]]
-    if others := sum(len(fall.ids) for fall in ranked[MAX_REASONS:]):
+    ranked = sorted(story.drops_from_unfiltered, key=lambda drop: -len(drop.ids))
+    reasons = [drop.line for drop in ranked[:MAX_REASONS]]
+    if others := sum(len(drop.ids) for drop in ranked[MAX_REASONS:]):
         reasons.append(f"{numbers.count(others)} {counted('were dropped for other reasons', others)}")
     why = f": {', '.join(reasons)}" if reasons else ""
     return f"Plain search found {numbers.counted(n, 'passage')}{passing}{why}."
@@ -273,7 +273,7 @@ def _prompt(story: Story, price: float, currency: str) -> str:
     return f"{change}, {100 * (before - after) / before:.0f}% less{saved}."
 
 
-def _falls(result: PoolResult) -> tuple[DropGroup, ...]:
+def _drops(result: PoolResult) -> tuple[DropGroup, ...]:
     """The dropped chunks in layer order; within a layer, the most frequent reason first."""
     kept = {hit.id for hit in result.kept}
     hits = {hit.id: hit for hit in result.hits}

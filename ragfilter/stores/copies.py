@@ -192,9 +192,15 @@ class Copies:
 
     def rename(self, old: str, new: str) -> None:
         """Rename a copy, if there is one."""
-        self.delete(new)
-        if self.path(old).exists():
-            self.path(old).rename(self.path(new))
+        try:
+            self.delete(new)
+            if self.path(old).exists():
+                self.path(old).rename(self.path(new))
+        except OSError as error:
+            raise StoreError(
+                f"The copy {self.path(old)} cannot be renamed: {error.strerror}.",
+                remedy="Check the permissions of its folder.",
+            ) from None
 
     def delete(self, name: str) -> None:
         """Delete a copy, if there is one."""

@@ -88,6 +88,8 @@ class Runs(database.Book):
                 who = unfinished.who or who
                 connection.execute(_runs.update().filter_by(id=unfinished.id).values(who=who))
                 return replace(unfinished, who=who)
+            # A new run may get the number of a deleted one, whose records an earlier version left behind.
+            connection.execute(ORPHANS)
             values = {"at": datetime.now(UTC), "who": who, "name": name, **_row(plan)}
             new = connection.execute(_runs.insert().values(values).returning(_runs.c.id)).one()
             return _run(connection.execute(_list().filter_by(id=new.id)).one())

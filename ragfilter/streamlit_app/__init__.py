@@ -16,12 +16,12 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from ragfilter.errors import RagfilterError
 from ragfilter.ui import jobs
-from ragfilter.ui.guard import Guard, hosts
 from ragfilter.ui.look import theme
+from ragfilter.ui.request_guard import RequestGuard, hosts
 from ragfilter.ui.session import widget
 
 if TYPE_CHECKING:
-    from ragfilter.ui.session.views import Visit
+    from ragfilter.ui.session.views import PageRun
 
 WIDTH = 230
 """Pixels of the sidebar."""
@@ -45,7 +45,7 @@ def options() -> dict[str, Any]:
     # Streamlit reads an option for every message under one lock, and many sessions wait for it
     # longer than they work. Reading needs no lock: the options are a dict that is replaced whole.
     config._config_lock = nullcontext()  # type: ignore[assignment]
-    return {"middleware": [Middleware(Guard, hosts=hosts())]}
+    return {"middleware": [Middleware(RequestGuard, hosts=hosts())]}
 
 
 def inspect() -> None:
@@ -55,36 +55,36 @@ def inspect() -> None:
     from ragfilter.ui.session import link, state, views
 
     html.dress()
-    here = _visit()
+    page_run = _begin_run()
     # Do not end with st.stop(): Streamlit would keep the state of controls that were not drawn,
     # and the browser, which has forgotten them, would report its defaults as the user's choices.
     if state.session().present:
         from ragfilter.ui.present import page as present
 
-        present.draw(here)
+        present.draw(page_run)
         return
     slot = guide.reserve()
     controls.draw_viewer()
-    controls.choose(here, reset=False)
+    controls.choose(page_run, reset=False)
     problems.notices(state.notices())
-    question_box.draw(here)
-    view, error = views.answered_view(here)
+    question_box.draw(page_run)
+    view, error = views.gather_view(page_run)
     if view is not None:
         from ragfilter.ui.inspect import page
 
-        places = page.begin(view)
+        slots = page.begin(view)
     # After the curve, which people watch after Enter or while moving a slider.
     link.show_address()
-    controls.draw(here, view)
-    guide.draw_path(here, slot, "inspect")
+    controls.draw(page_run, view)
+    guide.draw_path(page_run, slot, "inspect")
     if view is not None:
         guide.draw_tour(view)
-        page.finish(view, places)
+        page.finish(view, slots)
     else:
         html.unseen_heading("Inspect", level=1)
         controls.draw_reset("Reset")
-        problems.draw_empty(here, error)
-        guide.draw(here.resources)
+        problems.draw_empty(page_run, error)
+        guide.draw(page_run.resources)
 
 
 def rules() -> None:
@@ -93,9 +93,9 @@ def rules() -> None:
     from ragfilter.ui.rules import page
 
     # Undo and Redo on this page are for rules.
-    here = _begin("Rules", undo=False)
-    controls.draw(here, None)
-    page.draw(here)
+    page_run = _begin("Rules", undo=False)
+    controls.draw(page_run, None)
+    page.draw(page_run)
 
 
 def evaluate() -> None:
@@ -123,22 +123,22 @@ def collections() -> None:
     """Your own data: added, managed and exported."""
     from ragfilter.ui.collections import page
 
-    page.draw(_without_question("Collections", anew=True))
+    page.draw(_without_question("Collections", relist=True))
 
 
-def _without_question(title: str, *, anew: bool = False) -> Visit:
-    """Begin a page without a question; with `anew`, list the collections again."""
+def _without_question(title: str, *, relist: bool = False) -> PageRun:
+    """Begin a page without a question; with `relist`, list the collections again."""
     from ragfilter.ui.kit import controls
     from ragfilter.ui.session import link
 
-    here = _begin(title, anew=anew)
+    page_run = _begin(title, relist=relist)
     link.share()
     link.show_address()
-    controls.draw(here, None)
-    return here
+    controls.draw(page_run, None)
+    return page_run
 
 
-def _begin(title: str, *, anew: bool = False, undo: bool = True) -> Visit:
+def _begin(title: str, *, relist: bool = False, undo: bool = True) -> PageRun:
     """Draw the frame of a page: its heading if it has a `title`, the path, help, the viewing user,
     the choices in the sidebar, and messages."""
     from ragfilter.ui.kit import controls, guide, problems
@@ -148,24 +148,24 @@ def _begin(title: str, *, anew: bool = False, undo: bool = True) -> Visit:
     html.dress()
     if title:
         html.unseen_heading(title, level=1)
-    here = _visit(anew=anew)
+    page_run = _begin_run(relist=relist)
     slot = guide.reserve()
-    controls.choose(here, undo=undo)
-    guide.draw_path(here, slot, title.lower())
+    controls.choose(page_run, undo=undo)
+    guide.draw_path(page_run, slot, title.lower())
     with slot:
-        guide.draw(here.resources)
+        guide.draw(page_run.resources)
     controls.draw_viewer()
     problems.notices(state.notices())
-    return here
+    return page_run
 
 
-def _visit(*, anew: bool = False) -> Visit:
-    """Open the visit. If that fails, show the error and stop the run."""
+def _begin_run(*, relist: bool = False) -> PageRun:
+    """Begin the run of a page. If that fails, show the error and stop."""
     from ragfilter.ui.kit import problems
     from ragfilter.ui.session import views
 
     try:
-        return views.begin(anew=anew)
+        return views.begin(relist=relist)
     except RagfilterError as error:
         problems.show(error)
         st.stop()

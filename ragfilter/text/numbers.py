@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 
@@ -35,6 +35,13 @@ def counted(value: int, what: str) -> str:
     if value != 1:
         what = f"{what[:-1]}ies" if what.endswith("ry") else f"{what}s"
     return f"{value:,} {what}"
+
+
+def few(warnings: Sequence[str], most: int = 5) -> tuple[str, ...]:
+    """The first few warnings, and the number of further ones."""
+    rest = len(warnings) - most
+    more = (f"… and {counted(rest, 'more such warning')}.",) if rest > 0 else ()
+    return (*warnings[:most], *more)
 
 
 def chunks(value: int) -> str:

@@ -238,8 +238,8 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
     of the Stop button; without it, there is no button. A run may wait for several jobs, each with its own `key`."""
     if job.wait(PROGRESS_TICK_S):
         return
-    place = st.empty()
-    with place.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
+    slot = st.empty()
+    with slot.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
         if stop:
             html.button("Stop", f"{key}-stop", job.stop.set, icon="stop", about=stop)
         bar = st.progress(0.0, text=f"{what} …")
@@ -251,7 +251,7 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
             bar.progress(min(done / total, 1.0), text=f"{now or what}: {done:,} of {total:,}{left and ', '}{left}")
         else:
             bar.progress(0.0, text=f"{what} … {job.seconds:.0f} s")
-    place.empty()
+    slot.empty()
 
 
 def result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | None:

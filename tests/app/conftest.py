@@ -34,9 +34,9 @@ from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.ui import resources
+from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.session.state import KEY, Session
-from ragfilter.ui.session.widget import setting_key as key
 from ragfilter.workbench import read_deployment
 
 LINK = "ragfilter.kit.copy_link"

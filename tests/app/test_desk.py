@@ -12,7 +12,7 @@ import pytest
 from ragfilter.basics.files import TextFiles
 from ragfilter.settings import config
 from ragfilter.ui.inspect.curve_panel import SECOND, VIEW
-from ragfilter.ui.session.widget import setting_key as key
+from ragfilter.ui.kit.controls import setting_key as key
 
 pytestmark = pytest.mark.model
 

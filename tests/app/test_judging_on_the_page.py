@@ -19,7 +19,7 @@ from ragfilter.model import Chunk
 from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
-from ragfilter.ui.session.widget import setting_key as key
+from ragfilter.ui.kit.controls import setting_key as key
 
 pytestmark = pytest.mark.model
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragfilter.ui.kit.controls import DEPARTMENTS, LEVEL
-from ragfilter.ui.session.widget import setting_key as key
+from ragfilter.ui.kit.controls import setting_key as key
 
 pytestmark = pytest.mark.model
 

@@ -14,8 +14,8 @@ from waiting import SILENT_S
 from ragfilter.models.rerankers import LateInteraction
 from ragfilter.settings.schema import Calibration, fields
 from ragfilter.ui.kit.controls import LEVEL
+from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.session.state import PANELS
-from ragfilter.ui.session.widget import setting_key as key
 
 pytestmark = pytest.mark.model
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
@@ -94,7 +94,7 @@ def test_together_these_are_the_sliders_of_every_number(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
     shown = {s.key.partition("--")[0] for params in SETUPS.values() for s in open_page(params).at.slider}
-    shown = {name for name in shown if not name.startswith("tune-")}
+    shown = {name for name in shown if not name.startswith("cut-")}
     assert shown == {LEVEL, *(key(f.path) for f in fields() if f.value_type in (int, float))}
 
 

@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.report import rows
-from ragfilter.ui.session.widget import setting_key as key
+from ragfilter.ui.kit.controls import setting_key as key
 
 pytestmark = pytest.mark.model
 

@@ -9,8 +9,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.ingest import demo
+from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.session.state import PANELS, SEEN_BY_OPERATOR, SWITCHED_OFF
-from ragfilter.ui.session.widget import setting_key as key
 
 pytestmark = pytest.mark.model
 

@@ -24,11 +24,11 @@ def test_the_engineers_desk(open_tab: Callable[..., Any]) -> None:
     # Strategy, k, the threshold, its reset button and the curve are visible without scrolling.
     curve = tab.keyed("curve").bounding_box()
     for name in ("strategy", "max_results", "relative_offset"):
-        control = tab.keyed(f"box-tune-cutoff-{name}").bounding_box()
+        control = tab.keyed(f"box-cut-cutoff-{name}").bounding_box()
         assert control["y"] + control["height"] <= curve["y"]
     assert curve["y"] + curve["height"] <= 900
     expect(tab.page.get_by_role("heading", level=2)).to_have_text(["Before and after", "Curve", "Chunks", "Chunk"])
-    tab.click("back-tune-cutoff-relative_offset")
+    tab.click("back-cut-cutoff-relative_offset")
     expect(tab.strip).to_contain_text("0.330 of the way")
     # The change that brings the chunk back, and Ctrl+Z.
     tab.rest().click("whatif-0")
@@ -138,7 +138,7 @@ def middle(element: Any) -> float:
 def test_a_setting_stays_whatever_the_browser_has_not_drawn(open_tab: Callable[..., Any]) -> None:
     link = {"q": CLERIC, "profile": "adaptive-gap", "cutoff.max_results": "2"}
     tab = open_tab(link, held=True).expect_kept(2).open("cutoff")
-    sliders = [tab.keyed(f"{view}-cutoff-max_results").get_by_role("slider") for view in ("set", "tune")]
+    sliders = [tab.keyed(f"{view}-cutoff-max_results").get_by_role("slider") for view in ("set", "cut")]
     tab.click("line-idle")
     expect(tab.keyed("set-diversity-enabled")).to_be_visible()
     sliders[1].press("ArrowRight")

@@ -140,6 +140,10 @@ def test_a_label_that_is_repeated_counts_once_with_a_warning(tmp_path: Path, cap
         (QUERIES, "q1\ta\t1.5\n", "qrels.tsv, line 1: the score '1.5' is not a whole number"),
         (QUERIES, "q1 0 a 1\nq1 0 a 2\n", "line 2: 'a' already has the label 1 for 'q1'"),
         (QUERIES, f"q1\ta\t{2**63}\n", "qrels.tsv, line 1: the score '9223372036854775808' is too"),
+        (QUERIES, f"q1\ta\t{'9' * 400}\n", "qrels.tsv, line 1: the score '999"),
+        (QUERIES, "Q0\t0\t\t1\n", "qrels.tsv, line 1 has no id"),
+        (QUERIES, "q 1\t\t1\n", "qrels.tsv, line 1 has no id"),
+        (QUERIES, "q1\t1\t \t1\n", "qrels.tsv, line 1 has no id"),
         (QUERIES, "", "None of the queries in"),
     ],
 )

@@ -92,6 +92,10 @@ def test_a_renamed_collection_takes_all_along(bench: Workbench, source: Path) ->
     with pytest.raises(CollectionMissing):
         manage.rename(bench.workspace, "mine", "other")
     assert not bench.workspace.contents.path("other").exists()
+    bench.workspace.contents.path("other").mkdir()
+    with pytest.raises(StoreError, match=r"copy .*yours\.parquet cannot be renamed"):
+        manage.rename(bench.workspace, "yours", "other")
+    assert list(bench) == ["yours"]
 
 
 def test_a_deleted_collection_leaves_nothing(bench: Workbench, source: Path) -> None:

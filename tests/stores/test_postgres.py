@@ -223,6 +223,13 @@ def test_an_edit_elsewhere_leaves_the_content_and_is_seen_with_the_next_version(
     assert ours.collection("ours").content == content
 
 
+def test_metadata_that_others_damage_are_shown_as_they_are(ours: PgStore, address: str) -> None:
+    for damaged in ("{oops", "[1]", "[" * 100_000):
+        with ours.changing("ours") as (connection, row):
+            connection.exec_driver_sql(f"UPDATE {row.table} SET metadata = %(said)s", {"said": damaged})
+        assert ours.collection("ours").chunks([CHUNKS[0].id])[CHUNKS[0].id].metadata == {"metadata": damaged}
+
+
 def test_one_collection_is_indexed_by_one(store: PgStore, address: str) -> None:
     other = PgStore(address)
     with store.only_one("notes"), pytest.raises(WorkspaceLocked), other.only_one("notes"):

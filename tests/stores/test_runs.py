@@ -67,3 +67,10 @@ def test_runs_are_listed_newest_first_and_removed(runs: Runs) -> None:
     assert runs.saved("d") == ()
     with pytest.raises(InputError, match=f"There is no run {ids[1]}"):
         runs.remove(ids[1])
+
+
+def test_a_run_does_not_take_over_the_records_of_a_deleted_one(runs: Runs) -> None:
+    # Earlier versions left them behind until the next start.
+    runs.keep(1, "q1", {"id": "q1", "of": "another"})
+    assert runs.begin(PLAN, who="ann").done == 0
+    assert runs.done(1) == frozenset()

@@ -213,6 +213,17 @@ def test_columns_are_those_that_are_named(address: str) -> None:
     store.close()
 
 
+def test_columns_may_have_any_name(address: str) -> None:
+    make(address, SMALL, np.eye(3, dtype=np.float32))
+    changed(address, """ALTER TABLE theirs ADD f text DEFAULT 'f', ADD c int, ADD "a ""b'%%" int DEFAULT 1""")
+    store = TableStore(address)
+    (chunk,) = store.collection("theirs").entries().values()
+    assert (chunk.clearance, chunk.department) == (0, None)
+    (chunk,) = store.collection("theirs").chunks([chunk.id]).values()
+    assert chunk.metadata.items() >= {"f": "f", "a \"b'%": 1}.items()
+    store.close()
+
+
 def test_a_clearance_that_others_raise_hides_its_chunk_at_once(address: str) -> None:
     make(address, SMALL, np.eye(3, dtype=np.float32))
     store = TableStore(address)

@@ -43,8 +43,8 @@ def drawn(
     detail, line = (None, None) if by_distance else (cutoff_detail(made), cut_line(made))
     placed = curve_plot.place(made, rows(made), detail)
     ranges = curve_plot.axis_ranges(placed, window or curve_plot.around_cut(made, placed, detail), line)
-    tuned = (made, detail) if tuning and detail is not None else None
-    plot: dict[str, Any] = curve_plot.plot(placed, line, ranges, tuned=tuned, second=second).to_dict()
+    steps_of = (made, detail) if tuning and detail is not None else None
+    plot: dict[str, Any] = curve_plot.plot(placed, line, ranges, steps_of=steps_of, second=second).to_dict()
     # Raises if plotly does not know a property or value.
     go.Figure(plot)
     return plot

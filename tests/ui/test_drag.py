@@ -23,13 +23,13 @@ FAR = tuple(0.1 + 0.01 * i for i in range(60))
 """Background: the mean of the farther half, 0.1 + 0.01 × 44.5 = 0.545."""
 
 
-def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
+def overlaid(made: PoolResult, *, with_controls: bool = True) -> dict[str, Any]:
     detail, line = cutoff_detail(made), cut_line(made)
     points = replace(curve_plot.place(made, rows(made), detail), grades={"c2": 2})
     ranges = curve_plot.axis_ranges(points, curve_plot.around_cut(made, points, detail), line)
     plot = curve_plot.plot(points, line, ranges)
     titles = {row.id: row.title for row in points.rows}
-    return curve_panel.overlay(made, points, plot, titles, "c2", tuning=tuning)
+    return curve_panel.overlay(made, points, plot, titles, "c2", with_controls=with_controls)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
 )
 def test_only_the_line_that_cuts_is_moved_while_nothing_is_tuned(settings: dict[str, Any], paths: list[str]) -> None:
     made = result(CLIFFS, **{f"cutoff.{name}": value for name, value in settings.items()})
-    assert [line["path"] for line in overlaid(made, tuning=False)["lines"]] == paths
+    assert [line["path"] for line in overlaid(made, with_controls=False)["lines"]] == paths
 
 
 @pytest.mark.slow

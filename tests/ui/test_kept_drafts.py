@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.kit.rule_editor.saving import MAX_CHARS, parse_drafts
+from ragfilter.ui.kit.rule_editor.saving import MAX_CHARS, parse_unsaved
 
 
 def test_drafts_come_back_with_the_rule_they_began_from() -> None:
     rows = [["demo", "a", '{"contain": "x', None], ["demo", "b", "", '{"contain": "y"}']]
-    assert parse_drafts(json.dumps(rows)) == {
+    assert parse_unsaved(json.dumps(rows)) == {
         ("demo", "a"): ('{"contain": "x', None),
         ("demo", "b"): ("", '{"contain": "y"}'),
     }
@@ -36,8 +36,8 @@ def test_drafts_come_back_with_the_rule_they_began_from() -> None:
     ],
 )
 def test_what_is_no_draft_is_left_out(sent: Any) -> None:
-    assert parse_drafts(sent) == {}
+    assert parse_unsaved(sent) == {}
 
 
 def test_half_a_character_is_made_whole() -> None:
-    assert parse_drafts('[["demo", "a", "\\ud800", null]]') == {("demo", "a"): ("\ufffd", None)}
+    assert parse_unsaved('[["demo", "a", "\\ud800", null]]') == {("demo", "a"): ("\ufffd", None)}

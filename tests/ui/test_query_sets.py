@@ -11,7 +11,7 @@ import pytest
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.query_files import read
 from ragfilter.stores.labels import query_id
-from ragfilter.ui.evaluate.sets import lines, one_line, packed, with_ids
+from ragfilter.ui.evaluate.questions_and_labels import lines, one_line, packed, with_ids
 
 
 @pytest.mark.parametrize(

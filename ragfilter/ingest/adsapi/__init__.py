@@ -6,36 +6,26 @@ schemas that a search does not find, but the found chunks refer to. Everything h
 """
 
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
-from ragfilter.ingest.demo import read_qrels, read_queries, read_text
-from ragfilter.ingest.openapi.read import parse
-from ragfilter.ingest.openapi.read import records as openapi_records
-from ragfilter.ingest.records import Record
+from ragfilter.ingest.demo import read_qrels, read_queries
+from ragfilter.ingest.openapi.read import load_openapi
+from ragfilter.ingest.records import PLAIN, Record
 
+FOLDER = Path(__file__).parent
 FILES = ("auth.yaml", "sponsored-display.yaml", "dsp.yaml", "reporting.yaml", "platform.yaml", "common.yaml")
-
-
-def trees() -> dict[str, dict[str, Any]]:
-    """The six descriptions, parsed: file name to tree."""
-    by_name: dict[str, dict[str, Any]] = {}
-    for name in FILES:
-        tree = parse(read_text(__name__, name), ".yaml", name)
-        assert isinstance(tree, dict)
-        by_name[name] = tree
-    return by_name
 
 
 def records() -> Iterator[Record]:
     """Every chunk of the collection as a record, in a fixed order."""
-    return iter(openapi_records(trees()))
+    return iter(load_openapi(FOLDER, FILES, PLAIN)[0])
 
 
 def queries() -> dict[str, str]:
     """The labelled questions: query id to text."""
-    return read_queries(__name__, "queries.jsonl")
+    return read_queries(FOLDER, "queries.jsonl")
 
 
 def qrels() -> dict[str, dict[str, int]]:
     """The relevance labels: query id to chunk id to score (2 needed, 1 helpful)."""
-    return read_qrels(__name__, "qrels.tsv")
+    return read_qrels(FOLDER, "qrels.tsv")

@@ -5,13 +5,14 @@ tables by range and by terrain that crowd out the rule that you look for, and a 
 that most users cannot see. Everything here was written for this project.
 """
 
-import json
 from collections.abc import Iterator
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from ragfilter.basics.files import json_objects, read_lines
 from ragfilter.model import User
 
+FOLDER = Path(__file__).parent
 FILES = ("tables", "rules", "monsters", "spells", "items", "travel")
 
 USERS = {"Guest": User(), "Player": User(1), "Referee": User(3, ("referee",))}
@@ -21,42 +22,29 @@ USERS = {"Guest": User(), "Player": User(1), "Referee": User(3, ("referee",))}
 def records() -> Iterator[dict[str, Any]]:
     """Every chunk of the collection as a plain record, in a fixed order."""
     for name in FILES:
-        yield from read_json_lines(__name__, f"{name}.jsonl")
+        yield from (record for _, record in json_objects(FOLDER / f"{name}.jsonl", ""))
 
 
 def queries() -> dict[str, str]:
     """The labelled questions: query id to text."""
-    return read_queries(__name__, "queries.jsonl", "queries-monsters.jsonl")
+    return read_queries(FOLDER, "queries.jsonl", "queries-monsters.jsonl")
 
 
 def qrels() -> dict[str, dict[str, int]]:
     """The relevance labels: query id to chunk id to score (2 needed, 1 helpful)."""
-    return read_qrels(__name__, "qrels.tsv", "qrels-monsters.tsv")
+    return read_qrels(FOLDER, "qrels.tsv", "qrels-monsters.tsv")
 
 
-# files of a collection that comes as a package
-
-
-def read_text(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-def read_json_lines(package: str, name: str) -> Iterator[dict[str, Any]]:
-    """The objects of a JSONL file."""
-    return map(json.loads, filter(str.strip, read_text(package, name).split("\n")))
-
-
-def read_queries(package: str, *names: str) -> dict[str, str]:
+def read_queries(folder: Path, *names: str) -> dict[str, str]:
     """Query id to text."""
-    lines = (line for name in names for line in read_json_lines(package, name))
-    return {line["_id"]: line["text"] for line in lines}
+    return {row["_id"]: row["text"] for name in names for _, row in json_objects(folder / name, "")}
 
 
-def read_qrels(package: str, *names: str) -> dict[str, dict[str, int]]:
+def read_qrels(folder: Path, *names: str) -> dict[str, dict[str, int]]:
     """Query id to chunk id to score (2 needed, 1 helpful)."""
     labels: dict[str, dict[str, int]] = {}
     for name in names:
-        for line in read_text(package, name).splitlines()[1:]:
-            query_id, chunk_id, score = line.split("\t")
+        _, *lines = read_lines(folder / name)
+        for query_id, chunk_id, score in (line.split("\t") for line in lines):
             labels.setdefault(query_id, {})[chunk_id] = int(score)
     return labels

@@ -169,7 +169,15 @@ def to_entry(row: Sequence[Any]) -> Chunk:
 def to_chunk(row: Sequence[Any]) -> Chunk:
     """The complete chunk of a row of `WHOLE`."""
     *_, text, page, own = row
-    return replace(to_entry(row), text=text, page=page, metadata=loads(own), loaded=True)
+    return replace(to_entry(row), text=text, page=page, metadata=_own(own), loaded=True)
+
+
+def _own(text: str) -> dict[str, Any]:
+    try:
+        fields = loads(text)
+    except (ValueError, RecursionError):
+        fields = None
+    return fields if isinstance(fields, dict) else {"metadata": text}
 
 
 def condition(where: Where) -> tuple[str, Parameters]:

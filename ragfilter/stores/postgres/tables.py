@@ -352,7 +352,7 @@ class TableCollection(RowCollection):
         """All fields of a row: its columns as JSON, then each JSON column."""
         plain = ", ".join(f"c.{_name(column)} AS {_name(field)}" for field, column in self._plain.items())
         return ", ".join(
-            (f"(SELECT to_jsonb(f) FROM (SELECT {plain}) f)", *(f"c.{_name(name)}" for name in self._json))
+            (f"(SELECT to_jsonb(f.*) FROM (SELECT {plain}) f)", *(f"c.{_name(name)}" for name in self._json))
         )
 
     @staticmethod

@@ -28,12 +28,12 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.views import PageRun, queue_indexing
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-DRAFT, PREVIEW, EMPTIED = "draft-uploads", "draft-preview", "uploads-emptied"
+UPLOAD, PREVIEW, EMPTIED = "staged-upload", "upload-preview", "uploads-emptied"
 NEW = ""
 LARGEST, SHOWN, MAX_TOLD = 4000, 6, 5
 GUESSES = {
@@ -56,7 +56,7 @@ ANY_MODEL = (
 
 
 @dataclass(frozen=True, slots=True)
-class UploadDraft:
+class StagedUpload:
     """Uploads in their own folder. `refused` has the errors of refused files."""
 
     key: str
@@ -67,10 +67,10 @@ class UploadDraft:
 
 @st.fragment
 @problems.show_errors()
-def draw(visit: Visit) -> None:
+def draw(page_run: PageRun) -> None:
     """Draw the upload, the preview, and the button that indexes the files."""
     html.heading("Add data")
-    resources = visit.resources
+    resources = page_run.resources
     limit = resources.deployment.max_upload_mb
     kinds, about = ["Files", "Folder"], "Any number of files, or a whole folder with its contents."
     folder = st.segmented_control("What to upload", kinds, default="Files", key="upload-kind", help=about) == "Folder"
@@ -83,20 +83,20 @@ def draw(visit: Visit) -> None:
         help=f"{' '.join(SUFFIXES)}, at most {limit:,} MB together, zips unpacked. JSON and YAML "
         "must be OpenAPI descriptions.",
     )
-    draft = _draft(uploads, resources)
-    if draft is None:
+    upload = _upload(uploads, resources)
+    if upload is None:
         html.aside("Drop files to see how they are split before they are indexed.")
         return
     # Above the preview, so that the next action is in view.
-    place = st.container()
-    reading = _reading(draft) if draft.files else ReadOptions()
-    records, unreadable = _preview(draft, reading)
-    refused = [*draft.refused, *unreadable]
+    slot = st.container()
+    reading = _reading(upload) if upload.files else ReadOptions()
+    records, unreadable = _preview(upload, reading)
+    refused = [*upload.refused, *unreadable]
     if not (records or refused):
         refused = [InputError("There is no text in these files.", remedy="Drop others.")]
-    with place:
+    with slot:
         if records:
-            _index(visit, draft, reading)
+            _index(page_run, upload, reading)
         else:
             _discard_button()
         _refusals(refused)
@@ -104,9 +104,9 @@ def draw(visit: Visit) -> None:
         _chunks(records)
 
 
-def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft | None:
-    before: UploadDraft | None = st.session_state.get(DRAFT)
-    ids = "".join(f"{upload.file_id}/" for upload in uploads)
+def _upload(uploads: Sequence[UploadedFile], resources: Resources) -> StagedUpload | None:
+    before: StagedUpload | None = st.session_state.get(UPLOAD)
+    ids = "".join(f"{each.file_id}/" for each in uploads)
     key = hashlib.sha256(ids.encode()).hexdigest()[:24]
     if before is not None and before.key == key and before.folder.is_dir():
         return before
@@ -119,8 +119,8 @@ def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft
     limit = resources.deployment.max_upload_mb * 1_000_000
     refused = stage(((each.name, each.getvalue()) for each in uploads), folder, limit=limit)
     files = tuple(sorted(file for file in folder.rglob("*") if file.is_file()))
-    draft = st.session_state[DRAFT] = UploadDraft(key, folder, files, refused)
-    return draft
+    upload = st.session_state[UPLOAD] = StagedUpload(key, folder, files, refused)
+    return upload
 
 
 def _discard() -> None:
@@ -129,32 +129,32 @@ def _discard() -> None:
 
 
 def _delete_files() -> None:
-    draft: UploadDraft | None = st.session_state.pop(DRAFT, None)
-    if draft is not None:
-        shutil.rmtree(draft.folder, ignore_errors=True)
+    upload: StagedUpload | None = st.session_state.pop(UPLOAD, None)
+    if upload is not None:
+        shutil.rmtree(upload.folder, ignore_errors=True)
 
 
 def _empty_box() -> None:
-    st.session_state.pop(DRAFT, None)
+    st.session_state.pop(UPLOAD, None)
     st.session_state[EMPTIED] = st.session_state.get(EMPTIED, 0) + 1
 
 
-def _preview(draft: UploadDraft, reading: ReadOptions) -> tuple[tuple[Record, ...], list[InputError]]:
+def _preview(upload: StagedUpload, reading: ReadOptions) -> tuple[tuple[Record, ...], list[InputError]]:
     """The first chunks, and the errors up to there; cached until the files or the splitting options
     change. Raises InputError."""
     kept_preview = st.session_state.get(PREVIEW)
-    if kept_preview is None or kept_preview[0] != (draft.key, reading):
+    if kept_preview is None or kept_preview[0] != (upload.key, reading):
         unreadable: list[InputError] = []
         lenient = replace(reading, skip=unreadable.append)
-        records = tuple(islice(load(draft.folder, reading=lenient), SHOWN)) if draft.files else ()
-        kept_preview = st.session_state[PREVIEW] = ((draft.key, reading), records, unreadable)
+        records = tuple(islice(load(upload.folder, reading=lenient), SHOWN)) if upload.files else ()
+        kept_preview = st.session_state[PREVIEW] = ((upload.key, reading), records, unreadable)
     return kept_preview[1], kept_preview[2]
 
 
-def _reading(draft: UploadDraft) -> ReadOptions:
+def _reading(upload: StagedUpload) -> ReadOptions:
     plain = ReadOptions()
     headings = True
-    if any(file.suffix.lower() in (".md", ".markdown") for file in draft.files):
+    if any(file.suffix.lower() in (".md", ".markdown") for file in upload.files):
         about = "One chunk per section, titled with the headings above it."
         headings = st.toggle("Split Markdown at its headings", value=True, key="cut-headings", help=about)
     left, right = st.columns(2)
@@ -162,7 +162,7 @@ def _reading(draft: UploadDraft) -> ReadOptions:
     size = left.slider("Longest chunk", SHORTEST, LARGEST, plain.size, 50, key="cut-size", help=about)
     about = "Characters that a chunk repeats from the end of the previous one."
     overlap = right.slider("Overlap", 0, size // 2, min(plain.overlap, size // 2), 10, key="cut-overlap", help=about)
-    return ReadOptions(size, overlap, headings, _columns(draft.files))
+    return ReadOptions(size, overlap, headings, _columns(upload.files))
 
 
 def _columns(files: Sequence[Path]) -> dict[str, str]:
@@ -221,24 +221,24 @@ def _refusals(refused: Sequence[InputError]) -> None:
     st.warning(f"Left out:\n\n{listed}" + (f"\n- and {more} more" if more > 0 else ""))
 
 
-def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
-    bench, problem = visit.resources.bench, ""
-    ours = [info.name for info in visit.collections.values() if info.ours]
+def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions) -> None:
+    bench, problem = page_run.resources.bench, ""
+    ours = [info.name for info in page_run.collections.values() if info.ours]
     about, names = (
         "In an existing one, chunks with the same id are replaced.",
         {NEW: "a new one"} | {n: n for n in ours},
     )
     target = st.selectbox("Collection", names, key="upload-target", format_func=names.__getitem__, help=about)
     if target:
-        name, model = target, visit.collections[target].embedder
+        name, model = target, page_run.collections[target].embedder
         html.aside(f"Embedding model: {model}.")
     else:
         # The first file's name, if a new collection can have it.
-        suggested = re.sub(r"[^A-Za-z0-9._-]+", "-", draft.files[0].stem).strip("._-")
-        suggested = "" if _problem(suggested, visit.resources) else suggested
+        suggested = re.sub(r"[^A-Za-z0-9._-]+", "-", upload.files[0].stem).strip("._-")
+        suggested = "" if _problem(suggested, page_run.resources) else suggested
         about = "3 to 512 letters, digits, dots, hyphens or underscores."
         name = st.text_input("Name", suggested, key="upload-name", help=about).strip()
-        problem = _problem(name, visit.resources) if name else ""
+        problem = _problem(name, page_run.resources) if name else ""
         if problem:
             st.error(message(problem))
         fixed, own = bool(bench.deployment.embedding_model), bench.embedder.name
@@ -246,7 +246,7 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
         model = st.text_input("Embedding model", own, key="upload-model", disabled=fixed, help=about).strip() or own
     order = Order(
         name,
-        str(draft.folder),
+        str(upload.folder),
         lenient=True,
         temporary=True,
         embedder=model,
@@ -261,7 +261,7 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
             "Index",
             "index",
             _put,
-            visit.resources,
+            page_run.resources,
             order,
             not target,
             icon="play_arrow",
@@ -299,6 +299,6 @@ def _put(resources: Resources, order: Order, new: bool) -> None:
     if new and (problem := _problem(order.collection, resources)):
         state.notice(problem)
         return
-    problems.order(order, queue_of(resources.bench))
+    queue_indexing(order, queue_of(resources.bench))
     _empty_box()
     st.session_state["upload-name"] = ""

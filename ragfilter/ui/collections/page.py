@@ -25,7 +25,7 @@ from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import MANAGED
-from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.views import PageRun
 
 if TYPE_CHECKING:
     from ragfilter.stores.postgres.tables import TableStore
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 LOOK_S = 1.0
 
 
-def draw(visit: Visit) -> None:
+def draw(page_run: PageRun) -> None:
     """Draw the upload, the indexing jobs, and the existing collections."""
     left, right = st.container(key="halves").columns((1, 1.25), gap="large")
     with left:
-        add.draw(visit)
+        add.draw(page_run)
     with right, problems.show_errors(retry=True):
-        queue = queue_of(visit.resources.bench)
+        queue = queue_of(page_run.resources.bench)
         active = _active(queue.jobs())
         # Refreshed automatically only while a job is active.
         st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)
-        _collections(visit, state.onlooker())
+        _collections(page_run, state.onlooker())
 
 
 def _active(jobs: Sequence[IndexJob]) -> frozenset[int]:
@@ -128,26 +128,26 @@ MODEL = (
 )
 
 
-def _collections(visit: Visit, user: User) -> None:
+def _collections(page_run: PageRun, user: User) -> None:
     html.heading("Collections")
-    if not visit.collections:
+    if not page_run.collections:
         html.empty("No collection yet.", "Add files on the left, or build a sample on the Inspect page.")
-        _elsewhere(visit.resources)
+        _elsewhere(page_run.resources)
         return
-    every = overview(visit.resources.bench, user)
+    every = overview(page_run.resources.bench, user)
     _table(every)
-    _one(every, visit, user)
-    _elsewhere(visit.resources)
+    _one(every, page_run, user)
+    _elsewhere(page_run.resources)
     if state.session().collection in problems.DEMOS:
         # Offer the other demo to whoever tries one.
         for name, (_, about) in problems.DEMOS.items():
-            if name not in visit.collections or not visit.collections[name].complete:
-                problems.draw_build_button(name, queue_of(visit.resources.bench), about)
+            if name not in page_run.collections or not page_run.collections[name].complete:
+                problems.draw_build_button(name, queue_of(page_run.resources.bench), about)
 
 
 @st.fragment
 @problems.show_errors()
-def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
+def _one(every: tuple[Facts, ...], page_run: PageRun, user: User) -> None:
     names = [facts.info.name for facts in every]
     if st.session_state.get(MANAGED) not in names:
         # Set as state, because a box already on the page ignores a new default.
@@ -156,15 +156,15 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     name = st.selectbox("Manage", names, key=MANAGED)
     facts = every[names.index(name)]
     with st.container(key="manage", horizontal=True, gap="small"):
-        _actions(facts, visit.resources, user)
+        _actions(facts, page_run.resources, user)
     problems.incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:
-        queue = queue_of(visit.resources.bench)
+        queue = queue_of(page_run.resources.bench)
         busy = any(job.status.open and job.order.collection == name for job in queue.jobs())
         put, about = state.then_page(queue.put), "Restores the collection from the workspace's copy, without embedding."
         html.button("Rebuild", "rebuild", put, Order(name), icon="build", disabled=busy, about=about)
     if not facts.info.ours:
-        _foreign(facts, visit.resources)
+        _foreign(facts, page_run.resources)
 
 
 def _table(every: tuple[Facts, ...]) -> None:
@@ -193,7 +193,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     )
     if html.button("Recalibrate", "manage-recalibrate", icon="sync", disabled=not info.count, about=about):
         state.open_collection(info.name)
-        problems.recalibrate()
+        problems.open_recalibration()
     html.download(
         "Export",
         "export",

@@ -28,66 +28,78 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
 from ragfilter.ui.compare.side_choice import ComparedSide, differences
-from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_labels, question_box, summary, votes
-from ragfilter.ui.kit.answer_sides import AnswerSide, side_by_side
-from ragfilter.ui.kit.query_labels import ChosenSet
+from ragfilter.ui.kit import (
+    answers,
+    controls,
+    grid,
+    measuring,
+    problems,
+    query_set_choice,
+    question_box,
+    summary,
+    votes,
+)
+from ragfilter.ui.kit.answer_sides import AnswerSide, numbered_sides
+from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.kit.summary import Stack, StackRow
 from ragfilter.ui.look import html
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import link, pools, state, views, widget
-from ragfilter.ui.session.views import View, Visit
+from ragfilter.ui.session.views import PageRun, View
 
 ONE = "One question"
 
 
 @problems.show_errors(retry=True)
-def draw(here: Visit) -> None:
+def draw(page_run: PageRun) -> None:
     """Draw the two sides and their comparison."""
     name = side_choice.query_set()
-    if name or not here.ready:
+    if name or not page_run.ready:
         # Otherwise the question is the heading.
         html.unseen_heading("Compare", level=1)
-    if not here.ready:
-        controls.draw(here, None)
-        problems.draw_empty(here, None)
+    if not page_run.ready:
+        controls.draw(page_run, None)
+        problems.draw_empty(page_run, None)
         return
-    runs = here.saved_runs
-    problems.incomplete(here.incomplete if name else "")
-    sides, place = _bar(here, runs, name)
+    runs = page_run.saved_runs
+    problems.incomplete(page_run.incomplete if name else "")
+    sides, slot = _bar(page_run, runs, name)
     if name:
         link.share(more=side_choice.parameters())
         link.show_address()
-        question_box.draw_link(place, None)
-        controls.draw(here, None)
-        _draw_set(here, sides, name, runs)
+        question_box.draw_link(slot, None)
+        controls.draw(page_run, None)
+        _draw_set(page_run, sides, name, runs)
         return
-    question_box.draw(here)
-    view, error = views.answered_view(here, side_choice.parameters())
+    question_box.draw(page_run)
+    view, error = views.gather_view(page_run, side_choice.parameters())
     link.show_address()
-    question_box.draw_link(place, view)
-    controls.draw(here, None)
+    question_box.draw_link(slot, view)
+    controls.draw(page_run, None)
     if view is None:
         html.unseen_heading("Compare", level=1)
-        problems.draw_empty(here, error)
+        problems.draw_empty(page_run, error)
         return
     problems.incomplete(view.result.pool.incomplete)
     _draw_question(view, sides)
 
 
-def _bar(here: Visit, runs: Mapping[int, Run], name: str) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
+def _bar(
+    page_run: PageRun, runs: Mapping[int, Run], name: str
+) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
     """Draw the choice of sides and questions. Returns the sides, and the place of the link."""
-    a, b = (side_choice.read(letter, here.settings, runs) for letter in link.SIDES)
+    a, b = (side_choice.read(letter, page_run.settings, runs) for letter in link.SIDES)
     # Messages about invalid values in a link.
     problems.notices(state.notices())
     with html.row("sides", "bottom"):
-        _choice("a", here, runs)
+        _choice("a", page_run, runs)
         html.button("Swap", "sides-swap", side_choice.swap, icon="swap_horiz")
-        _choice("b", here, runs)
+        _choice("b", page_run, runs)
         # Without counts, since questions whose relevant chunks the user cannot see are not measured.
-        names = dict.fromkeys(filter(None, (*query_labels.sets_of(here), name)))
-        labels = {"": ONE} | {each: query_sets.title(each, llm=query_labels.counts_llm_labels()) for each in names}
+        names = dict.fromkeys(filter(None, (*query_set_choice.sets_of(page_run), name)))
+        labels = {"": ONE} | {each: query_sets.title(each, llm=query_set_choice.counts_llm_labels()) for each in names}
         widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
         html.button(
             "Copy A to B",
@@ -97,12 +109,12 @@ def _bar(here: Visit, runs: Mapping[int, Run], name: str) -> tuple[tuple[Compare
             icon="content_copy",
             about="Copies current settings as a snapshot, to compare later changes with.",
         )
-        place = st.container(key="share", width="content")
-    return (a, b), place
+        slot = st.container(key="share", width="content")
+    return (a, b), slot
 
 
-def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
-    labels = side_choice.choices(letter, here.settings, runs)
+def _choice(letter: str, page_run: PageRun, runs: Mapping[int, Run]) -> None:
+    labels = side_choice.choices(letter, page_run.settings, runs)
     choose = partial(side_choice.put, letter, changes={})
     widget.select(letter.upper(), labels, side_choice.chosen(letter), f"side-{letter}-box", choose, width=250)
 
@@ -139,7 +151,7 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
     if opened is not None:
         _chunk(opened, (a, b))
     contexts = context.pack(a.kept, a.settings), context.pack(b.kept, b.settings)
-    pair = side_by_side(("A", "B"), contexts)
+    pair = numbered_sides(("A", "B"), contexts)
     with html.row("compare-steps"):
         step = st.segmented_control("Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed")
         names = sides[0].called, sides[1].called
@@ -221,15 +233,15 @@ def _answers(view: View, sides: tuple[ComparedSide, ComparedSide], pair: tuple[A
                 votes.answered(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, pair_answers, sides, strict=True)
             )
-            votes.draw(view, (voted[0], voted[1]), ("A", "B"), own="compare")
+            votes.draw(view, (voted[0], voted[1]), ("A", "B"), key="compare")
 
 
 GOES_ON = "compare-measuring"
 
 
-def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]) -> None:
+def _draw_set(page_run: PageRun, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]) -> None:
     """Draw the comparison over a query set. Raises StoreError, InputError."""
-    chosen, resources = query_labels.chosen_set(visit, name), visit.resources
+    chosen, resources = query_set_choice.chosen_set(page_run, name), page_run.resources
     sides_runs = [side.run for side in sides if side.run is not None]
 
     def row_of(side: ComparedSide) -> RunRow | None:
@@ -243,13 +255,13 @@ def _draw_set(visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str,
     rows = [row_of(side) for side in sides]
     missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
     if missing:
-        query_labels.explain(chosen)
+        query_set_choice.explain(chosen)
         if chosen.measurable is not None:
             _measure(missing, chosen, counted(len(chosen.measurable.qrels), "question"))
         return
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
-    if list(titles) != [query_sets.title(name, llm=query_labels.counts_llm_labels())]:
+    if list(titles) != [query_sets.title(name, llm=query_set_choice.counts_llm_labels())]:
         html.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
         measuring.load(a.run.id, resources),

@@ -19,8 +19,8 @@ from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.report import rows
 from ragfilter.stores.labels import ASKED, GRADES, Label, qrels_of, selected_quotation
 from ragfilter.text.normalise import whole
-from ragfilter.ui.kit import problems, query_labels
-from ragfilter.ui.kit.query_labels import ChosenSet
+from ragfilter.ui.kit import problems, query_set_choice
+from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import html
 from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.views import author
@@ -36,7 +36,7 @@ def draw(chosen: ChosenSet) -> None:
     """Draw the mode over the page."""
     session = state.session()
     labels = _labels(chosen)
-    labelled = query_labels.labelled_questions(chosen.resources, chosen.collection)
+    labelled = query_set_choice.labelled_questions(chosen.resources, chosen.collection)
     window = _window(chosen, labels, labelled)
     data = {
         "questions": [_question(chosen, query, labels) for query in window],
@@ -81,7 +81,7 @@ def _questions(chosen: ChosenSet) -> Iterator[str]:
 
 def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[str, Any]:
     """A question with the whole passages that the user can see, as the browser gets them."""
-    settings, user, resources = chosen.visit.settings, chosen.user, chosen.resources
+    settings, user, resources = chosen.page_run.settings, chosen.user, chosen.resources
     question = pools.asked_question(query, chosen.collection, settings, user, resources)
     pool = pools.pool_of(question, settings, resources)
     result = state.session().replays.of(pool, settings, user)
@@ -128,9 +128,9 @@ def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
             )
             session.label_query = query
             state.remember_labels(marked, chunk_id, chosen.collection, query)
-        case "undo", () if session.marks:
-            chosen.book.take_back(session.marks[-1].label_ids)
-            session.marks = session.marks[:-1]
+        case "undo", () if session.label_history:
+            chosen.book.take_back(session.label_history[-1].label_ids)
+            session.label_history = session.label_history[:-1]
         case "open", (str(query),):
             session.label_query = query
         case "ask", (str(text),) if query := whole(text).strip():

@@ -29,14 +29,14 @@ from ragfilter.publish.reports import of_run
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import labelling_mode, sets
-from ragfilter.ui.kit import grid, measuring, problems, query_labels, question_box
+from ragfilter.ui.evaluate import labelling_mode, questions_and_labels
+from ragfilter.ui.kit import grid, measuring, problems, query_set_choice, question_box
 from ragfilter.ui.kit.guide import GUARD, GUARDED
-from ragfilter.ui.kit.query_labels import ChosenSet
+from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import html, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.views import PageRun
 
 PARTS = QUESTIONS, LABELS = "Questions", "Labels"
 UNASKED = 500
@@ -44,18 +44,18 @@ UNASKED = 500
 
 
 @problems.show_errors(retry=True)
-def draw(visit: Visit) -> None:
+def draw(page_run: PageRun) -> None:
     """Draw the bar, the progress of a run, and its results; or the labelling mode."""
-    if not visit.ready:
-        problems.draw_empty(visit, None)
+    if not page_run.ready:
+        problems.draw_empty(page_run, None)
         return
-    problems.incomplete(visit.incomplete)
-    chosen = query_labels.chosen_set(visit)
+    problems.incomplete(page_run.incomplete)
+    chosen = query_set_choice.chosen_set(page_run)
     if state.session().labelling:
         labelling_mode.draw(chosen)
         return
-    saved = _bar(chosen, visit.saved_runs)
-    query_labels.explain(chosen)
+    saved = _bar(chosen, page_run.saved_runs)
+    query_set_choice.explain(chosen)
     if st.session_state.get("sets-open"):
         _sets(chosen)
     elif saved:
@@ -75,15 +75,15 @@ def _sets(chosen: ChosenSet) -> None:
     for note in _notes(chosen):
         html.aside(note)
     if part == QUESTIONS:
-        sets.draw_questions(chosen)
+        questions_and_labels.draw_questions(chosen)
     else:
-        sets.draw_labels(chosen)
+        questions_and_labels.draw_labels(chosen)
 
 
 def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
     with html.row("evaluate-bar", "bottom"):
-        query_labels.choose(chosen)
+        query_set_choice.choose(chosen)
         label, none = _measure_label(chosen), chosen.measurable is None
         about = (
             "Measures the sidebar's settings on the labelled questions of this set. Continues a stopped run. "
@@ -92,8 +92,8 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
         pressed = html.button(label, "evaluate", icon="play_arrow", type="primary", disabled=none, about=about)
         # The page measures by itself if nothing is measured yet, and no LLM is called.
         unasked = chosen.measurable is not None and len(chosen.measurable.qrels) <= UNASKED
-        if pressed or (unasked and not saved and not chosen.visit.settings.judge.enabled):
-            run = measuring.begin(chosen, state.session().profile, chosen.visit.settings, unasked=not pressed)
+        if pressed or (unasked and not saved and not chosen.page_run.settings.judge.enabled):
+            run = measuring.begin(chosen, state.session().profile, chosen.page_run.settings, unasked=not pressed)
             state.session().run = run.id
             saved = {run.id: run, **saved}
         if len(saved) > 1:
@@ -134,7 +134,7 @@ def _more(chosen: ChosenSet) -> None:
     about = "Edit the questions of this set, see who labelled what, or let an LLM propose labels."
     st.toggle("Questions and labels", key="sets-open", persist_state="session", help=about)
     about = "Used for chunks that no person has labelled. Off: only people's labels count."
-    st.toggle("Count an LLM's labels", key=query_labels.LLM, persist_state="session", help=about)
+    st.toggle("Count an LLM's labels", key=query_set_choice.LLM, persist_state="session", help=about)
     on, keep = chosen.book.records_history(chosen.collection), chosen.book.record_history
     st.toggle(
         "Keep asked questions",
@@ -157,7 +157,7 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
     if not measured.records:
         html.empty("No question in this run has been measured yet.", "Press Measure to continue.")
         return
-    who = "Your settings" if measured.settings == chosen.visit.settings else "This run's settings"
+    who = "Your settings" if measured.settings == chosen.page_run.settings else "This run's settings"
     sentence = wording.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
     highest = measured.ranked("f1")[0]
     if measured.over_fixed_k and CURRENT not in highest["names"]:
@@ -225,9 +225,9 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Measure continues "
             "if settings, user, labels and collection are unchanged.",
         )
-    if measured.settings != chosen.visit.settings:
+    if measured.settings != chosen.page_run.settings:
         notes.append("This run used different settings from the sidebar's.")
-    before = earlier(run, chosen.visit.saved_runs.values()) if run.complete else None
+    before = earlier(run, chosen.page_run.saved_runs.values()) if run.complete else None
     if before is not None:
         moved = moved_since(measured, measuring.load(before.id, chosen.resources))
         notes += [f"Since run {before.id}: {moved[0].lower()}{moved[1:]}"] if moved else []

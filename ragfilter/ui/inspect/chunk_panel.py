@@ -20,7 +20,7 @@ from ragfilter.rules.match import rule_book
 from ragfilter.stores.labels import conflicts
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.inspect import hit_table, reference_graph
+from ragfilter.ui.inspect import hit_table, reference_tree
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
@@ -46,7 +46,7 @@ def draw(view: View) -> None:
         return
     chunk = _whole(hit.chunk, view)
     # Users see only references to chunks that they can see.
-    shown_refs = chunk.refs if view.operator else without_hidden_refs(view.mine.pool, view.user)(chunk).refs
+    shown_refs = chunk.refs if view.operator else without_hidden_refs(view.as_user.pool, view.user)(chunk).refs
     _head(view.shown, replace(hit, chunk=replace(chunk, refs=shown_refs)))
     _labels(view, chunk.id)
     match _part(view, chunk.id):
@@ -56,7 +56,7 @@ def draw(view: View) -> None:
                 with st.container(key="rule-side", gap="small"):
                     _rule(view, chunk)
         case "References":
-            reference_graph.draw(view, chunk)
+            reference_tree.draw(view, chunk)
         case _:
             _text(view, chunk)
 
@@ -105,7 +105,7 @@ def _labels(view: View, chunk_id: str) -> None:
                 type="primary" if grade_now == grade else "secondary",
                 shortcut=str(grade),
             )
-        html.button("Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().marks, shortcut="U")
+        html.button("Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().label_history, shortcut="U")
     words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
         words += ". They disagree, and the last one counts"
@@ -122,12 +122,12 @@ def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
 
 @state.tell_errors()
 def _undo() -> None:
-    if not state.session().marks:
+    if not state.session().label_history:
         # The key was pressed again before the page disabled the button.
         return
-    *before, mark = state.session().marks
+    *before, mark = state.session().label_history
     open_resources().bench.labels.take_back(mark.label_ids)
-    state.session().marks = before
+    state.session().label_history = before
     asked = state.session().asked
     if asked is None or (asked.collection, asked.query) != (mark.collection, mark.query):
         st.toast(message(f"Undone: the last label for “{mark.query}” in {mark.collection}."))
@@ -190,7 +190,7 @@ def _head(result: PoolResult, hit: Hit) -> None:
 
 
 def _step(trace: LayerTrace, chunk_id: str) -> str:
-    """Draw one layer's decision on the chunk; nothing if the chunk never reached the layer."""
+    """One layer's decision on the chunk as HTML; empty if the chunk never reached the layer."""
     decision = next((each for each in trace.decisions if each.chunk_id == chunk_id), None)
     if decision is None:
         return ""
@@ -251,11 +251,11 @@ def _rule(view: View, chunk: Chunk) -> None:
     def effect(rule: str | None) -> None:
         _effect(result, chunk, rule, changed=rule_effect.is_changed(chunk, rule))
 
-    def guard(chunk_id: str, text: str) -> str:
-        work = chunk_list.visible_collection(collection, state.settings(), resources)
-        return rule_effect.guard(work, chunk_id, text, immediate=True)
+    def harm_of(chunk_id: str, text: str) -> str:
+        visible = chunk_list.visible_collection(collection, state.settings(), resources)
+        return rule_effect.harm_of_rule(visible, chunk_id, text, immediate=True)
 
-    editor.draw(saving.Editing(chunk, collection, result.user, resources, effect, guard))
+    editor.draw(saving.Editing(chunk, collection, result.user, resources, effect, harm_of))
     saving.keep_in_browser()
 
 
@@ -269,11 +269,11 @@ def _effect(result: PoolResult, chunk: Chunk, rule: str | None, *, changed: bool
     if not result.settings.query_must.enabled:
         line += " The query_must layer is off, so nothing changes."
     elif changed:
-        line += f" Once saved: {_changes(result, chunk, rule)}"
+        line += f" Once saved: {_rule_changes(result, chunk, rule)}"
     html.draw(f'<p class="rf-verdict">{line}</p>')
 
 
-def _changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
+def _rule_changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
     after = replay(with_rules(result.pool, {chunk.id: rule}), result.settings, result.user)
     old = {hit.id: hit.chunk.name for hit in result.kept}
     new = {hit.id: hit.chunk.name for hit in after.kept}

@@ -1,4 +1,4 @@
-"""The curve on the page, with its lines as handles and the controls that tune it: the ranks shown,
+"""The curve on the page, with its lines as handles and the controls that adjust it: the ranks shown,
 and the settings that decide the cut.
 
 The browser drags the lines and looks up how many chunks each position would keep, in steps that come with the picture.
@@ -29,13 +29,14 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_plot
 from ragfilter.ui.inspect.curve_plot import AxisRanges, Points
+from ragfilter.ui.kit import controls
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import state, widget
+from ragfilter.ui.session import state
 from ragfilter.ui.session.state import ALL, CUT
 from ragfilter.ui.session.views import View
 
-VIEW, TITLE_WIDTH = "tune", 30
+VIEW, TITLE_WIDTH = "cut", 30
 KEY, SECOND = "drag", "second-score"
 # Announces the count in an element that persists, because a redrawn one is not read aloud.
 HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
@@ -48,7 +49,7 @@ def draw(view: View) -> None:
     every = replace(curve_plot.place(result, view.rows, detail), grades=view.grades)
     points = every.folded(session.chunk) if _folds() else every
     name = st.session_state.get(SECOND)
-    others = other_scores(result) if name and session.tuning else {}
+    others = other_scores(result) if name and session.cut_controls else {}
     ranges = _axis_ranges(view, points, line)
     short = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
     titles = {
@@ -60,7 +61,7 @@ def draw(view: View) -> None:
             points,
             line,
             ranges,
-            tuned=(result, detail) if session.tuning and detail is not None else None,
+            steps_of=(result, detail) if session.cut_controls and detail is not None else None,
             second=(name, others[name]) if name in others else None,
             chosen=session.chunk,
             dark=theme.is_dark(),
@@ -74,7 +75,7 @@ def draw(view: View) -> None:
             alt="Each hit by its place at the cutoff and the value compared there, with the limit",
         )
         summary = view.summary
-        data = overlay(result, points, plot, titles, session.chunk, tuning=session.tuning) | {
+        data = overlay(result, points, plot, titles, session.chunk, with_controls=session.cut_controls) | {
             "told": f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}",
             # The browser drops its own position after each move, even if undo restores the same picture.
             "moves": session.drag_moves,
@@ -152,16 +153,16 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
     )
 
 
-def controls(view: View) -> None:
+def draw_controls(view: View) -> None:
     """Draw the controls of the cut: its settings and limits, a second curve and the legend."""
     result, own = view.shown, state.own()
-    with html.row("tune", "top"):
+    with html.row("cut-controls", "top"):
         paths = _cut_settings(result)
         for path in paths:
-            widget.draw_setting(field(path), result.settings, own, view=VIEW, kept=dict(view.summary.strategies))
+            controls.draw_setting(field(path), result.settings, own, view=VIEW, kept=dict(view.summary.strategies))
         if not paths:
             html.aside(
-                "The cutoff is off, and the judge decides how many stay. Switch Cutoff on in the sidebar to tune a "
+                "The cutoff is off, and the judge decides how many stay. Switch Cutoff on in the sidebar to adjust a "
                 "threshold here."
             )
     html.draw(f'<ul class="rf-limits" aria-label="Limits in force">{_limits(result)}</ul>')
@@ -236,7 +237,13 @@ def _limits(result: PoolResult) -> str:
 
 
 def overlay(
-    result: PoolResult, points: Points, plot: go.Figure, titles: Mapping[str, str], chosen: str | None, *, tuning: bool
+    result: PoolResult,
+    points: Points,
+    plot: go.Figure,
+    titles: Mapping[str, str],
+    chosen: str | None,
+    *,
+    with_controls: bool,
 ) -> dict[str, Any]:
     """The browser's data: the lines to drag over `plot`, the points that reached the cut, every chunk on the curve with
     its short title and label, the `chosen` one, and the position of the plot's axes."""
@@ -254,7 +261,7 @@ def overlay(
             name: {"range": axis.range, "domain": axis.domain or (0, 1)}
             for name, axis in (("x", layout.xaxis), ("y", layout.yaxis), ("y2", layout.yaxis2))
         },
-        "lines": [] if detail is None else _lines(result, detail, line, tuning=tuning),
+        "lines": [] if detail is None else _lines(result, detail, line, with_controls=with_controls),
         "cut": line and line.limit,
         "place": line and line.place,
     }
@@ -267,9 +274,11 @@ def _label(grade: int | None) -> tuple[str, str]:
     return f"{theme.LABELLED} {grade}", f", labelled {GRADES.get(grade, grade)}"
 
 
-def _lines(result: PoolResult, detail: CutoffDetail, line: CutLine | None, *, tuning: bool) -> list[dict[str, Any]]:
+def _lines(
+    result: PoolResult, detail: CutoffDetail, line: CutLine | None, *, with_controls: bool
+) -> list[dict[str, Any]]:
     """The thresholds of the strategy that cut, each with the axis of its line, and the base and factor that convert its
-    value to a position there. Except while tuning, only the line that cuts has one."""
+    value to a position there. Without the controls, only the line that cuts has one."""
     reads = strategy(detail.cut.strategy).reads
     best = min(detail.values[: len(detail.cut.gaps) + 1])
     places = {
@@ -284,7 +293,7 @@ def _lines(result: PoolResult, detail: CutoffDetail, line: CutLine | None, *, tu
     return [
         _line(result, name, *place) | {"drawn": place[0] in ("y2", cuts)}
         for name, place in places.items()
-        if name in reads and place[-1] > 0 and (tuning or place[0] == cuts)
+        if name in reads and place[-1] > 0 and (with_controls or place[0] == cuts)
     ]
 
 

@@ -1,7 +1,7 @@
 """The distance curve, which shows where the result ends and why. Pure functions place every hit and make the plot.
 
-By default it has one line, with kept hits below and dropped ones above, and the cliff shaded. While tuning, it has
-ticks, and a strip below with the steps between the hits that reached the cutoff.
+By default it has one line, with kept hits below and dropped ones above, and the cliff shaded. With its controls open,
+it has ticks, and a strip below with the steps between the hits that reached the cutoff.
 
 The curve is the list that was cut: hits that reached the cutoff are at places 1, 2, 3 … of that
 list. Hits dropped earlier are between these places, by value.
@@ -143,12 +143,12 @@ def plot(
     line: CutLine | None,
     ranges: AxisRanges,
     *,
-    tuned: tuple[PoolResult, CutoffDetail] | None = None,
+    steps_of: tuple[PoolResult, CutoffDetail] | None = None,
     second: tuple[str, Mapping[str, float]] | None = None,
     chosen: str | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """The curve of the hits at `points`, with the `line` that cuts them, in `ranges`. `tuned` has the steps for the
+    """The curve of the hits at `points`, with the `line` that cuts them, in `ranges`. `steps_of` has the steps for the
     strip. `second` is another score with each hit's distance by id. `chosen` is the id of the open chunk."""
     low, high = ranges.window
     ink = Ink(dark)
@@ -184,8 +184,8 @@ def plot(
         )
         notes.append(_note(escape(name), ink.muted, y=1, yref="paper", yanchor="bottom", xshift=40))
     top = 0.0
-    if tuned is not None:
-        result, detail = tuned
+    if steps_of is not None:
+        result, detail = steps_of
         # Depends only on the hits, so that moving the threshold moves its line and not the bars.
         top = max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
         data.append(_steps(detail, ranges.window, ink))
@@ -195,7 +195,7 @@ def plot(
             shapes.append(_shape(y0=threshold, y1=threshold, yref="y2", line=dots))
             label = schema.field("cutoff.gap_threshold").label
             notes.append(_note(label, ink.muted, y=threshold, yref="y2", yanchor="bottom"))
-    layout = _layout(ranges, ink, top=top, ticks=tuned is not None, second=second is not None)
+    layout = _layout(ranges, ink, top=top, ticks=steps_of is not None, second=second is not None)
     layout |= {"shapes": shapes, "annotations": notes}
     # Validation would take longer than everything else; the tests do it.
     return go.Figure({"data": data, "layout": layout}, _validate=False)

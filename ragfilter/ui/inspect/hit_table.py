@@ -176,17 +176,17 @@ def _rule_states(view: View) -> dict[str, tuple[str, ...]]:
     # Without texts, as on the Rules page, because the settings decide which texts were fetched.
     chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
     listing = make_listing(chunks, view.resources.checks, exported=_exported_rules(view))
-    return {row.id: row.words for row in listing.with_drafts(state.drafted()).rows}
+    return {row.id: row.words for row in listing.with_drafts(state.unsaved_chunk_ids()).rows}
 
 
 def _edited_rules(view: View) -> dict[str, list[str]]:
     """How rules were edited, for the chunks in a result whose rule was edited."""
     before = _exported_rules(view)
     rules = {hit.id: hit.chunk.rule or None for hit in view.shown.hits}
-    changed, drafted = {i for i in before if before[i] != rules[i]}, state.drafted()
+    changed, unsaved = {i for i in before if before[i] != rules[i]}, state.unsaved_chunk_ids()
     return {
-        i: [theme.rule_state(word) for word, ids in (("draft", drafted), ("changed", changed)) if i in ids]
-        for i in changed | drafted
+        i: [theme.rule_state(word) for word, ids in (("draft", unsaved), ("changed", changed)) if i in ids]
+        for i in changed | unsaved
     }
 
 

@@ -41,7 +41,7 @@ SETUP = (
 
 def draw(view: View) -> None:
     """Draw the judge's tab."""
-    result, resources = view.mine, view.resources
+    result, resources = view.as_user, view.resources
     settings, stats = result.settings.judge, judge_stats(result)
     if not settings.enabled:
         no_llm = resources.bench.chat is None

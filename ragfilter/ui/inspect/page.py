@@ -32,7 +32,7 @@ from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.views import View
 
 
-class Places(NamedTuple):
+class Slots(NamedTuple):
     """Where `finish` draws: the answers or the table, the panel if it is open, and the buttons."""
 
     below: DeltaGenerator
@@ -40,9 +40,9 @@ class Places(NamedTuple):
     bar: DeltaGenerator
 
 
-def begin(view: View) -> Places:
+def begin(view: View) -> Slots:
     """Draw what the user waits for: the sentence, the clicked chunk, then the curve."""
-    now, current_story = state.session(), story(view.mine)
+    now, current_story = state.session(), story(view.as_user)
     # One container for everything that comes and goes with a setting, which would otherwise move
     # the curve and make the browser redraw it.
     with st.container(key="headline"):
@@ -51,8 +51,8 @@ def begin(view: View) -> Places:
         summary.draw(view, current_story)
         problems.failed(view.result)
         _draw_needs(view)
-        if now.tuning:
-            curve_panel.controls(view)
+        if now.cut_controls:
+            curve_panel.draw_controls(view)
     stage = st.container(key="stage")
     beside = None
     if now.evidence:
@@ -69,26 +69,26 @@ def begin(view: View) -> Places:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
         html.unseen_heading("Before and after")
-        falls = current_story.drops_from_unfiltered
-        before, after = summary.before_and_after(view.mine, falls)
+        drops = current_story.drops_from_unfiltered
+        before, after = summary.before_and_after(view.as_user, drops)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         controls.draw_reset(f"Back to {now.profile}")
-        summary.draw_stacks((before, after), view.mine, on_open=state.open_chunk)
+        summary.draw_stacks((before, after), view.as_user, on_open=state.open_chunk)
     with right:
         html.unseen_heading("Curve")
         curve_panel.draw(view)
-    return Places(below, beside, bar)
+    return Slots(below, beside, bar)
 
 
-def finish(view: View, places: Places) -> None:
+def finish(view: View, slots: Slots) -> None:
     """Draw the rest. Answers may take time, so they come last, as do the changes that would reverse
     a clicked chunk's outcome."""
     now = state.session()
-    with places.bar:
+    with slots.bar:
         _open_more(view)
-    with places.below:
-        if places.panel is None:
+    with slots.below:
+        if slots.panel is None:
             html.unseen_heading("Answers")
             if not view.result.kept:
                 problems.nothing_kept(view.result)
@@ -96,26 +96,33 @@ def finish(view: View, places: Places) -> None:
         else:
             html.unseen_heading("Chunks")
             hit_table.draw(view)
-    if places.panel is not None:
-        with places.panel:
+    if slots.panel is not None:
+        with slots.panel:
             if now.panel == "Chunk":
                 chunk_panel.finish(view)
             else:
                 _draw_panel(view)
-    now.answered = view.asked
+    now.answers_shown_for = view.asked
     html.mount("inspect/into_view.js", key="into-view", data=now.revealed)
 
 
 def _draw_below(view: View) -> DeltaGenerator:
     # Answers to the previous question must not stand there while this one is answered.
-    place = st if state.session().answered == view.asked else st.empty()
-    return place.container(key="below")
+    slot = st if state.session().answers_shown_for == view.asked else st.empty()
+    return slot.container(key="below")
 
 
 def _open_more(view: View) -> None:
     """Draw the buttons that open more than the result."""
     now = state.session()
-    html.button("Close Tune" if now.tuning else "Tune", "open-tuning", _open_tuning, not now.tuning, type="primary")
+    html.button(
+        "Close controls" if now.cut_controls else "Adjust",
+        "open-cut-controls",
+        _open_cut_controls,
+        not now.cut_controls,
+        type="primary",
+        about="The strategy and the limits that cut the list. Tune suggests values for them.",
+    )
     chunks = numbers.chunks(view.summary.retrieved)
     html.button(
         "Close evidence" if now.evidence else f"Evidence: {chunks}",
@@ -141,10 +148,10 @@ def _open_more(view: View) -> None:
     guide.draw(view.resources)
 
 
-def _open_tuning(on: bool) -> None:
-    state.session().tuning = on
+def _open_cut_controls(on: bool) -> None:
+    state.session().cut_controls = on
     if on:
-        state.reveal(".st-key-tune")
+        state.reveal(".st-key-cut-controls")
 
 
 def _draw_needs(view: View) -> None:
@@ -197,7 +204,7 @@ def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
 def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
     """The scored chunks and the reranker, with an endpoint's most calls and price."""
     quality, n = result.settings.quality, len(need.chunk_ids)
-    words = f"{numbers.chunks(n)} · {widget.choice_label(quality.reranker)}"
+    words = f"{numbers.chunks(n)} · {controls.choice_label(quality.reranker)}"
     if quality.reranker == "http":
         at, batch = resources.bench.rerank_endpoint, quality.reranker_batch
         cost = f", {numbers.money(at.cost(n, batch), at.currency)}" if at.price else ""
@@ -222,12 +229,12 @@ def _draw_panel(view: View) -> DeltaGenerator:
             case "Judge":
                 judge_panel.draw(view)
             case "Prompt":
-                _prompt(view.mine)
+                _prompt(view.as_user)
             case "Rounds":
-                _rounds(view.mine)
+                _rounds(view.as_user)
             case "Debug":
                 # As the user can see it.
-                st.code(trace_text(view.mine), language=None, wrap_lines=False)
+                st.code(trace_text(view.as_user), language=None, wrap_lines=False)
             case _:
                 answers.draw(view)
     return panel

@@ -66,7 +66,7 @@ def page_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
     return {chunk_id: n for n, chunk_id in enumerate(ids, start=1)}
 
 
-def side_by_side(names: tuple[str, str], contexts: tuple[Context, Context]) -> tuple[AnswerSide, AnswerSide]:
+def numbered_sides(names: tuple[str, str], contexts: tuple[Context, Context]) -> tuple[AnswerSide, AnswerSide]:
     """The two columns of these contexts."""
     number = page_numbers(*(each.chunks for each in contexts))
     first, second = (
@@ -80,7 +80,7 @@ def answer_sides(result: PoolResult) -> tuple[AnswerSide, AnswerSide]:
     """The filtered context, and the context of a plain search's first k chunks."""
     plain = unfiltered(result.pool, result.settings, result.user)
     contexts = pack(result.kept, result.settings), pack(plain, result.settings)
-    return side_by_side(("filtered", "unfiltered"), contexts)
+    return numbered_sides(("filtered", "unfiltered"), contexts)
 
 
 def known_answer(query: str, side: AnswerSide, resources: Resources) -> Answer | None:

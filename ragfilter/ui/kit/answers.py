@@ -41,7 +41,7 @@ INSTEAD = "Instead, without an LLM: the sentences closest to the question."
 def draw(view: View) -> None:
     """Draw both answers, with a button for any that the LLM has not given yet, and the votes on them."""
     k = view.result.settings.retrieval.k
-    sides = answer_sides.answer_sides(view.mine)
+    sides = answer_sides.answer_sides(view.as_user)
 
     def draw_answer(side: AnswerSide, other: AnswerSide, answer: Answer) -> None:
         _cites(side, draw_text(view, side, other, answer), answer.unknown_citations)
@@ -56,7 +56,7 @@ def draw(view: View) -> None:
             votes.answered(sides[0], pair[0], state.session().profile, view.result.settings),
             votes.answered(sides[1], pair[1], "unfiltered", plain),
         )
-        votes.draw(view, voted, (sides[0].label, sides[1].label), own="inspect")
+        votes.draw(view, voted, (sides[0].label, sides[1].label), key="inspect")
 
 
 def draw_brief(view: View) -> None:
@@ -69,7 +69,7 @@ def draw_brief(view: View) -> None:
         words = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
         return f'<h3 class="rf-side rf-{side.name}">{words}</h3>'
 
-    sides = answer_sides.answer_sides(view.mine)
+    sides = answer_sides.answer_sides(view.as_user)
     draw_columns(view, sides, (brief_title(sides[0]), brief_title(sides[1])), partial(draw_text, view), "")
 
 
@@ -174,7 +174,7 @@ def draw_text(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) -
         if answer.error == UNFINISHED:
             html.aside("Stopped before the end.")
         elif answer.error:
-            html.verdict(answer.error, good=False)
+            html.outcome(answer.error, good=False)
         quoted = answer_sides.known_replacement(query, side, resources) if answer.failed else None
         if quoted is not None and not quoted.error:
             html.aside(INSTEAD)

@@ -1,9 +1,9 @@
 """The controls on every page: in the sidebar the collection, the profile and one line per layer, in the order in which
 they act; above the page, whose view it shows.
 
-Every setting's control comes from `settings.fields()`: its value, whether it was changed, and a button that resets it.
-A layer draws its controls only while its line is open, and only the ones that its current choices use, because every
-widget costs each run a millisecond or more.
+Every setting's control comes from `settings.schema.fields()`: its value, whether it was changed, and a button that
+resets it. A layer draws its controls only while its line is open, and only the ones that its current choices use,
+because every widget costs each run a millisecond or more.
 
 There is no login: choosing a user previews what they would see. The departments of the whole collection are offered for
 every question, so they do not reveal whether a hidden chunk would match. Sources: Adaptive Retrieval System, "Security
@@ -28,13 +28,14 @@ from ragfilter.model import User
 from ragfilter.report.summary import effects, layer_line
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config
-from ragfilter.settings.schema import field, fields
+from ragfilter.settings.field import FieldInfo
+from ragfilter.settings.schema import MIN_LABELLED, Settings, field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.views import MAX_NAME, View, Visit, author, set_author
+from ragfilter.ui.session.views import MAX_NAME, PageRun, View, author, set_author
 
 ORDER_HELP = (
     "Each layer gets what the one above lets through: hidden chunks go first, then rules and "
@@ -50,13 +51,13 @@ COST_HELP: dict[Cost, str] = {
 """A sentence on each cost."""
 
 
-def choose(visit: Visit, *, undo: bool = True, reset: bool = True) -> None:
+def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
     """Draw the product's name, the choice of collection and profile, and undo, redo and
     reset. A page that draws these itself passes `undo=False` or `reset=False`."""
     # Leave out the count for a user from whom chunks may be hidden.
     counted = state.onlooker().unrestricted
     labels = {}
-    for name, info in visit.collections.items():
+    for name, info in page_run.collections.items():
         facts = (name, numbers.chunks(info.count) if counted else "", "" if info.complete else "incomplete")
         labels[name] = " · ".join(filter(None, facts))
     with st.sidebar:
@@ -98,14 +99,14 @@ def draw_reset(label: str) -> None:
     if changed := state.changed():
         titles = {f"{each.name}.enabled": each.title for each in LAYERS}
         changes = ", ".join(
-            f"{titles.get(path) or field(path).label} {widget.value_text(field(path), value)}"
+            f"{titles.get(path) or field(path).label} {value_text(field(path), value)}"
             for path, value in changed.items()
         )
         about = f"Undoes these changes to the profile: {changes}."
         html.button(label, "reset", state.reset, type="tertiary", about=about)
 
 
-def draw(visit: Visit, view: View | None) -> None:
+def draw(page_run: PageRun, view: View | None) -> None:
     """Draw one line per layer in the order in which they act, and one for everything else.
 
     Layers that changed nothing are folded into one line, unless somebody changed their settings.
@@ -113,30 +114,30 @@ def draw(visit: Visit, view: View | None) -> None:
     """
     own = state.own()
     with st.sidebar, st.container(key="layers", gap=None):
-        if visit.collections:
-            _layers(visit, own, view)
-        _more(visit, own)
+        if page_run.collections:
+            _layers(page_run, own, view)
+        _more(page_run, own)
 
 
-def _layers(visit: Visit, own: Config, view: View | None) -> None:
+def _layers(page_run: PageRun, own: Config, view: View | None) -> None:
     did = effects(view.shown) if view is not None else {}
     layers = [each for each in LAYERS if each.name != "clearance" and each.settings_names]
-    busy = [each for each in layers if did.get(each.name) or _changed(each, visit, own)]
+    busy = [each for each in layers if did.get(each.name) or _changed(each, page_run, own)]
     every = _is_open("idle")
     if busy or every:
         came = f"<i>{numbers.chunks(view.summary.retrieved)}</i>" if view else ""
         title = html.text(ORDER_HELP)
         html.draw(f'<p class="rf-caption" title="{title}"><span>Layers, in order</span>{came}</p>')
     for layer in layers if every else busy:
-        _line(layer, visit, own, view, did.get(layer.name, ""))
+        _line(layer, page_run, own, view, did.get(layer.name, ""))
     if folded := len(layers) - len(busy):
         label = numbers.counted(folded, "layer" if view or not busy else "other layer")
         _opener("idle", f"{label} changed nothing" if view else label)
 
 
-def _changed(layer: LayerSpec, visit: Visit, own: Config) -> bool:
+def _changed(layer: LayerSpec, page_run: PageRun, own: Config) -> bool:
     """Whether a setting of the layer differs from the profile."""
-    return bool(getattr(visit.settings, layer.name) != getattr(own.settings, layer.name))
+    return bool(getattr(page_run.settings, layer.name) != getattr(own.settings, layer.name))
 
 
 def _is_open(name: str) -> bool:
@@ -160,13 +161,13 @@ def _opener(name: str, label: str, about: str | None = None) -> None:
     )
 
 
-def _line(layer: LayerSpec, visit: Visit, own: Config, view: View | None, did: str) -> None:
+def _line(layer: LayerSpec, page_run: PageRun, own: Config, view: View | None, did: str) -> None:
     """Draw a layer's switch, name and result; if the line is open, also its purpose, cost and controls."""
-    name, settings = layer.name, visit.settings
+    name, settings = layer.name, page_run.settings
     on, cost = layer.enabled(settings), layer.cost(settings)
-    no_llm = cost == "LLM call" and visit.resources.bench.chat is None
+    no_llm = cost == "LLM call" and page_run.resources.bench.chat is None
     switch = field(f"{name}.enabled") if layer.switched else None
-    mark = f"{widget.MARK} " if _changed(layer, visit, own) else ""
+    mark = f"{MARK} " if _changed(layer, page_run, own) else ""
     with st.container(key=f"layer-{name}", horizontal=True, gap=None, vertical_alignment="center"):
         if switch is not None:
             st.toggle(
@@ -174,7 +175,7 @@ def _line(layer: LayerSpec, visit: Visit, own: Config, view: View | None, did: s
                 on,
                 disabled=no_llm and not on,
                 label_visibility="collapsed",
-                **widget.of(widget.setting_key(switch.path), on, widget.apply_choice, switch.path),
+                **widget.of(setting_key(switch.path), on, apply_choice, switch.path),
             )
         _opener(name, f"**{mark}{layer.title}** {did if on else 'off'}", switch.help if switch else None)
     if not _is_open(name):
@@ -187,24 +188,24 @@ def _line(layer: LayerSpec, visit: Visit, own: Config, view: View | None, did: s
         if switch is not None:
             differs = "" if on == own.settings.get(switch.path) else f"It is {'off' if on else 'on'} in the profile. "
             html.draw(f'<p class="rf-line">{html.text(f"{differs}{switch.help} {COST_HELP[cost]}")}</p>')
-            widget.tell_variable(switch.path, on, own)
+            tell_variable(switch.path, on, own)
         for each in layer.used(settings) if on else ():
             kept = dict(view.summary.strategies) if view and each == "strategy" else {}
-            widget.draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
+            draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
 
 
-def _more(visit: Visit, own: Config) -> None:
+def _more(page_run: PageRun, own: Config) -> None:
     """Draw the settings outside the layers, the settings files, and the visitor's name."""
-    settings, layers = visit.settings, {each.name for each in LAYERS}
+    settings, layers = page_run.settings, {each.name for each in LAYERS}
     others = [info for info in fields() if info.section not in layers]
     changed = any(settings.get(info.path) != own.settings.get(info.path) for info in others)
-    _opener("settings", f"{f'{widget.MARK} ' if changed else ''}More settings")
+    _opener("settings", f"{f'{MARK} ' if changed else ''}More settings")
     if not _is_open("settings"):
         return
     with st.container(key="inside-settings", gap=None):
         for info in others:
-            widget.draw_setting(info, settings, own)
-        _files(visit)
+            draw_setting(info, settings, own)
+        _files(page_run)
         st.text_input(
             "Your name",
             author(),
@@ -214,11 +215,11 @@ def _more(visit: Visit, own: Config) -> None:
         )
 
 
-def _files(visit: Visit) -> None:
+def _files(page_run: PageRun) -> None:
     """Draw the form that saves the settings under a name, their download, the saved settings with
     their buttons, and the upload of a file, which is loaded completely or not at all."""
-    files = visit.resources.bench.workspace.files
-    text = partial(config.to_toml, visit.settings, state.session().profile)
+    files = page_run.resources.bench.workspace.files
+    text = partial(config.to_toml, page_run.settings, state.session().profile)
     with st.form("save-as", border=False):
         st.text_input(
             "Save settings as",
@@ -263,6 +264,121 @@ def _load_file() -> None:
         state.load(upload.getvalue(), upload.name)
 
 
+CHOICE_LABELS = {
+    "late_interaction": "late interaction",
+    "cross_encoder": "cross-encoder",
+    "http": "by HTTP",
+    "when_poor": "when poor",
+}
+WHEN_EMPTY = {"retrieval.source_pattern": "all files", "cutoff.score": "distance"}
+"""The meaning of an empty text setting."""
+NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
+"""The text shown for an empty table."""
+MARK = "●"
+"""The sign of a value that differs from the profile."""
+STRATEGY, LEARNED = "cutoff.strategy", "calibrated"
+UNLEARNED = f"needs {MIN_LABELLED} labelled questions"
+ORDERED = ("quality.min_top_k", "quality.max_top_k")
+"""The first must not exceed the second, so moving one past the other moves both."""
+
+
+def setting_key(path: str, view: str = "set") -> str:
+    """A setting's widget key, ``set-cutoff-gap_threshold``. `view` separates two widgets."""
+    return f"{view}-{path.replace('.', '-')}"
+
+
+def draw_setting(
+    info: FieldInfo, settings: Settings, own: Config, *, view: str = "set", kept: Mapping[str, int] | None = None
+) -> None:
+    """Draw the setting's widget. A value that differs from `own`, the profile with the environment's changes, is marked
+    and gets a reset button. `kept` is how many chunks each strategy of the cutoff would keep."""
+    value = settings.get(info.path)
+    if info.table:
+        # Nobody can type a table: it is learned, or loaded from a settings file.
+        note = info.table.model_validate(value).summary if value else NOTHING.get(info.path)
+        if note is not None:
+            html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(note)}</p>')
+        return
+    before = own.settings.get(info.path)
+    is_changed = value != before
+    # The container is the same whether or not the value is changed, because a widget that moves loses focus.
+    with st.container(key=f"box-{setting_key(info.path, view)}", gap=None):
+        _widget(info, value, view, f"{MARK} {info.label}" if is_changed else info.label, kept or {})
+        if view == "set":
+            tell_variable(info.path, value, own)
+        if is_changed:
+            variable = own.variable(info.path, before)
+            label = value_text(info, before) + (f" ({variable})" if variable else "")
+            key, about = f"back-{setting_key(info.path, view)}", "Back to this value."
+            html.button(label, key, state.change, {info.path: before}, icon="undo", type="tertiary", about=about)
+
+
+def tell_variable(path: str, value: Any, own: Config) -> None:
+    """Draw the environment variable that gave a setting this value, if one did."""
+    if variable := own.variable(path, value):
+        html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')
+
+
+def value_text(info: FieldInfo, value: Any) -> str:
+    """A value as text for use next to its label."""
+    if info.value_type is bool:
+        return "on" if value else "off"
+    if info.value_type is float:
+        return numbers.distance(value)
+    return literal(choice_label(str(value)) or WHEN_EMPTY.get(info.path, "empty"))
+
+
+def choice_label(choice: str) -> str:
+    """The page's name for a choice."""
+    return CHOICE_LABELS.get(choice, choice)
+
+
+def apply_choice(value: Any, path: str) -> None:
+    """Apply the user's choice for a setting."""
+    if value is None:
+        return
+    if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
+        state.notice(f"The strategy {LEARNED} {UNLEARNED}: “Suggest settings” on Tune learns it.")
+        return
+    values = {path: value}
+    if path in ORDERED:
+        low, high = ORDERED
+        other = high if path == low else low
+        there = state.settings().get(other)
+        values[other] = max(value, there) if other == high else min(value, there)
+    state.change(values)
+
+
+def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[str, int]) -> None:
+    names = {each: choice_label(each) for each in info.choices or ()}
+    if info.path == STRATEGY:
+        names |= {each: f"{each} · {n}" for each, n in kept.items()}
+        if state.settings().cutoff.calibration is None:
+            names[LEARNED] = f"{LEARNED} · {UNLEARNED}"
+    given = widget.of(setting_key(info.path, view), value, apply_choice, info.path, labels=names)
+    unit = f" Unit: {info.unit}." if info.unit else ""
+    given["help"] = f"`{info.path}`: {info.help}{unit}"
+    if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
+        st.segmented_control(
+            label, info.choices, default=value, format_func=choice_label, required=True, width="stretch", **given
+        )
+    elif info.choices:
+        at = [*names].index(value)
+        st.selectbox(label, [*names], at, format_func=names.__getitem__, filter_mode=None, **given)
+    elif info.value_type is bool:
+        st.toggle(label, value, **given)
+    elif info.value_type is str:
+        st.text_input(label, value, placeholder=WHEN_EMPTY.get(info.path), **given)
+    elif info.ceiling is None:
+        st.number_input(label, info.low, info.high, value, **given)
+    else:
+        # A value beyond the ceiling, from a file or a link, widens the slider.
+        low, high = info.value_type(info.low or 0), info.value_type(max(info.ceiling, value))
+        step = info.value_type(info.step or 1)
+        form = "%d" if info.value_type is int else "%.1f" if info.unit == "times" else "%.3f"
+        st.slider(label, low, high, value, step=step, format=form, **given)
+
+
 USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"
 MAX_LEVEL = 5
@@ -283,7 +399,7 @@ def draw_viewer() -> None:
             "Clearance",
             on,
             help="Hides what this user must not see. No profile, file or link turns it off.",
-            **widget.of("set-clearance-enabled", on, widget.apply_choice, state.CLEARANCE),
+            **widget.of("set-clearance-enabled", on, apply_choice, state.CLEARANCE),
         )
 
 

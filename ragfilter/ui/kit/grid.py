@@ -1,4 +1,5 @@
-"""A table of chunks. A click anywhere in a row opens its chunk, and the row stays selected."""
+"""Tables whose rows can be clicked, mostly of chunks: a click anywhere in a row opens its chunk, and the row stays
+selected."""
 
 from __future__ import annotations
 
@@ -84,13 +85,23 @@ def draw(
 
 def draw_neighbours(ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str) -> None:
     """Draw buttons for the rows before and after the chosen one. `pick` gets the new id."""
-    here = ids.index(chosen) if chosen in ids else -1
-    for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
+    at = ids.index(chosen) if chosen in ids else -1
+    for label, to, arrow in (("Previous", at - 1, "Up"), ("Next", at + 1, "Down")):
         there = 0 <= to < len(ids)
         go = partial(pick, ids[to] if there else "")
         look = {"icon": f"keyboard_arrow_{arrow.lower()}", "shortcut": f"Alt+{arrow}"}
         about = f"In the order of the table (Alt+{arrow})."
         html.button(label, f"{name}-{label.lower()}", go, disabled=not there, about=about, **look)
+
+
+def choose_page(key: str, count: int, size: int) -> slice:
+    """Draw a page selector if there is more than one page. Returns the slice of the chosen page,
+    for `count` items in pages of `size`."""
+    pages = max(1, -(-count // size))
+    if st.session_state.get(key, 1) > pages:
+        st.session_state[key] = pages
+    number = 1 if pages == 1 else st.pagination(pages, key=key, persist_state="session")
+    return slice((number - 1) * size, number * size)
 
 
 def picked(

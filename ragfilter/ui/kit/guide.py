@@ -16,12 +16,12 @@ from ragfilter.basics.files import read_toml
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.layers.tuned_on import origin
-from ragfilter.ui.kit import query_labels
+from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.kit.question_box import examples
 from ragfilter.ui.look import html
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View, Visit
+from ragfilter.ui.session.views import PageRun, View
 
 NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
@@ -63,25 +63,25 @@ def reserve() -> DeltaGenerator:
     return st.container(key="path", horizontal=True, vertical_alignment="center", gap=None)
 
 
-def draw_path(visit: Visit, slot: DeltaGenerator, page: str = "") -> None:
+def draw_path(page_run: PageRun, slot: DeltaGenerator, page: str = "") -> None:
     """Draw the path in `slot`. Every open step links to its page, unless that is `page`."""
-    if not visit.ready:
+    if not page_run.ready:
         return
     try:
-        path = _steps(visit)
+        path = _steps(page_run)
     except RagfilterError:
         # The page itself shows the error.
         return
     following = next((n for n, step in enumerate(path) if not step.done), len(path))
     # Labelling has its own window.
     mine = [n for n, s in enumerate(path) if s.page == page and not s.name.startswith("Label")]
-    here = following if following in mine else next(iter(mine), None)
+    current_step = following if following in mine else next(iter(mine), None)
     pressed = None
     with slot:
         for n, step in enumerate(path):
-            if step.locked or n == here:
-                current = ' aria-current="step"' if n == here else ""
-                words = f"Now: {step.name}" if n == here == following else step.signed
+            if step.locked or n == current_step:
+                current = ' aria-current="step"' if n == current_step else ""
+                words = f"Now: {step.name}" if n == current_step == following else step.signed
                 html.draw(f'<p class="rf-way" title="{step.locked}"{current}>{html.text(words)}</p>', width="content")
             elif html.button(
                 f"Next: {step.name}" if n == following else step.signed,
@@ -95,19 +95,19 @@ def draw_path(visit: Visit, slot: DeltaGenerator, page: str = "") -> None:
         st.switch_page(f"pages/{pressed.page}.py")
 
 
-def _steps(visit: Visit) -> list[PathStep]:
+def _steps(page_run: PageRun) -> list[PathStep]:
     now = state.session()
     name, known = now.collection, st.session_state.setdefault(MEASURED, set())
-    if name not in known and any(run.complete and run.who for run in visit.saved_runs.values()):
+    if name not in known and any(run.complete and run.who for run in page_run.saved_runs.values()):
         known.add(name)
-    labelled = len(query_labels.labelled_questions(visit.resources, name))
-    included, measured = not visit.resources.bench.labels.holds(name), name in known
+    labelled = len(query_set_choice.labelled_questions(page_run.resources, name))
+    included, measured = not page_run.resources.bench.labels.holds(name), name in known
     return steps(
         asked=(now.asked is not None and not now.example) or measured or bool(labelled and not included),
         labelled=labelled,
         included=included,
         measured=measured,
-        tuned=origin(visit.settings) is not None,
+        tuned=origin(page_run.settings) is not None,
         guarded=st.session_state.get(GUARDED) == name,
     )
 

@@ -19,7 +19,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui import jobs
 from ragfilter.ui.kit import grid, problems
-from ragfilter.ui.kit.query_labels import ChosenSet, counts_llm_labels
+from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.theme import LEGEND, THREE_DECIMALS, Ink
 from ragfilter.ui.resources import Resources, ShelfSpec
@@ -41,7 +41,7 @@ def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
 
 def unfinished(chosen: ChosenSet) -> Run | None:
     """The unfinished run that `begin` would continue, or None. Raises StoreError."""
-    wanted = plan(chosen, state.session().profile, chosen.visit.settings)
+    wanted = plan(chosen, state.session().profile, chosen.page_run.settings)
     return chosen.resources.bench.runs.unfinished(wanted)
 
 
@@ -63,7 +63,7 @@ def watch(run: Run, resources: Resources) -> bool:
     jobs.result(job, "measuring", "Measuring", stop=STOP)
     error = job.future.exception() if job is not None and job.done else None
     if getattr(error, "action", "") == "recalibrate" and html.button("Recalibrate", "run-recalibrate", icon="sync"):
-        problems.recalibrate()
+        problems.open_recalibration()
     return error is None
 
 

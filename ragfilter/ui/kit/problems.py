@@ -19,7 +19,7 @@ from ragfilter.report import judge_stats
 from ragfilter.ui.look import html, prose
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.views import PageRun, queue_indexing
 
 MAX_PROBLEMS = 5
 COMMANDS: dict[Action, str] = {
@@ -38,12 +38,12 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
         st.error(f"{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry and error.action == "recalibrate":
             if html.button("Recalibrate", "problem-recalibrate", icon="sync"):
-                recalibrate()
+                open_recalibration()
         elif retry:
             html.button("Try again", "retry", icon="refresh")
 
 
-def recalibrate() -> None:
+def open_recalibration() -> None:
     """Open Tune, and recalibrate the settings there."""
     state.session().recalibrate = True
     st.switch_page("pages/tune.py")
@@ -119,13 +119,13 @@ DEMOS = {
 """The demo collections: the button's label, and what each demo is for."""
 
 
-def draw_empty(visit: Visit, error: RagfilterError | None) -> None:
+def draw_empty(page_run: PageRun, error: RagfilterError | None) -> None:
     """Say why there is no result, and offer a remedy."""
     if error is not None:
         show(error)
-    elif not visit.collections:
-        _no_collection(visit.resources)
-    elif not visit.ready:
+    elif not page_run.collections:
+        _no_collection(page_run.resources)
+    elif not page_run.ready:
         name = state.session().collection
         _message(
             "empty-collection",
@@ -159,14 +159,8 @@ def draw_build_button(name: str, queue: Queue, about: str) -> None:
     look = "primary" if name == "demo" else "secondary"
     if html.button(DEMOS[name][0], f"build-{name}", icon="play_arrow", type=look, about=about):
         with state.tell_errors():
-            order(Order(name, name), queue)
+            queue_indexing(Order(name, name), queue)
         st.switch_page("pages/collections.py")
-
-
-def order(wanted: Order, queue: Queue) -> None:
-    """Queue an indexing job, whose collection then becomes the chosen one. Raises StoreError."""
-    job = queue.put(wanted)
-    state.update(ordered=wanted.collection, indexing={job.id})
 
 
 def nothing_kept(result: PoolResult) -> None:

@@ -20,12 +20,12 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
 from ragfilter.report import visible_ids
-from ragfilter.ui.kit import query_labels
+from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.views import View, Visit
+from ragfilter.ui.session.views import PageRun, View
 
 if TYPE_CHECKING:
     from ragfilter.ui.kit.answer_sides import AnswerSide
@@ -63,24 +63,24 @@ WANTED = {
 """The short names of some questions of each demo. A question that is not labelled stands in place of its id."""
 
 
-def draw(visit: Visit) -> None:
-    """Draw the box with the examples. A visit begins with the answer to the first one. Nothing can
+def draw(page_run: PageRun) -> None:
+    """Draw the box with the examples. A session begins with the answer to the first one. Nothing can
     be asked while the collection is empty."""
-    if not visit.collections:
+    if not page_run.collections:
         return
-    _follow(visit)
+    _follow(page_run)
     now = state.session()
-    offered = examples(now.collection, visit.resources) if visit.ready else {}
+    offered = examples(now.collection, page_run.resources) if page_run.ready else {}
     asked = now.asked if now.pending == "again" else None
     moved = asked is not None and asked.collection != now.collection
-    if asked and moved and asked.query in examples(asked.collection, visit.resources).values():
+    if asked and moved and asked.query in examples(asked.collection, page_run.resources).values():
         # The visitor's own question goes along to another collection, an example of the last one does not.
         state.update(query="", asked=None, pending=False)
     if offered and now.asked is None and not now.pending and not now.present:
         state.ask(next(iter(offered.values())))
         now.pending = "example"
     with html.row("ask-line", "bottom"):
-        _box(ready=visit.ready)
+        _box(ready=page_run.ready)
         if offered:
             questions = {literal(label): question for label, question in offered.items()}
             st.menu_button(
@@ -92,10 +92,10 @@ def draw(visit: Visit) -> None:
             )
 
 
-def _follow(visit: Visit) -> None:
+def _follow(page_run: PageRun) -> None:
     """Follow changes that others made to the collection; tell the user if they can see them."""
-    asked, resources = state.session().asked, visit.resources
-    if asked is None or state.session().pending or asked.collection not in visit.collections:
+    asked, resources = state.session().asked, page_run.resources
+    if asked is None or state.session().pending or asked.collection not in page_run.collections:
         return
     if resources.bench.stores.of(asked.collection).outdated(asked.version):
         from ragfilter.ui.session import pools
@@ -170,9 +170,9 @@ def draw_report(view: View, key: str) -> None:
         from ragfilter.publish import reports
         from ragfilter.ui.kit import answer_sides
 
-        filtered, plain = answer_sides.answer_sides(view.mine)
+        filtered, plain = answer_sides.answer_sides(view.as_user)
         contents = report_contents(view, {"without the filter": plain, "with the filter": filtered})
-        return reports.of_query(view.mine, profile, called=called, **contents)
+        return reports.of_query(view.as_user, profile, called=called, **contents)
 
     html.report(key, report, report_name(view.asked.query))
 
@@ -212,7 +212,7 @@ def examples(collection: str, resources: Resources) -> dict[str, str]:
         every = resources.shelf(QUERIES).of(collection, queries)
         return {label: every.get(i, i) for i, label in WANTED[collection].items()}
     with suppress(RagfilterError):
-        labelled = [*query_labels.labelled_questions(resources, collection)][:MAX_EXAMPLES]
+        labelled = [*query_set_choice.labelled_questions(resources, collection)][:MAX_EXAMPLES]
         return {_short(question): question for question in labelled}
     return {}
 

@@ -30,7 +30,7 @@ from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import problems, query_labels
+from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.kit.answer_sides import page_numbers
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.session import state
@@ -53,15 +53,15 @@ def draw(view: View, story: Story) -> None:
             html.aside(notes, width="content")
             offered = foreign and not state.session().present
             if offered and html.button("Recalibrate", "fit-here", type="tertiary"):
-                problems.recalibrate()
+                problems.open_recalibration()
 
 
-def draw_headline(sentence: str, falls: Sequence[DropGroup]) -> None:
-    """Draw a sentence with bold figures, and each reason in `falls` with its sign."""
+def draw_headline(sentence: str, drops: Sequence[DropGroup]) -> None:
+    """Draw a sentence with bold figures, and each reason in `drops` with its sign."""
     words = _FIGURE.sub(lambda match: f"<b>{match[0]}</b>", html.text(sentence))
-    for fall in falls:
-        count, _, reason = html.text(fall.line).partition(" ")
-        sign = html.outcome_sign("dropped", fall.layer, fall.setting)
+    for drop in drops:
+        count, _, reason = html.text(drop.line).partition(" ")
+        sign = html.outcome_sign("dropped", drop.layer, drop.setting)
         words = words.replace(f"<b>{count}</b> {reason}", f"{sign}<b>{count}</b> {reason}", 1)
     html.draw(f'<p class="rf-headline">{words}</p>')
 
@@ -88,7 +88,7 @@ def draw_strip(view: View) -> None:
 
 def _unmentioned(view: View) -> str:
     """A sentence naming an uncommon word of the question that no kept chunk has, if any."""
-    kept, info = view.mine.kept, current_collections(view.resources).get(view.asked.collection)
+    kept, info = view.as_user.kept, current_collections(view.resources).get(view.asked.collection)
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"No kept chunk mentions “{word}”." if word else ""
@@ -98,12 +98,12 @@ def _relevant_drops(view: View) -> str:
     """A sentence on dropped chunks that are labelled relevant to the question, if any."""
     labels = None
     with suppress(RagfilterError):
-        labels = query_labels.every_label(view.resources, view.asked.collection, view.user)
+        labels = query_set_choice.every_label(view.resources, view.asked.collection, view.user)
     if labels is None:
         return ""
     same = [i for i, query in labels.queries.items() if query.strip() == view.asked.query.strip()]
     relevant = {chunk_id for i in same for chunk_id in relevant_of(labels.qrels.get(i, {}))}
-    dropped = relevant & {hit.id for hit in view.mine.pool.hits} - {hit.id for hit in view.mine.kept}
+    dropped = relevant & {hit.id for hit in view.as_user.pool.hits} - {hit.id for hit in view.as_user.kept}
     return f"But it drops {len(dropped)} of {counted(len(relevant), 'passage')} labelled relevant." if dropped else ""
 
 
@@ -112,8 +112,8 @@ def _foreign_thresholds(view: View) -> str:
     info = current_collections(view.resources).get(view.result.pool.collection)
     if info is None:
         return ""
-    here = Fit(info.name, info.embedder, info.space)
-    return foreign_thresholds(as_applied(view.result), state.session().profile, here)
+    fit = Fit(info.name, info.embedder, info.space)
+    return foreign_thresholds(as_applied(view.result), state.session().profile, fit)
 
 
 def _why(result: PoolResult) -> tuple[str, str]:
@@ -201,17 +201,17 @@ class Stack:
         return sum(entry is not None for entry in self.entries)
 
 
-def before_and_after(result: PoolResult, falls: Sequence[DropGroup]) -> tuple[Stack, Stack]:
-    """The chunks that a plain search would send, with the drops in `falls`, and the kept ones."""
+def before_and_after(result: PoolResult, drops: Sequence[DropGroup]) -> tuple[Stack, Stack]:
+    """The chunks that a plain search would send, with `drops` marked, and the kept ones."""
     kept = {hit.id for hit in result.kept}
     plain = unfiltered(result.pool, result.settings, result.user)
-    fell = {chunk_id: fall for fall in falls for chunk_id in fall.ids}
+    drop_by_id = {chunk_id: drop for drop in drops for chunk_id in drop.ids}
     decisions = result.outcomes()
 
     def row(hit: Hit) -> StackRow:
         entry = StackRow(hit.id, hit.chunk.name, why="found by plain search", number=cited.get(hit.id, 0))
-        if fall := fell.get(hit.id):
-            return replace(entry, outcome="dropped", layer=fall.layer, why=fall.words, setting=fall.setting)
+        if drop := drop_by_id.get(hit.id):
+            return replace(entry, outcome="dropped", layer=drop.layer, why=drop.words, setting=drop.setting)
         if hit.id in kept:
             outcome = decisions[hit.id].outcome if hit.id in decisions else "kept"
             return replace(entry, outcome=outcome, why="passes the filter")

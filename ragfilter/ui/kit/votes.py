@@ -26,17 +26,17 @@ def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings)
 
 
 @problems.show_errors()
-def draw(view: View, pair: tuple[Answered, Answered], names: tuple[str, str], *, own: str) -> None:
-    """Draw the four buttons, the current vote and the tally. `names` are the column names; `own`
-    separates the button keys of two places."""
+def draw(view: View, pair: tuple[Answered, Answered], names: tuple[str, str], *, key: str) -> None:
+    """Draw the four buttons, the current vote and the tally. `names` are the column names; `key`
+    separates the buttons of two places."""
     query, (left, right) = view.asked.query, pair
     if left.text == right.text or left.chunks == right.chunks:
         # Both contexts are the same, so there is nothing to choose between.
         return
     collection = state.session().collection
     every = view.resources.bench.preferences.votes(collection)
-    here = on_pair((each for each in every if each.query == query.strip()), left, right)
-    mine = next((vote.seen_from(left) for vote in here if vote.who == author()), None)
+    pair_votes = on_pair((each for each in every if each.query == query.strip()), left, right)
+    mine = next((vote.seen_from(left) for vote in pair_votes if vote.who == author()), None)
     first, second = names
     choices: dict[Choice, tuple[str, str]] = {
         "first": (f"{first.capitalize()} is better", f"for {first}"),
@@ -49,15 +49,15 @@ def draw(view: View, pair: tuple[Answered, Answered], names: tuple[str, str], *,
         counts = [f"{of[choice]} {words}" for choice, (_, words) in choices.items() if of[choice]]
         return ", ".join([numbers.counted(of.total(), "vote"), *counts])
 
-    on_this, on_these = Counter(vote.seen_from(left) for vote in here), on_settings(every, left, right)
-    words = f"This pair: {tally(on_this)}." if here else "No votes on this pair yet."
-    if on_these.total() > len(here):
+    on_this, on_these = Counter(vote.seen_from(left) for vote in pair_votes), on_settings(every, left, right)
+    words = f"This pair: {tally(on_this)}." if pair_votes else "No votes on this pair yet."
+    if on_these.total() > len(pair_votes):
         words += f" These settings over all questions: {tally(on_these)}."
-    with st.container(key=f"preference-{own}", gap="xsmall"):
+    with st.container(key=f"preference-{key}", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
             for choice, (label, _) in choices.items():
                 look = "primary" if choice == mine else "secondary"
-                html.button(label, f"prefer-{own}-{choice}", _vote, collection, query, *pair, choice, type=look)
+                html.button(label, f"prefer-{key}-{choice}", _vote, collection, query, *pair, choice, type=look)
         html.draw(f'<p class="rf-aside" role="status">{html.text(words)}</p>')
 
 

@@ -81,7 +81,7 @@ def aside(words: str, *, width: Literal["stretch", "content"] = "stretch") -> No
     draw(f'<p class="rf-aside">{prose(words)}</p>', width=width)
 
 
-def verdict(words: str, *, good: bool) -> None:
+def outcome(words: str, *, good: bool) -> None:
     """Draw the outcome of an action, in words."""
     look, role = ("rf-good", "status") if good else ("rf-bad", "alert")
     draw(f'<p class="rf-verdict {look}" role="{role}">{text(words)}</p>', width="content")

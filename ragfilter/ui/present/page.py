@@ -15,37 +15,37 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import answers, controls, problems, question_box, summary
 from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state, views
-from ragfilter.ui.session.views import View, Visit
+from ragfilter.ui.session.views import PageRun, View
 
 
-def draw(here: Visit) -> None:
+def draw(page_run: PageRun) -> None:
     """Draw the question, then scenes: what plain search found, what each reason drops, and the
     outcome with both answers."""
     css = files("ragfilter.ui.look").joinpath("present.css").read_text(encoding="utf-8")
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
-    view, error = views.answered_view(here)
+    view, error = views.gather_view(page_run)
     link.show_address()
     if view is None:
         html.unseen_heading("Present", level=1)
-        question_box.draw(here)
+        question_box.draw(page_run)
         question_box.draw_present_button()
-        problems.draw_empty(here, error)
+        problems.draw_empty(page_run, error)
         return
     problems.incomplete(view.result.pool.incomplete)
-    current_story = story_of(view.mine)
+    current_story = story_of(view.as_user)
     _head(view)
-    falls = current_story.drops_from_unfiltered
+    drops = current_story.drops_from_unfiltered
     # The last scene adds kept chunks from below the first k.
-    last = len(falls) + bool(current_story.beyond)
+    last = len(drops) + bool(current_story.beyond)
     now = min(state.session().scene, last)
     if now < last:
         found = f"Plain search found {counted(current_story.unfiltered, 'passage')}."
-        summary.draw_headline(f"{falls[now - 1].line}." if now else found, falls)
+        summary.draw_headline(f"{drops[now - 1].line}." if now else found, drops)
     else:
         summary.draw(view, current_story)
     if current_story.found:
-        _picture(view, falls[:now], now, last)
+        _picture(view, drops[:now], now, last)
     if current_story.found and now == last:
         _pruned(view)
         html.unseen_heading("Answers")
@@ -65,26 +65,26 @@ def _head(view: View) -> None:
 
 def _pruned(view: View) -> None:
     """Offer to show which parts of the chunks are not in the prompt."""
-    detail = view.mine.trace("prune").detail
+    detail = view.as_user.trace("prune").detail
     if not isinstance(detail, Pruning) or detail.before == detail.after:
         return
     if not st.toggle("Show what was pruned", key="show-pruned"):
         return
     saved = numbers.tokens(detail.before - detail.after)
     html.aside(f"Struck text does not help to answer. Dropping it saves {saved}.")
-    for hit in view.mine.kept:
-        if struck := html.struck_text(view.mine, hit.id, hit.chunk.text):
+    for hit in view.as_user.kept:
+        if struck := html.struck_text(view.as_user, hit.id, hit.chunk.text):
             html.draw(f"<b data-passage>{html.text(hit.chunk.name)}</b>{struck}")
 
 
-def _picture(view: View, falls: Sequence[DropGroup], now: int, last: int) -> None:
+def _picture(view: View, drops: Sequence[DropGroup], now: int, last: int) -> None:
     """Draw both stacks, and the buttons that drop the chunks, one reason at a time."""
-    before, after = summary.before_and_after(view.mine, falls)
+    before, after = summary.before_and_after(view.as_user, drops)
     if now < last:
         left = (each if each and each.outcome != "dropped" else None for each in before.entries)
         after = summary.Stack("Left so far" if now else "Everything found", tuple(left))
     html.unseen_heading("Before and after")
-    summary.draw_stacks((before, after), view.mine)
+    summary.draw_stacks((before, after), view.as_user)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
         html.button(
             "After" if now < last else "Before",

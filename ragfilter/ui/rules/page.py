@@ -19,9 +19,9 @@ from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.rules import bulk_change, findings_table, rule_tables, undo_history
+from ragfilter.ui.rules import bulk_and_files, findings, matrix_and_tester, undo_history
 from ragfilter.ui.session import link, state
-from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.views import PageRun
 
 ABOUT = (
     "Chunks: find a chunk and edit its rule. Findings: problems in rules, and proposed rules. Bulk: one change to all "
@@ -39,28 +39,28 @@ TITLE_PX = 170
 
 
 @problems.show_errors(retry=True)
-def draw(visit: Visit) -> None:
+def draw(page_run: PageRun) -> None:
     """Draw the chosen part for the chosen collection."""
-    if not visit.ready:
-        problems.draw_empty(visit, None)
+    if not page_run.ready:
+        problems.draw_empty(page_run, None)
         return
     rules = state.session().rules
     _open_link()
-    work = chunk_list.visible_collection(state.session().collection, visit.settings, visit.resources)
+    visible = chunk_list.visible_collection(state.session().collection, page_run.settings, page_run.resources)
     with html.row("rules-bar"):
         part = html.choice("Part", PARTS, ABOUT, key=chunk_list.PART, default="Chunks")
-        undo_history.draw_turns(work)
+        undo_history.draw_undo_redo(visible)
         # Clear the previous part while this one is being drawn.
         fresh, rules.part = rules.part != part, part
         if fresh:
             rules.outcome = None
         if rules.outcome is not None:
-            html.verdict(rules.outcome[0], good=rules.outcome[1])
-    problems.incomplete(visit.incomplete)
+            html.outcome(rules.outcome[0], good=rules.outcome[1])
+    problems.incomplete(page_run.incomplete)
     with (st.empty() if fresh else st).container(key="rules-work"):
-        PARTS[part](work)
+        PARTS[part](visible)
     saving.keep_in_browser()
-    _share(work, part)
+    _share(visible, part)
 
 
 def _open_link() -> None:
@@ -78,11 +78,11 @@ def _open_link() -> None:
         st.session_state[box] = look.get(name, "") if name == link.TEXT else words
 
 
-def _share(work: VisibleCollection, part: str) -> None:
+def _share(visible: VisibleCollection, part: str) -> None:
     """Put the open part, filter and chunk into the address, so that a reload restores them."""
     chosen = {name: st.session_state.get(box) or "" for name, box in BOXES.items()}
     more = {k: v if isinstance(v, str) else link.SEPARATOR.join(v) for k, v in chosen.items()}
-    chunk = work.chunk(state.session().rules.chunk)
+    chunk = visible.chunk(state.session().rules.chunk)
     # People share addresses, so leave out a chunk that only an operator sees.
     more[link.CHUNK] = chunk.id if chunk is not None and state.user().sees(chunk) else ""
     more[link.PART] = part if part != "Chunks" else ""
@@ -90,22 +90,22 @@ def _share(work: VisibleCollection, part: str) -> None:
     link.show_address()
 
 
-def _chunks(work: VisibleCollection) -> None:
-    rows = chunk_list.listing(work)
+def _chunks(visible: VisibleCollection) -> None:
+    rows = chunk_list.listing(visible)
     left, right = st.columns((1, 1.3), gap="medium")
     with left:
-        chunk_list.draw_filter(work, rows)
-        ids = chunk_list.ordered(work, rows)
-        _table(rows, ids, rule_tables.measured(work))
+        chunk_list.draw_filter(visible, rows)
+        ids = chunk_list.row_order(visible, rows)
+        _table(rows, ids, matrix_and_tester.measured(visible))
     with right:
-        _open_chunk(work, rows, ids)
+        _open_chunk(visible, rows, ids)
 
 
 def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
     with html.row("rules-pager"):
         count = f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}"
         html.aside(count, width="content")
-        page = ids[bulk_change.page(PAGE_AT, len(ids), PAGE)]
+        page = ids[grid.choose_page(PAGE_AT, len(ids), PAGE)]
     if not page:
         html.empty("No chunk matches the filter.", "Use fewer words or states.")
         return
@@ -131,18 +131,18 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
     measured = [of_rule.get(row.chunk.rule or "") for row in rows]
     if matrix:
         kept = {row.chunk_id: row.kept for row in matrix.crowding}
-        columns |= rule_tables.figures(measured, rule_tables.HARM)
+        columns |= matrix_and_tester.figures(measured, matrix_and_tester.HARM)
         columns["kept wrongly"] = [None if row.chunk.rule else kept.get(row.id) for row in rows]
     if any(row.chunk.rule for row in rows):
         # Without rules, the columns that tell chunks apart get the room.
-        columns["rule"] = [rule_tables.rule_cell(row.chunk.rule) for row in rows]
+        columns["rule"] = [matrix_and_tester.rule_cell(row.chunk.rule) for row in rows]
     columns |= {
         "source": [row.chunk.source for row in rows],
         "type": [row.chunk.type for row in rows],
         "id": [row.id for row in rows],
     }
     # Less important columns come further right; the ones above keep their places.
-    return pd.DataFrame(columns | (rule_tables.figures(measured) if matrix else {}))
+    return pd.DataFrame(columns | (matrix_and_tester.figures(measured) if matrix else {}))
 
 
 def _columns(state_width: int) -> dict[str, Any]:
@@ -163,12 +163,12 @@ def _columns(state_width: int) -> dict[str, Any]:
         "kept wrongly": st.column_config.NumberColumn(
             width=88, help="Labelled questions that wrongly keep this chunk, which has no rule."
         ),
-        **rule_tables.columns(),
+        **matrix_and_tester.columns(),
     }
 
 
-def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> None:
-    chunk = work.chunk(state.session().rules.chunk)
+def _open_chunk(visible: VisibleCollection, rows: Listing, ids: Sequence[str]) -> None:
+    chunk = visible.chunk(state.session().rules.chunk)
     place = ids.index(chunk.id) + 1 if chunk is not None and chunk.id in ids else 0
     with st.container(key="rules-panel", border=True, gap="small"):
         with html.row("rules-steps"):
@@ -183,13 +183,15 @@ def _open_chunk(work: VisibleCollection, rows: Listing, ids: Sequence[str]) -> N
         with st.container(key="chunk-text", height=TEXT_HEIGHT):
             st.text(chunk.text or "This chunk has no text.")
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
-        effect, guard = partial(rule_effect.draw, work, chunk), partial(rule_effect.guard, work)
-        here = Editing(chunk, work.collection, work.user, work.resources, effect, guard, shared, undo_buttons=False)
+        effect, harm_of = partial(rule_effect.draw, visible, chunk), partial(rule_effect.harm_of_rule, visible)
+        editing = Editing(
+            chunk, visible.collection, visible.user, visible.resources, effect, harm_of, shared, undo_buttons=False
+        )
         left, right = st.columns((1.15, 1), gap="medium")
         beside = right.container(key="rule-effect", gap="small")
         with left:
-            editor.draw(here, beside)
-        rule_effect.wait(work)
+            editor.draw(editing, beside)
+        rule_effect.wait(visible)
 
 
 def _go(ids: Sequence[str], chunk_id: str) -> None:
@@ -200,10 +202,10 @@ def _go(ids: Sequence[str], chunk_id: str) -> None:
 
 PARTS = {
     "Chunks": _chunks,
-    "Findings": findings_table.draw,
-    "Bulk": bulk_change.draw,
-    "Matrix": rule_tables.draw_matrix,
-    "Tester": rule_tables.draw_tester,
-    "Files": bulk_change.draw_files,
+    "Findings": findings.draw,
+    "Bulk": bulk_and_files.draw,
+    "Matrix": matrix_and_tester.draw_matrix,
+    "Tester": matrix_and_tester.draw_tester,
+    "Files": bulk_and_files.draw_files,
     "History": undo_history.draw,
 }

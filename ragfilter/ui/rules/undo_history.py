@@ -18,7 +18,7 @@ from ragfilter.ui.kit.rule_editor.saving import DONE
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import ShelfSpec
-from ragfilter.ui.rules import bulk_change
+from ragfilter.ui.rules import bulk_and_files
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
 
@@ -26,16 +26,18 @@ PAGE, TITLE_WIDTH = 50, 35
 TURNS: ShelfSpec[dict[Turn, int]] = ShelfSpec(8)
 
 
-def draw_turns(work: VisibleCollection) -> None:
+def draw_undo_redo(visible: VisibleCollection) -> None:
     """Draw the buttons that undo and redo the last change to the collection's rules."""
-    among, journal = _among(work), work.resources.bench.journal
-    key = (*work.key, journal.export_mark(work.collection))
-    steps = work.resources.shelf(TURNS).of(key, lambda: _next_turns(journal.steps(work.collection, among=among)))
+    among, journal = _among(visible), visible.resources.bench.journal
+    key = (*visible.key, journal.export_mark(visible.collection))
+    steps = visible.resources.shelf(TURNS).of(key, lambda: _next_turns(journal.steps(visible.collection, among=among)))
     turns: tuple[tuple[Turn, str], ...] = (("undo", "Ctrl+Z"), ("redo", "Ctrl+Shift+Z"))
     for turn, keys in turns:
         label, edit, off = turn.capitalize(), steps.get(turn, 0), turn not in steps
         about = f"No rule change to {turn}." if off else f"{label} the last change to rules ({keys})."
-        html.button(label, f"rules-{turn}", _go, work, edit, turn, icon=turn, disabled=off, shortcut=keys, about=about)
+        html.button(
+            label, f"rules-{turn}", _go, visible, edit, turn, icon=turn, disabled=off, shortcut=keys, about=about
+        )
 
 
 def _next_turns(steps: Sequence[Step]) -> dict[Turn, int]:
@@ -56,28 +58,28 @@ def _next_turns(steps: Sequence[Step]) -> dict[Turn, int]:
     return turns
 
 
-def draw(work: VisibleCollection) -> None:
+def draw(visible: VisibleCollection) -> None:
     """Draw the list and the selected step."""
-    journal, among = work.resources.bench.journal, _among(work)
-    count = journal.count_steps(work.collection, among=among)
+    journal, among = visible.resources.bench.journal, _among(visible)
+    count = journal.count_steps(visible.collection, among=among)
     if not count:
         html.empty("No rule has been edited yet.", "Every saved change is listed here.")
         return
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
-        page = bulk_change.page("history-page", count, PAGE)
-        _table(work, journal.steps(work.collection, among=among, limit=PAGE, offset=page.start))
+        page = grid.choose_page("history-page", count, PAGE)
+        _table(visible, journal.steps(visible.collection, among=among, limit=PAGE, offset=page.start))
     with right, st.container(key="history-panel", border=True, gap="small"):
-        _step(work, state.session().rules.step)
+        _step(visible, state.session().rules.step)
 
 
-def _among(work: VisibleCollection) -> Container[str] | None:
+def _among(visible: VisibleCollection) -> Container[str] | None:
     """The chunks whose edits are listed; deleted ones only if the viewer sees everything."""
-    return None if work.user.unrestricted else work.chunks
+    return None if visible.user.unrestricted else visible.chunks
 
 
-def _table(work: VisibleCollection, listed: Sequence[Step]) -> None:
-    titles = work.titles((step.edit.chunk_id for step in listed), TITLE_WIDTH)
+def _table(visible: VisibleCollection, listed: Sequence[Step]) -> None:
+    titles = visible.titles((step.edit.chunk_id for step in listed), TITLE_WIDTH)
     table = {
         "edit": [step.edit.id for step in listed],
         "when": [step.edit.at for step in listed],
@@ -103,52 +105,59 @@ def _what(step: Step) -> str:
     return "edit" if step.done == step.size else "edit, part" if step.done else "edit, undone"
 
 
-def _step(work: VisibleCollection, edit_id: int | None) -> None:
-    among = _among(work)
-    visible = [
+def _step(visible: VisibleCollection, edit_id: int | None) -> None:
+    among = _among(visible)
+    visible_edits = [
         edit
-        for edit in (() if edit_id is None else work.resources.bench.journal.step(edit_id))
-        if edit.collection == work.collection and (among is None or edit.chunk_id in among)
+        for edit in (() if edit_id is None else visible.resources.bench.journal.step(edit_id))
+        if edit.collection == visible.collection and (among is None or edit.chunk_id in among)
     ]
-    if not visible:
+    if not visible_edits:
         html.empty("No change is open.", "Click a row.")
         return
-    first = visible[0]
-    st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(visible), 'rule')}."))
-    states = {edit.state for edit in visible if first.kind == "edit"}
+    first = visible_edits[0]
+    st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(visible_edits), 'rule')}."))
+    states = {edit.state for edit in visible_edits if first.kind == "edit"}
     if states & {"done", "undone"}:
-        _turn(work, first.id, "undo" if "done" in states else "redo")
-    diffs = [(work.name(edit.chunk_id), edit.before, edit.after) for edit in visible]
-    bulk_change.draw_diffs(diffs, "history-changes")
-    rule_effect.wait(work)
+        _turn(visible, first.id, "undo" if "done" in states else "redo")
+    diffs = [(visible.name(edit.chunk_id), edit.before, edit.after) for edit in visible_edits]
+    bulk_and_files.draw_diffs(diffs, "history-changes")
+    rule_effect.wait(visible)
 
 
-def _turn(work: VisibleCollection, edit_id: int, turn: Turn) -> None:
-    bench = work.resources.bench
+def _turn(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
+    bench = visible.resources.bench
     try:
         entries = edits.plan_turn(
-            turn, bench.collection(work.collection), bench.journal, edit_id=edit_id, among=_among(work)
+            turn, bench.collection(visible.collection), bench.journal, edit_id=edit_id, among=_among(visible)
         )
     except RagfilterError as error:
         html.aside(f"{turn.capitalize()} is not possible: {error}")
         return
     rules = {entry.chunk_id: entry.after for entry in entries}
-    sure = rule_effect.confirm(work, rules, f"history-{turn}-sure")
+    sure = rule_effect.confirm(visible, rules, f"history-{turn}-sure")
     label = f"{turn.capitalize()} this change"
-    html.button(label, f"history-{turn}", _go, work, edit_id, turn, icon=turn, disabled=not sure, about="As one step.")
+    html.button(
+        label, f"history-{turn}", _go, visible, edit_id, turn, icon=turn, disabled=not sure, about="As one step."
+    )
 
 
-def _go(work: VisibleCollection, edit_id: int, turn: Turn) -> None:
-    bench, done = work.resources.bench, DONE[turn]
+def _go(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
+    bench, done = visible.resources.bench, DONE[turn]
     state.session().rules.last = ("", None)
     try:
         changed = edits.turn(
-            turn, bench.collection(work.collection), bench.journal, edit_id=edit_id, who=author(), among=_among(work)
+            turn,
+            bench.collection(visible.collection),
+            bench.journal,
+            edit_id=edit_id,
+            who=author(),
+            among=_among(visible),
         )
     except RagfilterError as error:
         outcome = "" if isinstance(error, OutcomeUnknown) else f"Not {done}: "
-        bulk_change.put_outcome(f"{outcome}{error}", good=False)
+        bulk_and_files.put_outcome(f"{outcome}{error}", good=False)
     else:
         outcome = f"{done.capitalize()}: {counted(len(changed), 'rule')}."
-        bulk_change.put_outcome(outcome, good=True)
+        bulk_and_files.put_outcome(outcome, good=True)
         state.renew()

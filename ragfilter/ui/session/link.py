@@ -21,14 +21,14 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.state import CUT, KEY, PANELS, WINDOWS, Session
 
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
-CHUNK, PANEL, PLACES, VIEW = "chunk", "panel", "places", "view"
+CHUNK, PANEL, WINDOW, VIEW = "chunk", "panel", "places", "view"
 FILTER, RULE = "filter", "rule"
 """The open parts of the page. Inspect puts them only into a copied link, because updating the address bar takes
 the browser as long as drawing a small chart. Rules puts its chunk into the address."""
 PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states"
 SEPARATOR = ";"
 """The open part of the Rules page and its filter, whose values `SEPARATOR` separates."""
-LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
+LOOKS = (CHUNK, PANEL, WINDOW, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
 UNSCORED = "unscored"
 """Present if rerank scores were wanted but not fetched, so that the link shows the same result."""
 LEVEL, DEPARTMENTS = "level", "departments"
@@ -36,7 +36,7 @@ LEVEL, DEPARTMENTS = "level", "departments"
 PRESENT = "present"
 """Present if the page is shown to an audience."""
 OPEN = "open"
-PARTS = {"tuning": "tuning", "evidence": "evidence", "recorded": "use_trace", "labelling": "labelling"}
+PARTS = {"tuning": "cut_controls", "evidence": "evidence", "recorded": "use_trace", "labelling": "labelling"}
 """The open parts of Inspect and Evaluate, ``open=tuning,evidence``, with the session's fields."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
@@ -181,8 +181,8 @@ def restore_view() -> None:
     if look.get(PANEL) in PANELS:
         session.panel = look[PANEL]
     session.evidence |= CHUNK in look or PANEL in look
-    if look.get(PLACES) in WINDOWS:
-        session.window = look[PLACES]
+    if look.get(WINDOW) in WINDOWS:
+        session.window = look[WINDOW]
 
 
 def looks(nameable: Collection[str]) -> dict[str, str]:
@@ -192,7 +192,7 @@ def looks(nameable: Collection[str]) -> dict[str, str]:
     look = {
         CHUNK: (session.chunk or "") if session.chunk in nameable else "",
         PANEL: "" if session.panel == PANELS[0] else session.panel,
-        PLACES: "" if session.window == CUT else session.window,
+        WINDOW: "" if session.window == CUT else session.window,
         FILTER: st.session_state.get("filter") or "",
         RULE: st.session_state.get("filter-rule") or "",
         VIEW: OPERATOR if session.operator else "",

@@ -52,22 +52,22 @@ def pool_for_this_run(settings: Settings, resources: Resources) -> Pool | None:
     question, None if there is none. Raises RagfilterError."""
     session = state.session()
     # Always present, because the browser would otherwise redraw everything below it.
-    place = st.empty()
+    slot = st.empty()
     again = session.pending == "again" and session.asked is not None
     question = session.asked.query if again and session.asked else session.query.strip()
     if session.pending and question:
-        return _gather_question(question, settings, resources, place)
+        return _gather_question(question, settings, resources, slot)
     session.pending = False
     if session.asked is None:
         return None
-    return _current_pool(session.asked, settings, resources, place)
+    return _current_pool(session.asked, settings, resources, slot)
 
 
-def _gather_question(question: str, settings: Settings, resources: Resources, place: DeltaGenerator) -> Pool:
+def _gather_question(question: str, settings: Settings, resources: Resources, slot: DeltaGenerator) -> Pool:
     """Ask `question`, record it in the collection's history, and close another one's chunk."""
     session, user = state.session(), state.user()
     abandon(resources)
-    with _waiting(place, "Searching …"):
+    with _waiting(slot, "Searching …"):
         html.draw('<i class="rf-searching"></i>')
         # Loaded first, so that loading does not count as search time.
         resources.bench.recorded_embedder(session.collection).prepare()
@@ -93,13 +93,13 @@ def _gather_question(question: str, settings: Settings, resources: Resources, pl
     return pool
 
 
-def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources, place: DeltaGenerator) -> Pool:
+def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources, slot: DeltaGenerator) -> Pool:
     """The pool of the current question, usually from the cache, with any data that this run adds."""
     session, user = state.session(), state.user()
     pool = pool_of(asked, settings, resources)
     if session.complete_next:
         session.complete_next = False
-        with _waiting(place, "Scoring …"):
+        with _waiting(slot, "Scoring …"):
             pool = complete_pool(asked, pool, settings, user, resources)
     elif settings.prune.enabled:
         # Sentence contributions of the chunks that are kept now. As for quotes, only sentences
@@ -110,7 +110,7 @@ def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources
             pool = keep_pool(asked, completion.complete(pool, needs), resources)
     if session.request is None:
         return pool
-    return _fulfil(session.request, pool, asked, settings, resources, place)
+    return _fulfil(session.request, pool, asked, settings, resources, slot)
 
 
 def follow_edits(resources: Resources) -> bool:
@@ -148,7 +148,7 @@ def _fulfil(
     asked: AskedQuestion,
     settings: Settings,
     resources: Resources,
-    place: DeltaGenerator,
+    slot: DeltaGenerator,
 ) -> Pool:
     """The pool, completed with the data that a button requested."""
     if pressed.again:
@@ -163,7 +163,7 @@ def _fulfil(
     if not needs:
         abandon(resources)
         return pool
-    with _waiting(place, "Asking the LLM …" if pressed.kind == "judge" else "Scoring …"):
+    with _waiting(slot, "Asking the LLM …" if pressed.kind == "judge" else "Scoring …"):
         job = resources.jobs.start(user, pressed, work)
         job.attend()
     abandon(resources)
@@ -171,9 +171,9 @@ def _fulfil(
 
 
 @contextmanager
-def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
-    """Show the activity `word` in `place`, with a Stop button."""
-    row = place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
+def _waiting(slot: DeltaGenerator, word: str) -> Iterator[None]:
+    """Show the activity `word` in `slot`, with a Stop button."""
+    row = slot.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
     try:
         with row:
             html.button("Stop", "stop-search", _stop, icon="stop")
@@ -182,9 +182,9 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
     except RagfilterError:
         # Only now, because the spinner still writes into the row as it ends. If the browser no
         # longer had the row, it would show an empty page.
-        place.empty()
+        slot.empty()
         raise
-    place.empty()
+    slot.empty()
 
 
 def _stop() -> None:

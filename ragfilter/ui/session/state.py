@@ -46,7 +46,7 @@ SEEN_BY_OPERATOR = (
 )
 MAX_STEPS = 200
 """How many changes of settings can be undone."""
-MAX_MARKS = 50
+MAX_LABEL_CHANGES = 50
 """How many labels can be undone."""
 MANAGED = "manage-name"
 """The box for the collection that Collections manages, at first the chosen one."""
@@ -100,7 +100,7 @@ class LabelChange(NamedTuple):
     query: str
 
 
-class RuleDraft(NamedTuple):
+class UnsavedRule(NamedTuple):
     """An unsaved rule as typed, and the stored rule that it started from."""
 
     text: str
@@ -113,8 +113,8 @@ class RuleDesk:
 
     chunk: str | None = None
     """The chunk whose rule is open on the Rules page."""
-    order: tuple[object, tuple[str, ...]] | None = None
-    """The chunks in the table, and the key of this order."""
+    row_order: tuple[object, tuple[str, ...]] | None = None
+    """The order of the chunks in the table, after the key that it depends on."""
     part: str = ""
     """The part of the page that was drawn last."""
     outcome: tuple[str, bool] | None = None
@@ -135,14 +135,14 @@ class RuleDesk:
     awaited: tuple[str, str, str | None] | None = None
     """The collection and chunk for whose editor an LLM drafts a rule, and the stored rule that it starts from."""
     browser: str = field(default_factory=lambda: uuid4().hex)
-    """The name of this session in the browser's store of drafts."""
+    """The name of this session in the browser's store of unsaved rules."""
     restored: set[tuple[str, str]] = field(default_factory=set)
-    """The drafts that came from the browser, by collection and chunk."""
+    """The unsaved rules that came from the browser, by collection and chunk."""
 
 
 @dataclass(slots=True)
 class Session:
-    """The state of one visit, apart from widgets."""
+    """The state of one browser session, apart from widgets."""
 
     profile: str
     changes: dict[str, Any]
@@ -168,7 +168,7 @@ class Session:
     complete_next: bool = False
     """Whether the next run fetches local scores and cached replies for the current question."""
     request: ModelRequest | None = None
-    answered: AskedQuestion | None = None
+    answers_shown_for: AskedQuestion | None = None
     """The question whose answers are on the page."""
     answering: Literal["", "missing", "all"] = ""
     """Which answers the next run asks an LLM for."""
@@ -176,9 +176,9 @@ class Session:
     hopeless: dict[str, Failure] = field(default_factory=dict)
     """Failures of rerankers that cannot work here."""
 
-    tuning: bool = False
+    cut_controls: bool = False
     evidence: bool = False
-    """The parts of Inspect that are open below its result."""
+    """The parts of Inspect that are open besides its result."""
     panel: str = PANELS[0]
     chunk: str | None = None
     part: str = "Text"
@@ -193,9 +193,9 @@ class Session:
 
     blind: bool = False
     """Whether the labelling mode shuffles chunks and hides others' labels."""
-    marks: list[LabelChange] = field(default_factory=list)
+    label_history: list[LabelChange] = field(default_factory=list)
     """The labels made in this session, newest last."""
-    drafts: dict[tuple[str, str], RuleDraft] = field(default_factory=dict)
+    unsaved_rules: dict[tuple[str, str], UnsavedRule] = field(default_factory=dict)
     """Unsaved rules by collection and chunk."""
     rules: RuleDesk = field(default_factory=RuleDesk)
 
@@ -241,10 +241,10 @@ class Session:
     notices: list[str] = field(default_factory=list)
 
     collections: tuple[object, dict[str, CollectionInfo]] | None = None
-    ordered: str = ""
+    awaited_collection: str = ""
     """The collection to be indexed, which then becomes the chosen one."""
     indexing: set[int] = field(default_factory=set)
-    """The jobs ordered or seen at work since the last order, whose outcome is shown."""
+    """The jobs queued here or seen at work since, whose outcome is shown."""
     replaced: dict[str, int] = field(default_factory=dict)
     """How often each widget was replaced, by name."""
     shown: dict[str, tuple[Any, object]] = field(default_factory=dict)
@@ -297,7 +297,7 @@ def onlooker() -> User:
 def remember_labels(labels: Iterable[Label], chunk_id: str, collection: str, query: str) -> None:
     """Remember the labels from one click, so that they can be undone."""
     change = LabelChange(tuple(each.id for each in labels), chunk_id, collection, query)
-    session().marks = [*session().marks, change][-MAX_MARKS:]
+    session().label_history = [*session().label_history, change][-MAX_LABEL_CHANGES:]
 
 
 def put(value: Any, field: str) -> None:
@@ -468,15 +468,15 @@ def open_panel(name: str) -> None:
     session().panel, session().evidence = name, True
 
 
-def drafted() -> frozenset[str]:
+def unsaved_chunk_ids() -> frozenset[str]:
     """The chunks of the current collection with an unsaved rule."""
     now = session()
-    return frozenset(chunk_id for name, chunk_id in now.drafts if name == now.collection)
+    return frozenset(chunk_id for name, chunk_id in now.unsaved_rules if name == now.collection)
 
 
-def draft(chunk_id: str) -> RuleDraft | None:
+def unsaved_rule(chunk_id: str) -> UnsavedRule | None:
     """The unsaved rule of a chunk of the current collection, None if there is none."""
-    return session().drafts.get((session().collection, chunk_id))
+    return session().unsaved_rules.get((session().collection, chunk_id))
 
 
 def notice(message: str) -> None:

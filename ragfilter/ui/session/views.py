@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ragfilter.errors import RagfilterError, StoreError
-from ragfilter.indexing.queue import queue_of
+from ragfilter.indexing.order import Order
+from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.model import PoolResult, User
 from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
@@ -39,8 +40,8 @@ def set_author(name: str) -> None:
     state.session().author = whole(name).strip()[:MAX_NAME].strip()
 
 
-def current_collections(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
-    """The collections by name, as of the start of the session or the last change in the queue; with `anew`, as the
+def current_collections(resources: Resources, *, relist: bool = False) -> dict[str, CollectionInfo]:
+    """The collections by name, as of the start of the session or the last change in the queue; with `relist`, as the
     store has them now. While the store is unreachable, they are the last known ones."""
     session = state.session()
     held = session.collections
@@ -49,16 +50,16 @@ def current_collections(resources: Resources, *, anew: bool = False) -> dict[str
     with suppress(StoreError):
         moved = queue_of(resources.bench).moved()
     try:
-        if held is None or anew or held[0] != moved:
+        if held is None or relist or held[0] != moved:
             held = moved, {info.name: info for info in resources.bench.collections()}
     except StoreError:
         if held is None:
             raise
     session.collections = held
     infos = held[1]
-    if anew and (new := infos.get(session.ordered)) is not None and new.complete:
+    if relist and (new := infos.get(session.awaited_collection)) is not None and new.complete:
         state.open_collection(new.name)
-        session.ordered = ""
+        session.awaited_collection = ""
     if session.collection not in infos:
         if session.collection:
             state.notice(f"There is no collection {session.collection!r}.")
@@ -66,9 +67,15 @@ def current_collections(resources: Resources, *, anew: bool = False) -> dict[str
     return infos
 
 
+def queue_indexing(order: Order, queue: Queue) -> None:
+    """Queue an indexing job, whose collection then becomes the chosen one. Raises StoreError."""
+    job = queue.put(order)
+    state.update(awaited_collection=order.collection, indexing={job.id})
+
+
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """The collections, the current settings, and the server's resources."""
+class PageRun:
+    """One run of a page: the current settings, the collections, and the server's resources."""
 
     settings: Settings
     collections: Mapping[str, CollectionInfo]
@@ -114,14 +121,14 @@ class View:
         return self.result.user
 
     @cached_property
-    def mine(self) -> PoolResult:
+    def as_user(self) -> PoolResult:
         """The result as its user sees it."""
         return state.session().replays.as_user(self.result)
 
     @property
     def shown(self) -> PoolResult:
         """The result as the page shows it; an operator sees everything."""
-        return self.result if self.operator else self.mine
+        return self.result if self.operator else self.as_user
 
     def under(self, settings: Settings) -> PoolResult:
         """The shown result under other settings."""
@@ -154,34 +161,34 @@ class View:
     @cached_property
     def exported(self) -> tuple[ChunkRow, ...]:
         """The hits for export: only hits that the user can see."""
-        return rows(self.mine) if self.operator else self.rows
+        return rows(self.as_user) if self.operator else self.rows
 
 
-def begin(*, anew: bool = False) -> Visit:
-    """Open the workspace; with `anew`, list its collections again. Raises RagfilterError."""
+def begin(*, relist: bool = False) -> PageRun:
+    """Open the workspace; with `relist`, list its collections again. Raises RagfilterError."""
     with st.spinner("Opening the workspace …"):
         # Opened first, because the link may name a judge prompt of the workspace.
         resources = open_resources()
         link.open_session()
-        return Visit(state.settings(), current_collections(resources, anew=anew), resources)
+        return PageRun(state.settings(), current_collections(resources, relist=relist), resources)
 
 
-def answered_view(visit: Visit, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
+def gather_view(page_run: PageRun, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
     """The view of the current question. Without one, returns None and the error that prevents it, if any.
 
     Also updates the link to this view; `more` has parameters that the page adds."""
     session, found = state.session(), None
-    if not visit.ready:
+    if not page_run.ready:
         return None, None
     if session.pending or session.asked is not None:
         # Imported with the first question.
         from ragfilter.ui.session import pools
 
         try:
-            pool = pools.pool_for_this_run(visit.settings, visit.resources)
+            pool = pools.pool_for_this_run(page_run.settings, page_run.resources)
             if pool is not None and session.asked is not None:
-                result = session.replays.of(pool, visit.settings, state.user())
-                found = View(session.asked, result, session.operator, visit.resources)
+                result = session.replays.of(pool, page_run.settings, state.user())
+                found = View(session.asked, result, session.operator, page_run.resources)
         except RagfilterError as error:
             return None, error
     unscored = found is not None and any(need.kind == "rerank" for need in found.result.needs)

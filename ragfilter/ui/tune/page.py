@@ -33,55 +33,55 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
-from ragfilter.ui.kit import measuring, problems, query_labels
+from ragfilter.ui.kit import measuring, problems, query_set_choice
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.views import PageRun
 from ragfilter.ui.tune import tuning_map
 from ragfilter.ui.tune.tuning_map import STOP
 
 
 @problems.show_errors(retry=True)
-def draw(visit: Visit) -> None:
+def draw(page_run: PageRun) -> None:
     """Draw the bar and the suggestion, and below it the map for exploring by hand."""
-    if not visit.ready:
-        problems.draw_empty(visit, None)
+    if not page_run.ready:
+        problems.draw_empty(page_run, None)
         return
-    problems.incomplete(visit.incomplete)
-    query_set, here = query_labels.chosen_set(visit), visit.collection
+    problems.incomplete(page_run.incomplete)
+    query_set, collection = query_set_choice.chosen_set(page_run), page_run.collection
     labels = query_set.measurable
-    assert here is not None
-    elsewhere = learned_elsewhere(visit.settings, Fit(here.name, here.embedder, here.space))
+    assert collection is not None
+    elsewhere = learned_elsewhere(page_run.settings, Fit(collection.name, collection.embedder, collection.space))
     with html.row("tune-bar", "bottom"):
-        query_labels.choose(query_set)
-        wish = draw_bar(visit, labels, elsewhere=bool(elsewhere))
-    query_labels.explain(query_set)
+        query_set_choice.choose(query_set)
+        wish = draw_bar(page_run, labels, elsewhere=bool(elsewhere))
+    query_set_choice.explain(query_set)
     if elsewhere:
         html.aside(f"{elsewhere} Recalibrate to derive them again.")
     if labels is None:
-        _carried_over(visit)
+        _carried_over(page_run)
         if html.button("Label questions", "tune-label", icon="edit_note"):
             state.session().labelling = True
             st.switch_page("pages/evaluate.py")
         return
-    if visit.settings.judge.enabled:
+    if page_run.settings.judge.enabled:
         html.empty("The judge is on, and tuning cannot replay LLM answers.", "Switch it off to tune the rest.")
         return
     for caveat in about_labels(labels):
         html.aside(caveat)
-    job: Job[Suggestion] | None = visit.resources.jobs.find(_key(visit, labels, wish))
+    job: Job[Suggestion] | None = page_run.resources.jobs.find(_key(page_run, labels, wish))
     if (suggestion := jobs.result(job, "tuning", "Gathering", stop=STOP)) is not None:
-        _draw(suggestion, visit, labels, query_set.name)
+        _draw(suggestion, page_run, labels, query_set.name)
     else:
         html.empty(
             f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
             "You see their gain on held-out questions, the changes and the losses. It usually takes "
-            f"{_usual_time(visit.settings, len(labels.labelled), rerank=wish.rerank)}.",
+            f"{_usual_time(page_run.settings, len(labels.labelled), rerank=wish.rerank)}.",
         )
-        tuning_map.warn(visit.settings, labels)
+        tuning_map.warn(page_run.settings, labels)
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
         if by_hand.open:
-            tuning_map.explore(visit, labels)
+            tuning_map.explore(page_run, labels)
 
 
 TARGETS: Mapping[Literal["f1", "f2", "tokens"], str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
@@ -99,13 +99,13 @@ class Wish:
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """What tuning found for the settings `before`, named `called`, with the pools that it used.
-    `anew` says that it recalibrated."""
+    `recalibrates` says that it recalibrated."""
 
     tuning: Tuning
     before: Settings
     called: str
     pools: Mapping[str, Pool]
-    anew: bool = False
+    recalibrates: bool = False
     known: dict[Settings, tuple[QueryChange, ...]] = field(default_factory=dict)
 
     def losses(self, after: Settings, labels: Labels, user: User) -> list[QueryChange]:
@@ -118,7 +118,7 @@ class Suggestion:
         return [each for each in self.known[after] if each.lost > each.won]
 
 
-def draw_bar(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
+def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> Wish:
     """Draw the buttons, and what to tune for. `elsewhere`: labels of another collection or model chose the settings."""
     figure = st.selectbox(
         "Tune for",
@@ -156,53 +156,53 @@ def draw_bar(visit: Visit, labels: Labels | None, *, elsewhere: bool) -> Wish:
         "suggest",
         icon="auto_awesome",
         type="secondary" if elsewhere else "primary",
-        disabled=labels is None or visit.settings.judge.enabled,
+        disabled=labels is None or page_run.settings.judge.enabled,
         about="Tries every strategy by cross-validation, and learns from the labels. Nothing "
         "changes until you apply the result.",
     )
-    now, recorded = state.session(), any(visit.settings.get(path) for path in RECORDS)
-    again, now.recalibrate = now.recalibrate, False
-    asked = visit.resources.bench.labels.queries(now.collection, ASKED) if labels is None else {}
+    now, recorded = state.session(), any(page_run.settings.get(path) for path in RECORDS)
+    recalibrates, now.recalibrate = now.recalibrate, False
+    asked = page_run.resources.bench.labels.queries(now.collection, ASKED) if labels is None else {}
     if recorded:
-        again |= html.button(
+        recalibrates |= html.button(
             "Recalibrate",
             "recalibrate",
             icon="sync",
             type="primary" if elsewhere else "secondary",
-            disabled=(labels is None and not asked) or visit.settings.judge.enabled,
+            disabled=(labels is None and not asked) or page_run.settings.judge.enabled,
             about="After a change of model, reranker, chunking or corpus: tunes again and compares "
             "with your current settings, even if they no longer apply. Without labels, carries "
             "thresholds over, using the questions asked on Inspect.",
         )
-    if labels is not None and (pressed or again):
-        _begin(visit, labels, wish, again=again)
-    elif again and recorded and asked and not visit.settings.judge.enabled:
-        _carry_over(visit, asked)
+    if labels is not None and (pressed or recalibrates):
+        _begin(page_run, labels, wish, recalibrates=recalibrates)
+    elif recalibrates and recorded and asked and not page_run.settings.judge.enabled:
+        _carry_over(page_run, asked)
     return wish
 
 
-def _carry_over(visit: Visit, asked: Mapping[str, str]) -> None:
+def _carry_over(page_run: PageRun, asked: Mapping[str, str]) -> None:
     """Start carrying thresholds over by these questions, which have no labels."""
-    backends = visit.resources.backends(state.session().collection)
-    settings, user = visit.settings, state.user()
+    backends = page_run.resources.backends(state.session().collection)
+    settings, user = page_run.settings, state.user()
 
     def work(job: Job[Settings]) -> Settings:
         wide = wide_settings(settings, rerank=False)
         return carried(settings, completed_pools(asked, wide, backends, user, progress=job.step).values())
 
-    visit.resources.jobs.start(user, _key(visit, None, None), work, again=True)
+    page_run.resources.jobs.start(user, _key(page_run, None, None), work, again=True)
 
 
-def _carried_over(visit: Visit) -> None:
+def _carried_over(page_run: PageRun) -> None:
     """Draw the carried-over thresholds, if they were requested."""
-    job = visit.resources.jobs.find(_key(visit, None, None))
+    job = page_run.resources.jobs.find(_key(page_run, None, None))
     after: Settings | None = jobs.result(job, "carrying", "Gathering", stop=STOP)
     if after is None:
         return
     with st.container(key="suggestion", border=True, gap="small"):
         html.draw(f'<p class="rf-lead">{html.text(wording.GUESS)}</p>')
-        _changes(visit.settings, after)
-        _apply(visit.settings, after, ASKED)
+        _changes(page_run.settings, after)
+        _apply(page_run.settings, after, ASKED)
 
 
 def _changes(before: Settings, after: Settings) -> None:
@@ -230,31 +230,31 @@ def _usual_time(settings: Settings, questions: int, *, rerank: bool) -> str:
     return "a few minutes" if slow or questions > 250 else "under a minute"
 
 
-def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
-    """Start tuning, or recalibrating if `again`, unless it is already running. Replaces an earlier
+def _begin(page_run: PageRun, labels: Labels, wish: Wish, *, recalibrates: bool) -> None:
+    """Start tuning, or recalibrating, unless it is already running. Replaces an earlier
     suggestion, which was compared with the settings of that time."""
-    backends = visit.resources.backends(state.session().collection)
-    settings, user, profile = visit.settings, state.user(), state.session().profile
+    backends = page_run.resources.backends(state.session().collection)
+    settings, user, profile = page_run.settings, state.user(), state.session().profile
     called = state.settings_label()
 
     def work(job: Job[Suggestion]) -> Suggestion:
         tuning, pools = tune_questions(
             labels,
-            start(settings, profile) if again else settings,
+            start(settings, profile) if recalibrates else settings,
             backends,
             user,
             target=wish.target,
-            rerank=wish.rerank or (again and always_reranks(settings.quality)),
-            replaces=settings if again else None,
+            rerank=wish.rerank or (recalibrates and always_reranks(settings.quality)),
+            replaces=settings if recalibrates else None,
             gathered=job.step,
             replayed=partial(job.step, what="Replaying"),
         )
-        return Suggestion(tuning, settings, called, pools, anew=again)
+        return Suggestion(tuning, settings, called, pools, recalibrates=recalibrates)
 
-    visit.resources.jobs.start(user, _key(visit, labels, wish), work, again=True)
+    page_run.resources.jobs.start(user, _key(page_run, labels, wish), work, again=True)
 
 
-def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) -> None:
+def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: str) -> None:
     tuning = suggestion.tuning
     with st.container(key="suggestion", border=True, gap="small"):
         head = st.empty()
@@ -270,7 +270,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
             chosen = tuning if name == BEST else tuning.only(name)
             after = chosen.tuned.settings
             margin = None
-            if suggestion.anew:
+            if suggestion.recalibrates:
                 margin = st.number_input(
                     "Margin",
                     min_value=0.0,
@@ -283,7 +283,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
                     help="The largest loss that counts as no worse. Larger ones are not applied.",
                 )
             if margin is None or chosen.loses_at_most(margin):
-                _apply(visit.settings, after, query_set)
+                _apply(page_run.settings, after, query_set)
         with head.container(gap="small"):
             target = tuning.target.figure
             if margin is None:
@@ -297,7 +297,7 @@ def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) 
                 st.dataframe(dict(columns), key="recalibrated-figures", hide_index=True)
                 if note := wording.stands_in(chosen):
                     html.aside(note)
-            _changes(visit.settings, after)
+            _changes(page_run.settings, after)
         _losses(suggestion.losses(after, labels, state.user()), labels)
         _more(chosen)
 
@@ -337,10 +337,10 @@ def _more(tuning: Tuning) -> None:
                 html.aside(note)
 
 
-def _key(visit: Visit, labels: Labels | None, wish: Wish | None) -> tuple[object, ...]:
+def _key(page_run: PageRun, labels: Labels | None, wish: Wish | None) -> tuple[object, ...]:
     """The key of a suggestion or, without labels, of carried-over thresholds. It leaves out the
     settings of cutoff and quality, so applying the suggestion does not discard it."""
     now, user, labelled = state.session(), state.user(), labels and labels_version(labels)
-    version = visit.resources.bench.version_seen(now.collection, user)
-    settings = str(visit.settings.model_dump(exclude={"cutoff", "quality"}))
+    version = page_run.resources.bench.version_seen(now.collection, user)
+    settings = str(page_run.settings.model_dump(exclude={"cutoff", "quality"}))
     return "tuning", now.collection, version, labelled, user, settings, now.profile, wish

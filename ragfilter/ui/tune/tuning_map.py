@@ -29,14 +29,14 @@ from ragfilter.text import numbers
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.controls import value_text
 from ragfilter.ui.kit.question_box import open_inspect
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.theme import CLEAR, LEGEND, THREE_DECIMALS, UNDIMMED, Ink
 from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import Visit
-from ragfilter.ui.session.widget import value_text
+from ragfilter.ui.session.views import PageRun
 
 Axes = tuple[str, str]
 STOP = "Stops after the current question. Nothing is changed."
@@ -55,12 +55,12 @@ class ReplayedMap:
     surface: Map
 
 
-def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> ReplayedMap | None:
+def replayed(page_run: PageRun, labels: Labels, axes: Axes, *, pressed: bool) -> ReplayedMap | None:
     """Wait for the map over these axes. It gathers all questions when its button is `pressed`, and later only replays
     them for other settings. None if there is no map, or if it was stopped or failed."""
-    resources, settings = visit.resources, visit.settings
+    resources, settings = page_run.resources, page_run.settings
     backends, user = resources.backends(state.session().collection), state.user()
-    pools_key, shelf = _key(visit, labels, axes), resources.shelf(POOLS)
+    pools_key, shelf = _key(page_run, labels, axes), resources.shelf(POOLS)
     # Leave out the settings of the axes and their record. A click on the map changes only those,
     # so the map stays valid.
     moving = {*axes, RECORD}
@@ -99,10 +99,10 @@ def replayed(visit: Visit, labels: Labels, axes: Axes, *, pressed: bool) -> Repl
     return found
 
 
-def _key(visit: Visit, labels: Labels, axes: Axes) -> Hashable:
+def _key(page_run: PageRun, labels: Labels, axes: Axes) -> Hashable:
     """The key of gathered pools: collection, labels, user, and the settings that decide how far a
     search goes and which hits get rerank scores. A click on the map changes only its axes."""
-    settings = gathering_for(visit.settings, *axes)
+    settings = gathering_for(page_run.settings, *axes)
     names = [layer.name for layer in LAYERS]
     scored = settings.quality.enabled and settings.quality.reranker != "none"
     sections = ("retrieval", *(names[: names.index("quality") + 1] if scored else ()))
@@ -111,7 +111,7 @@ def _key(visit: Visit, labels: Labels, axes: Axes) -> Hashable:
         for info in fields()
         if info.path.partition(".")[0] in sections and info.path not in axes
     )
-    bench, collection, user = visit.resources.bench, state.session().collection, state.user()
+    bench, collection, user = page_run.resources.bench, state.session().collection, state.user()
     return "pools", collection, bench.version_seen(collection, user), labels_version(labels), user, scored, deciding
 
 
@@ -120,7 +120,7 @@ COLOURS = "Viridis"
 SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 
 
-def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> dict[str, Any]:
+def heatmap(surface: Map, measure: str, current: int, best: int, *, dark: bool) -> dict[str, Any]:
     """The measure over both settings as square markers, because Streamlit reports no clicks on a Plotly heatmap; one
     below them fills their gaps. With one setting, a line with a point for each value."""
     ink = Ink(dark)
@@ -153,7 +153,7 @@ def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> 
             **UNDIMMED,
         ),
         *([colours] if two else []),
-        *_marks([x for x, _ in pairs], ys, here, best, "#ffffff" if two else ink.text),
+        *_marks([x for x, _ in pairs], ys, current, best, "#ffffff" if two else ink.text),
     ]
     y = (surface.y.label if surface.y is not None else SHOWN[measure]) or ""
     legend = LEGEND | {"bgcolor": "#4a5a5c" if two else CLEAR, "font": {"color": "#ffffff" if two else ink.text}}
@@ -167,7 +167,7 @@ def heatmap(surface: Map, measure: str, here: int, best: int, *, dark: bool) -> 
     return {"data": data, "layout": figure_layout}
 
 
-def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
+def front(surface: Map, current: int, best: int, *, dark: bool) -> dict[str, Any]:
     """Recall against context tokens for every setting, with the Pareto front."""
     ink = Ink(dark)
     recall, tokens = surface.figures["recall"].ravel(), surface.figures["tokens"].ravel()
@@ -191,7 +191,7 @@ def front(surface: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
             hoverinfo="text",
             **UNDIMMED,
         ),
-        *_marks(tokens.tolist(), recall.tolist(), here, best, ink.text),
+        *_marks(tokens.tolist(), recall.tolist(), current, best, ink.text),
     ]
     figure_layout = _layout(ink, "context tokens", "recall")
     figure_layout["yaxis"] |= THREE_DECIMALS
@@ -203,8 +203,8 @@ def _layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
     return ink.axes(x, y) | more
 
 
-def _marks(xs: Sequence[float], ys: Sequence[float], here: int, best: int, colour: str) -> list[dict[str, Any]]:
-    marks = (("current", here, "circle-open", colour), ("highest", best, "x-thin", HIGHEST))
+def _marks(xs: Sequence[float], ys: Sequence[float], current: int, best: int, colour: str) -> list[dict[str, Any]]:
+    marks = (("current", current, "circle-open", colour), ("highest", best, "x-thin", HIGHEST))
     return [
         theme.trace(
             "markers",
@@ -232,15 +232,15 @@ def _hover_text(surface: Map, place: int, measure: str) -> str:
     )
 
 
-def explore(visit: Visit, labels: Labels) -> None:
+def explore(page_run: PageRun, labels: Labels) -> None:
     """Draw the map of one or two settings."""
     with html.row("map-bar", "bottom"):
-        x, y, measure = _axes(visit.settings)
+        x, y, measure = _axes(page_run.settings)
         pressed = html.button("Map", "map", icon="grid_on")
-    mapped = replayed(visit, labels, (x, y), pressed=pressed)
+    mapped = replayed(page_run, labels, (x, y), pressed=pressed)
     if mapped is not None:
-        warn(visit.settings, labels)
-        _draw_map(visit.settings, mapped, measure)
+        warn(page_run.settings, labels)
+        _draw_map(page_run.settings, mapped, measure)
 
 
 def warn(settings: Settings, labels: Labels) -> None:
@@ -294,11 +294,11 @@ def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
     if not surface.places:
         html.empty("The map has no point.", f"{surface.left_out}.")
         return
-    here, best, dark = surface.nearest(settings), surface.highest(measure), theme.is_dark()
+    current, best, dark = surface.nearest(settings), surface.highest(measure), theme.is_dark()
     with st.container(key="plots"):
         left, right = st.columns((1.15, 1), gap="medium")
-    squares = heatmap(surface, measure, here, best, dark=dark)
-    points = front(surface, here, best, dark=dark)
+    squares = heatmap(surface, measure, current, best, dark=dark)
+    points = front(surface, current, best, dark=dark)
     for column, plot, key, alt in (
         (left, squares, "map-chart", f"{SHOWN[measure]} for every value of the chosen settings"),
         (right, points, "front-chart", "Recall against context tokens for every setting"),
@@ -306,15 +306,15 @@ def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
         with column:
             choose = partial(_choose, key, replayed)
             theme.draw_plot(plot, key=key, on_select=choose, selection_mode="points", alt=alt)
-    _draw_figures(replayed, measure, here, best)
+    _draw_figures(replayed, measure, current, best)
     _draw_changes(replayed, settings)
 
 
-def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> None:
+def _draw_figures(replayed: ReplayedMap, measure: str, current: int, best: int) -> None:
     """Draw the figures of the current settings and the map's best, with a button for it."""
     surface = replayed.surface
     facts: list[Fact] = []
-    for word, place in (("Current", here), ("Highest on these questions", best)):
+    for word, place in (("Current", current), ("Highest on these questions", best)):
         if place in surface.places:
             at = surface.at(place)
             size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
@@ -323,11 +323,11 @@ def _draw_figures(replayed: ReplayedMap, measure: str, here: int, best: int) -> 
     if surface.left_out:
         html.aside(f"Of {len(surface.xs) * len(surface.ys)} points, {surface.left_out}.")
     # For one only, because the two notes would hardly differ.
-    place = here if here in surface.places else best
+    place = current if current in surface.places else best
     if caveat := unlabelled(surface.at(place)):
         html.aside(caveat)
     with html.row("map-actions"):
-        if here != best:
+        if current != best:
             html.button("Use the highest", "map-best", _set, replayed, best, icon="check")
         html.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The "

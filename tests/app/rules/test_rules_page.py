@@ -14,7 +14,7 @@ from ragfilter.protocols import Catalogue
 from ragfilter.rules.match import RuleBook
 from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.ui import resources
-from ragfilter.ui.rules import rule_tables
+from ragfilter.ui.rules import matrix_and_tester
 
 pytestmark = pytest.mark.model
 
@@ -98,7 +98,7 @@ def test_a_new_chunk_enters_the_rules_frame(own: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr(ChromaCollection, "entries", lambda self: new)
     for name in ("content", "version"):
         monkeypatch.setattr(ChromaCollection, name, property(lambda self: "indexed again"))
-    order = own.run().session.rules.order[1]
+    order = own.run().session.rules.row_order[1]
     assert "the-new-chunk" in order
     assert last.id not in order
 
@@ -148,7 +148,7 @@ def test_the_tester_explains_a_rule_for_a_question(page: Any, monkeypatch: pytes
 
     store, before = resources.open_resources().bench.collection("demo"), stored(MATRIX)
     store.set_rules({MATRIX: '{"contain_none_of":["undead"]}'})
-    monkeypatch.setattr(rule_tables, "MAX_QUESTIONS", 2)
+    monkeypatch.setattr(matrix_and_tester, "MAX_QUESTIONS", 2)
     paste(page, "cleric\nundead cleric\nmonk")
     assert "Only the first 2 are read." in told(page)
     page.at.selectbox(key="tester-question").set_value("undead cleric")

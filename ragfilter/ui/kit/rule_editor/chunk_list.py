@@ -17,7 +17,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import query_labels
+from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.look import html
 from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import link, state
@@ -56,7 +56,7 @@ class VisibleCollection:
     def labels(self) -> Labels | None:
         """The labels of the visible chunks; None if there are none. Raises StoreError."""
         # Read once, not at every key press.
-        return query_labels.every_label(self.resources, self.collection, self.user)
+        return query_set_choice.every_label(self.resources, self.collection, self.user)
 
     @cached_property
     def questions(self) -> Mapping[str, str]:
@@ -109,24 +109,24 @@ def visible_collection(collection: str, settings: Settings, resources: Resources
     store = resources.bench.collection(collection)
     version, chunks = store.version, store.entries()
     if not user.unrestricted:
-        visible = ((i, chunk) for i, chunk in chunks.items() if user.sees(chunk))
+        entries = ((i, chunk) for i, chunk in chunks.items() if user.sees(chunk))
         key = (collection, version, user)
-        chunks = resources.shelf(VISIBLE).of(key, lambda: Catalogue(dict(visible)))
+        chunks = resources.shelf(VISIBLE).of(key, lambda: Catalogue(dict(entries)))
     return VisibleCollection(collection, version, settings, user, resources, chunks)
 
 
-def listing(work: VisibleCollection) -> Listing:
-    """The rows of the collection, cached for each version, with unsaved drafts marked."""
-    journal, shelf = work.resources.bench.journal, work.resources.shelf(LISTINGS)
-    key = (*work.key, journal.export_mark(work.collection))
-    drafts, checks = state.drafted(), work.resources.checks
+def listing(visible: VisibleCollection) -> Listing:
+    """The rows of the collection, cached for each version, with unsaved ones marked."""
+    journal, shelf = visible.resources.bench.journal, visible.resources.shelf(LISTINGS)
+    key = (*visible.key, journal.export_mark(visible.collection))
+    unsaved, checks = state.unsaved_chunk_ids(), visible.resources.checks
 
     def plain() -> Listing:
-        exported = journal.edited_since_export(work.collection)
+        exported = journal.edited_since_export(visible.collection)
         with st.spinner("Checking the rules …"):
-            return make_listing(work.chunks.values(), checks, exported=exported)
+            return make_listing(visible.chunks.values(), checks, exported=exported)
 
-    return shelf.of((key, drafts), lambda: shelf.of(key, plain).with_drafts(drafts))
+    return shelf.of((key, unsaved), lambda: shelf.of(key, plain).with_drafts(unsaved))
 
 
 def rule_filter() -> RuleFilter:
@@ -135,9 +135,9 @@ def rule_filter() -> RuleFilter:
     return RuleFilter(text or "", *(tuple(chosen or ()) for chosen in lists))
 
 
-def draw_filter(work: VisibleCollection, rows: Listing | None = None) -> None:
+def draw_filter(visible: VisibleCollection, rows: Listing | None = None) -> None:
     """Draw the filter. Without `rows`, also draw how many chunks it admits."""
-    every = listing(work) if rows is None else rows
+    every = listing(visible) if rows is None else rows
     with html.row("rules-filter", "bottom"):
         st.text_input(
             "Filter",
@@ -153,7 +153,7 @@ def draw_filter(work: VisibleCollection, rows: Listing | None = None) -> None:
             _choice("Type", TYPES, every.types)
             _choice("Source", SOURCES, every.sources)
     if rows is None:
-        html.aside(f"{numbers.count(len(selected(work)))} of {numbers.chunks(len(every.rows))}")
+        html.aside(f"{numbers.count(len(selected(visible)))} of {numbers.chunks(len(every.rows))}")
 
 
 def _choice(label: str, name: str, options: tuple[str, ...]) -> None:
@@ -170,20 +170,20 @@ def _choice(label: str, name: str, options: tuple[str, ...]) -> None:
     )
 
 
-def selected(work: VisibleCollection) -> tuple[ListingRow, ...]:
+def selected(visible: VisibleCollection) -> tuple[ListingRow, ...]:
     """The rows that the filter currently admits."""
-    return listing(work).find(rule_filter())
+    return listing(visible).find(rule_filter())
 
 
-def ordered(work: VisibleCollection, rows: Listing) -> tuple[str, ...]:
+def row_order(visible: VisibleCollection, rows: Listing) -> tuple[str, ...]:
     """The ids that the filter admits. Their order does not change when rules are saved, so that
     *Next* continues from the same place."""
-    content = work.resources.bench.collection(work.collection).content
+    content = visible.resources.bench.collection(visible.collection).content
     # A foreign collection has no fingerprint of its content.
-    of = (work.collection, work.user, rule_filter(), content, len(work.chunks))
-    order = state.session().rules.order
+    of = (visible.collection, visible.user, rule_filter(), content, len(visible.chunks))
+    order = state.session().rules.row_order
     if order is None or order[0] != of:
-        order = state.session().rules.order = (of, tuple(row.id for row in rows.find(of[2])))
+        order = state.session().rules.row_order = (of, tuple(row.id for row in rows.find(of[2])))
     return order[1]
 
 

@@ -32,7 +32,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message, model_label
 from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.state import RuleDraft
+from ragfilter.ui.session.state import UnsavedRule
 
 Run = Job[list[Draft]]
 DOUBTED: ShelfSpec[list[Finding]] = ShelfSpec(4)
@@ -58,16 +58,16 @@ def collect(editing: Editing) -> bool:
     if draft is None or draft.rule is None:
         saving.show_outcome(chunk.id, Trouble(f"No draft: {UNSENT if draft is None else draft.error}"))
     elif draft.rule == read_rule(chunk.rule):
-        saving.store_draft(chunk.id, None)
+        saving.store_unsaved(chunk.id, None)
         st.toast("The draft is identical to the stored rule.")
     else:
-        saving.store_draft(chunk.id, RuleDraft(draft.rule.pretty, base))
+        saving.store_unsaved(chunk.id, UnsavedRule(draft.rule.pretty, base))
     return False
 
 
 def _in_editor(editing: Editing) -> Draft | None:
     """The draft in the chunk's editor, if the unsaved text is one."""
-    unsaved = state.draft(editing.chunk.id)
+    unsaved = state.unsaved_rule(editing.chunk.id)
     for draft in editing.resources.bench.drafts.drafts(editing.collection) if unsaved else ():
         if unsaved and draft.chunk_id == editing.chunk.id and draft.rule and draft.rule.pretty == unsaved.text:
             return draft
@@ -80,7 +80,7 @@ def draw_button(editing: Editing, *, busy: bool) -> None:
     allowed = False
     if chat is None:
         about = f"{NO_LLM} {NO_LLM_MORE}"
-    elif state.draft(chunk.id) and _in_editor(editing) is None:
+    elif state.unsaved_rule(chunk.id) and _in_editor(editing) is None:
         about = "Save or discard your text first: the draft would replace it."
     elif not editing.user.sees(chunk):
         about = HIDDEN
@@ -121,46 +121,46 @@ def _start_one(chunk_id: str, collection: str, rule: str | None) -> None:
     state.session().rules.awaited = (collection, chunk_id, saving.base(chunk_id, rule))
 
 
-def draw(work: VisibleCollection) -> None:
+def draw(visible: VisibleCollection) -> None:
     """Draw the cost of drafting the filtered chunks, the progress, and the drafts."""
-    collection, resources = work.collection, work.resources
+    collection, resources = visible.collection, visible.resources
     job = last_run(collection, resources)
     # Progress reveals how many chunks the starter drafts, and others must not know.
-    visible = job is None or work.user.unrestricted or work.user == job.owner
+    sees_job = job is None or visible.user.unrestricted or visible.user == job.owner
     busy = is_running(collection, resources)
     if resources.bench.chat is None:
         html.empty(NO_LLM, NO_LLM_MORE)
-    elif job is not None and busy and visible:
+    elif job is not None and busy and sees_job:
         # Refreshed automatically while a run is in progress.
         st.fragment(_progress, run_every=LOOK_S)(job, collection)
     elif busy:
         html.aside("Rules are being drafted for another user.")
     else:
-        if job is not None and visible and job.failure:
+        if job is not None and sees_job and job.failure:
             st.error(message(f"{job.failure} Finished drafts are kept."), title="Drafting stopped.")
-        _begin(work)
-    if stored := _stored(work):
-        _review(work, stored, busy=busy)
+        _begin(visible)
+    if stored := _stored(visible):
+        _review(visible, stored, busy=busy)
 
 
-def findings(work: VisibleCollection) -> list[Finding]:
+def findings(visible: VisibleCollection) -> list[Finding]:
     """The unsaved drafts, each with its doubts."""
-    drafted = (draft for draft in _stored(work) if draft.rule is not None)
-    unsaved = [draft for draft in drafted if work.chunks[draft.chunk_id].rule != draft.text]
+    drafted = (draft for draft in _stored(visible) if draft.rule is not None)
+    unsaved = [draft for draft in drafted if visible.chunks[draft.chunk_id].rule != draft.text]
     if not unsaved:
         return []
-    known = rule_effect.gathered(work)
+    known = rule_effect.gathered(visible)
     texts = tuple((draft.chunk_id, draft.text) for draft in unsaved)
-    key = (*work.key, work.settings, work.questions_key, known is None, texts)
-    return work.resources.shelf(DOUBTED).of(key, lambda: _doubted(work, unsaved, known))
+    key = (*visible.key, visible.settings, visible.questions_key, known is None, texts)
+    return visible.resources.shelf(DOUBTED).of(key, lambda: _doubted(visible, unsaved, known))
 
 
-def _doubted(work: VisibleCollection, unsaved: Sequence[Draft], known: GatheredQuestions | None) -> list[Finding]:
+def _doubted(visible: VisibleCollection, unsaved: Sequence[Draft], known: GatheredQuestions | None) -> list[Finding]:
     """The drafts with their remarks, the linter's findings about them among the stored rules, and
     the labelled questions that would lose a chunk."""
     rules = {draft.chunk_id: draft.rule for draft in unsaved if draft.rule is not None}
     doubts = {draft.chunk_id: dict.fromkeys(draft.remarks) for draft in unsaved}
-    for finding in analyse({**work.chunks, **work.read(rules)}, rules):
+    for finding in analyse({**visible.chunks, **visible.read(rules)}, rules):
         doubt = f"{place_name(finding.place)}: {finding.message}".removeprefix(": ").rstrip(".")
         for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
             doubts[chunk_id][doubt] = None
@@ -171,34 +171,38 @@ def _doubted(work: VisibleCollection, unsaved: Sequence[Draft], known: GatheredQ
                 doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
     return [
         as_finding(
-            "draft", work.chunks[d.chunk_id], d.text, f"Drafted with the template {d.category}", [*doubts[d.chunk_id]]
+            "draft",
+            visible.chunks[d.chunk_id],
+            d.text,
+            f"Drafted with the template {d.category}",
+            [*doubts[d.chunk_id]],
         )
         for d in unsaved
     ]
 
 
-def _begin(work: VisibleCollection) -> None:
+def _begin(visible: VisibleCollection) -> None:
     """Draw the cost of drafting, and the button that starts it."""
     sender = state.user()
-    there = {draft.chunk_id for draft in _stored(work) if draft.rule is not None}
-    left = [row.chunk for row in chunk_list.selected(work) if row.id not in there and sender.sees(row.chunk)]
+    there = {draft.chunk_id for draft in _stored(visible) if draft.rule is not None}
+    left = [row.chunk for row in chunk_list.selected(visible) if row.id not in there and sender.sees(row.chunk)]
     # Chunks with a written rule are drafted only if the filter shows no others.
     chunks = [chunk for chunk in left if not chunk.rule] or left
     if not chunks:
         html.empty("Nothing to draft.", "No filtered chunk lacks a draft.")
         return
-    st.markdown(message(_cost(work, chunks)))
-    start = partial(state.tell_errors()(_start), work.collection, [chunk.id for chunk in chunks])
+    st.markdown(message(_cost(visible, chunks)))
+    start = partial(state.tell_errors()(_start), visible.collection, [chunk.id for chunk in chunks])
     about = "Drafts rules for filtered chunks without a draft. Saves nothing."
     html.button(f"Draft {counted(len(chunks), 'rule')}", "drafts-begin", start, about=about)
 
 
-def _cost(work: VisibleCollection, chunks: Sequence[Chunk]) -> str:
+def _cost(visible: VisibleCollection, chunks: Sequence[Chunk]) -> str:
     """The approximate cost of first answers in words, estimated from a sample."""
-    bench = work.resources.bench
+    bench = visible.resources.bench
     try:
         ids = [chunk.id for chunk in chunks[:: -(-len(chunks) // SAMPLE)]]
-        sample = list(bench.collection(work.collection).chunks(ids).values())
+        sample = list(bench.collection(visible.collection).chunks(ids).values())
         usage = foresee(sample, len(chunks), bench.templates())
     except RagfilterError as error:
         return str(error)
@@ -220,9 +224,9 @@ def _progress(job: Run, collection: str) -> None:
     html.button("Stop", "drafts-stop", state.then_page(_stop), collection, icon="stop", about=about)
 
 
-def _review(work: VisibleCollection, stored: Sequence[Draft], *, busy: bool) -> None:
+def _review(visible: VisibleCollection, stored: Sequence[Draft], *, busy: bool) -> None:
     """Draw the number of drafts, why some chunks have none, and the button that forgets them."""
-    bench, figures = work.resources.bench, total(stored, 0)
+    bench, figures = visible.resources.bench, total(stored, 0)
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
         f"{figures.doubtful} with remarks; {figures.without} without a draft; {_tokens(figures.usage, bench.prices)}."
@@ -237,7 +241,7 @@ def _review(work: VisibleCollection, stored: Sequence[Draft], *, busy: bool) -> 
     ]
     if listed:
         st.warning("\n".join(listed), title="These chunks got no draft. Draft again to retry.")
-    forget = partial(state.tell_errors()(bench.drafts.forget), work.collection, [draft.chunk_id for draft in stored])
+    forget = partial(state.tell_errors()(bench.drafts.forget), visible.collection, [draft.chunk_id for draft in stored])
     about = "Deletes them, so you can draft again. Accepted rules stay."
     html.button("Forget these drafts", "drafts-forget", forget, disabled=busy, about=about)
 
@@ -292,10 +296,10 @@ def _readable(collection: str, ids: Sequence[str], user: User, resources: Resour
             yield chunk
 
 
-def _stored(work: VisibleCollection) -> list[Draft]:
+def _stored(visible: VisibleCollection) -> list[Draft]:
     """The stored drafts of visible chunks, and the failures."""
-    stored = work.resources.bench.drafts.drafts(work.collection)
-    return [draft for draft in stored if draft.chunk_id in work.chunks]
+    stored = visible.resources.bench.drafts.drafts(visible.collection)
+    return [draft for draft in stored if draft.chunk_id in visible.chunks]
 
 
 def _tokens(usage: Usage, prices: Prices | None) -> str:

@@ -39,8 +39,8 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     """Draw the editor, and the effect of its text `beside` it or, by default, below."""
     chunk = editing.chunk
     busy = drafting.collect(editing)
-    draft = state.draft(chunk.id)
-    drawn = saving.pretty_rule(editing.base) if draft is None else draft.text
+    unsaved = state.unsaved_rule(chunk.id)
+    drawn = saving.pretty_rule(editing.base) if unsaved is None else unsaved.text
     text = saving.text_so_far(chunk.id, drawn)
     rule, trouble = read_rule(text.strip()), saving.outcome_of(chunk.id, Trouble)
     error = rule.error if isinstance(rule, InvalidRule) else None
@@ -57,13 +57,13 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     with st.container(key="rule-foot", gap="small"):
         _buttons(editing, busy=busy)
         if trouble is not None:
-            html.verdict(trouble.message, good=False)
+            html.outcome(trouble.message, good=False)
         elif error is not None:
-            html.verdict(saving.error_text(error), good=False)
+            html.outcome(saving.error_text(error), good=False)
         elif outcome := saving.outcome_of(chunk.id, str):
-            html.verdict(outcome, good=True)
+            html.outcome(outcome, good=True)
         if edit := saving.pending(chunk.id):
-            html.verdict(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
+            html.outcome(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
             anyway = partial(saving.act, editing, edit.act, edit.expected, confirmed=True)
             html.button(f"{edit.act.capitalize()} anyway", "rule-confirm", anyway)
         effect = beside or st.container(key="rule-effect", gap="small")
@@ -89,7 +89,7 @@ def _json(chunk: Chunk, text: str, wrong: str, *, disabled: bool) -> None:
         disabled=disabled,
         help="All parts must hold: contain_one_of (one term from each group), "
         "contain_all_of, contain_none_of. match is word or substring. Empty means no rule.",
-        **widget.of(EDITOR, text, saving.set_draft, chunk.id, chunk.rule),
+        **widget.of(EDITOR, text, saving.set_unsaved, chunk.id, chunk.rule),
     )
     typing = partial(saving.type_on, chunk.id, chunk.rule)
     html.mount("kit/rule_editor/while_typing.js", key=saving.TYPING, data=chunk.id, on_typed_change=typing)
@@ -166,7 +166,7 @@ def _write(chunk: Chunk, n_fields: int, _: Any) -> None:
         contain_none_of=_terms(NONE),
         match=widget.value_of(MODE),
     )
-    saving.set_draft(rule.pretty if rule.terms else "", chunk.id, chunk.rule)
+    saving.set_unsaved(rule.pretty if rule.terms else "", chunk.id, chunk.rule)
 
 
 def _terms(name: str) -> tuple[str, ...]:
@@ -188,11 +188,11 @@ def _buttons(editing: Editing, *, busy: bool) -> None:
             about = about if possible else f"Nothing to {act}."
             html.button(act.capitalize(), f"rule-{act}", act_on, act, chunk.rule, disabled=not possible, about=about)
         # Drawn last, so that no button moves when this one comes or goes.
-        if state.draft(chunk.id):
+        if state.unsaved_rule(chunk.id):
             html.button("Discard", "rule-discard", saving.discard, chunk.id, about="Discards your unsaved text.")
         elif not chunk.rule:
             # Based on the rule that the author sees, not on a newer one.
-            use = partial(saving.set_draft, template(chunk.name), chunk.id, chunk.rule)
+            use = partial(saving.set_unsaved, template(chunk.name), chunk.id, chunk.rule)
             html.button("Template", "rule-template", use, about="Starts a rule from the title.")
 
 
@@ -217,7 +217,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: {html.text(finding.message)}</p>'
         )
         if finding.fix is not None:
-            fix = partial(saving.set_draft, finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
+            fix = partial(saving.set_unsaved, finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
             about = "Puts the fixed rule into the editor. Nothing is saved."
             html.button("Fix", f"rule-mend-{number}", fix, about=about)
 

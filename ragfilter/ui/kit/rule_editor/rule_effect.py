@@ -40,68 +40,68 @@ RENEWED: ShelfSpec[GatheredQuestions] = ShelfSpec(4)
 EFFECTS: ShelfSpec[Effect] = ShelfSpec(16)
 
 
-def gathered(work: VisibleCollection) -> GatheredQuestions | None:
+def gathered(visible: VisibleCollection) -> GatheredQuestions | None:
     """The gathered questions with the current rules; None until they are ready, or if it failed."""
-    job = _job(work)
+    job = _job(visible)
     if job is None or not job.done or job.failure:
         return None
-    shelf, key = work.resources.shelf(RENEWED), (job, work.version)
+    shelf, key = visible.resources.shelf(RENEWED), (job, visible.version)
     known = shelf.get(key)
     if known is None:
-        known = job.value().renew(work.chunks)
+        known = job.value().renew(visible.chunks)
         if known.short:
-            _job(work, known)
+            _job(visible, known)
             return None
         shelf.put(key, known)
     # A new label for a known question needs no new search.
-    return replace(known, qrels=work.qrels)
+    return replace(known, qrels=visible.qrels)
 
 
-def wait(work: VisibleCollection) -> None:
+def wait(visible: VisibleCollection) -> None:
     """Show the progress until the questions are gathered, then redraw the page with them. Using
     the page ends the waiting, not the gathering."""
-    job = _job(work)
+    job = _job(visible)
     if job is not None and not job.done:
         jobs.until_done(job, "rules-gathering", "Gathering the questions, once")
         st.rerun()
 
 
-def available(work: VisibleCollection) -> bool:
+def available(visible: VisibleCollection) -> bool:
     """Whether questions are gathered or being gathered. Draws hints and any failure."""
-    if work.labels is None:
+    if visible.labels is None:
         html.aside(NO_LABELS)
-    job, rules = _job(work), state.session().rules
+    job, rules = _job(visible), state.session().rules
     if job is not None and job.failure:
         st.error(message(job.failure), title="The questions could not be gathered")
         again = partial(setattr, rules, "gathered_again", rules.gathered_again + 1)
         html.button("Gather again", "rules-gather", again, about="Tries again.")
-    elif job is not None and work.settings.judge.enabled:
+    elif job is not None and visible.settings.judge.enabled:
         html.aside("Measured without the judge, which would ask the LLM about every question.")
     return job is not None and not job.failure
 
 
-def _job(work: VisibleCollection, known: GatheredQuestions | None = None) -> Job[GatheredQuestions] | None:
+def _job(visible: VisibleCollection, known: GatheredQuestions | None = None) -> Job[GatheredQuestions] | None:
     """The job that gathers the questions; with `known`, it searches again for short ones."""
-    wanted = work.questions
+    wanted = visible.questions
     if not wanted:
         return None
-    resources, tries = work.resources, state.session().rules.gathered_again
+    resources, tries = visible.resources, state.session().rules.gathered_again
     # With the judge on, each of hundreds of questions would call the LLM.
-    settings = work.settings.with_values({"query_must.enabled": True, "judge.enabled": False})
-    collection = (work.collection, resources.bench.collection(work.collection).content, settings, work.user)
+    settings = visible.settings.with_values({"query_must.enabled": True, "judge.enabled": False})
+    collection = (visible.collection, resources.bench.collection(visible.collection).content, settings, visible.user)
     pools = resources.shelf(POOLS).of(collection, dict)
     again = frozenset() if known is None else known.short
-    backends, qrels = resources.backends(work.collection), work.qrels
+    backends, qrels = resources.backends(visible.collection), visible.qrels
 
     def gather(job: Job[GatheredQuestions]) -> GatheredQuestions:
         left = {i: text for i, text in wanted.items() if i in again or text not in pools}
-        new = measure.completed_pools(left, settings, backends, work.user, progress=job.step)
+        new = measure.completed_pools(left, settings, backends, visible.user, progress=job.step)
         pools.update({wanted[i]: pool for i, pool in new.items()})
         every = {i: pools[text] for i, text in wanted.items()}
-        return make_labelled(every, qrels, settings, work.user)
+        return make_labelled(every, qrels, settings, visible.user)
 
     key = ("labelled", *collection, crc32(repr(wanted).encode()), tries)
-    return resources.jobs.start(work.user, key, gather, again=known is not None)
+    return resources.jobs.start(visible.user, key, gather, again=known is not None)
 
 
 def is_changed(chunk: Chunk, rule: str | None) -> bool:
@@ -115,13 +115,13 @@ def as_stored(text: str | None) -> str | None:
     return None if rule is None else rule.text
 
 
-def draw(work: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
+def draw(visible: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
     """Draw how many questions keep the chunk with and without `rule`, and what would change."""
-    known = gathered(work) if available(work) else None
+    known = gathered(visible) if available(visible) else None
     if known is None:
         return
     now = sum(chunk.id in ids for ids in known.kept.values())
-    effects = {each: _effect(work, known, {chunk.id: each}) for each in (rule, None)}
+    effects = {each: _effect(visible, known, {chunk.id: each}) for each in (rule, None)}
     rows: list[Fact] = []
     for each, effect in effects.items():
         more = sum((chunk.id in row.gained) - (chunk.id in row.lost) for row in effect.rows)
@@ -129,21 +129,21 @@ def draw(work: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
     html.draw(f'<p class="rf-say">How many of {_questions(effects[None])} keep this chunk:</p>')
     html.facts("Questions that keep this chunk", rows)
     if is_changed(chunk, rule):
-        _draw(work, effects[rule])
+        _draw(visible, effects[rule])
 
 
-def _effect(work: VisibleCollection, known: GatheredQuestions, changes: Changes) -> Effect:
-    key = (*work.key, known.settings, work.questions_key, frozenset(changes.items()))
-    return work.resources.shelf(EFFECTS).of(key, lambda: known.effect(changes))
+def _effect(visible: VisibleCollection, known: GatheredQuestions, changes: Changes) -> Effect:
+    key = (*visible.key, known.settings, visible.questions_key, frozenset(changes.items()))
+    return visible.resources.shelf(EFFECTS).of(key, lambda: known.effect(changes))
 
 
-def confirm(work: VisibleCollection, changes: Changes, key: str) -> bool:
+def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:
     """Draw the effect of `changes`. Returns whether they can be saved. Asks for confirmation if a
     labelled question would lose a relevant chunk."""
-    known = gathered(work) if available(work) else None
+    known = gathered(visible) if available(visible) else None
     if known is not None:
-        _draw(work, _effect(work, known, changes))
-    losses = harm(work, changes)
+        _draw(visible, _effect(visible, known, changes))
+    losses = harm(visible, changes)
     confirmed = state.session().rules.confirmed
     if confirmed.get(key) != changes:
         # The confirmation was given for other changes.
@@ -151,37 +151,37 @@ def confirm(work: VisibleCollection, changes: Changes, key: str) -> bool:
         st.session_state[key] = False
     if not losses:
         return True
-    html.verdict(losses, good=False)
+    html.outcome(losses, good=False)
     return st.checkbox("Save even though labelled questions lose relevant chunks", key=key, help=losses)
 
 
-def guard(work: VisibleCollection, chunk_id: str, text: str, *, immediate: bool = False) -> str:
+def harm_of_rule(visible: VisibleCollection, chunk_id: str, text: str, *, immediate: bool = False) -> str:
     """The harm that saving `text` would do, as worded by `harm`."""
     try:
-        return harm(work, {chunk_id: stored_form(text)}, immediate=immediate)
+        return harm(visible, {chunk_id: stored_form(text)}, immediate=immediate)
     except RuleError:
         return ""
 
 
-def harm(work: VisibleCollection, changes: Changes, *, immediate: bool = False) -> str:
+def harm(visible: VisibleCollection, changes: Changes, *, immediate: bool = False) -> str:
     """Which labelled questions would lose a relevant chunk, in words; empty if none. For questions
     not gathered yet, or for all if `immediate`, only the rules are checked: a question loses a
     chunk if it meets the chunk's rule now and would no longer meet it."""
-    known = None if immediate else gathered(work)
-    losing = _losing_rules(work, changes, 0 if known is None else MAX_LABELLED)
+    known = None if immediate else gathered(visible)
+    losing = _losing_rules(visible, changes, 0 if known is None else MAX_LABELLED)
     if known is not None:
-        losing = [row.query for row in _effect(work, known, changes).rows if row.lost_relevant] + losing
+        losing = [row.query for row in _effect(visible, known, changes).rows if row.lost_relevant] + losing
     count = counted(len(losing), "labelled question")
     return f"{count} would lose a relevant chunk, such as “{losing[0]}”." if losing else ""
 
 
-def _losing_rules(work: VisibleCollection, changes: Changes, first: int) -> list[str]:
+def _losing_rules(visible: VisibleCollection, changes: Changes, first: int) -> list[str]:
     """The labelled questions from position `first` on that need a changed chunk and meet its rule
     now, but would no longer meet it."""
-    known = work.labels
+    known = visible.labels
     if known is None or len(known.labelled) <= first:
         return []
-    now = {i: work.chunks[i].rule for i in changes if i in work.chunks}
+    now = {i: visible.chunks[i].rule for i in changes if i in visible.chunks}
     book = RuleBook(rule for rules in (now, changes) for rule in rules.values() if rule)
     losing = []
     for query_id, question in list(known.labelled.items())[first:]:
@@ -193,7 +193,7 @@ def _losing_rules(work: VisibleCollection, changes: Changes, first: int) -> list
     return losing
 
 
-def _draw(work: VisibleCollection, effect: Effect) -> None:
+def _draw(visible: VisibleCollection, effect: Effect) -> None:
     """Draw an effect."""
     figures = ""
     if effect.rows and (was := effect.before) and (now := effect.after):
@@ -209,7 +209,7 @@ def _draw(work: VisibleCollection, effect: Effect) -> None:
             f'<p class="rf-aside">{counted(effect.short, "question")} {need} a new search, '
             "because too few of the chunks found so far would pass. It runs after you save.</p>"
         )
-    rows = [_row(work, row) for row in effect.rows]
+    rows = [_row(visible, row) for row in effect.rows]
     body += f"<ul>{''.join(rows[:MAX_ROWS])}</ul>" if rows else ""
     if rest := "".join(rows[MAX_ROWS:]):
         more = f"<summary>and {len(rows) - MAX_ROWS} more</summary>"
@@ -224,10 +224,10 @@ def _questions(effect: Effect) -> str:
     return " and ".join(filter(None, (labelled, f"{asked:,} asked" if asked else "")))
 
 
-def _row(work: VisibleCollection, row: QueryEffect) -> str:
+def _row(visible: VisibleCollection, row: QueryEffect) -> str:
     others = [i for i in row.lost if i not in row.lost_relevant]
     parts = [
-        f'<span class="{look}">{word} {_names(work, ids, len(ids) if look else MAX_NAMES)}</span>'
+        f'<span class="{look}">{word} {_names(visible, ids, len(ids) if look else MAX_NAMES)}</span>'
         for word, look, ids in (
             ("loses relevant", "rf-lost", row.lost_relevant),
             ("gains relevant", "rf-gained", row.gained_relevant),
@@ -239,8 +239,8 @@ def _row(work: VisibleCollection, row: QueryEffect) -> str:
     return f"<li>{html.text(row.query)}<br>{'; '.join(parts)}</li>"
 
 
-def _names(work: VisibleCollection, ids: Sequence[str], most: int) -> str:
-    there = [i for i in ids[:most] if i in work.chunks]
+def _names(visible: VisibleCollection, ids: Sequence[str], most: int) -> str:
+    there = [i for i in ids[:most] if i in visible.chunks]
     gone = len(ids[:most]) - len(there)
-    names = ", ".join([*work.titles(there), *["a chunk that is gone"] * gone])
+    names = ", ".join([*visible.titles(there), *["a chunk that is gone"] * gone])
     return html.text(names) + (f" and {len(ids) - most} more" if len(ids) > most else "")

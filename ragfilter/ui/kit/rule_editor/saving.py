@@ -1,6 +1,6 @@
 """Unsaved rules, and saving, undoing and redoing one chunk's rule from the page.
 
-Typed text is a draft until it is saved or discarded. A failure never loses it. The browser keeps
+Typed text is an unsaved rule until it is saved or discarded. A failure never loses it. The browser keeps
 a copy that nobody else sees, so a reload or a restart of the server loses nothing.
 """
 
@@ -23,7 +23,7 @@ from ragfilter.text.normalise import whole
 from ragfilter.ui.look import html
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import pools, state, widget
-from ragfilter.ui.session.state import RuleDraft
+from ragfilter.ui.session.state import UnsavedRule
 from ragfilter.ui.session.views import author
 
 T = TypeVar("T")
@@ -38,9 +38,9 @@ DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 class Editing:
     """A chunk whose rule `user` edits.
 
-    `draw_effect` draws the effect of a rule in its stored form. `guard` takes a chunk's id and a text, and returns the
-    harm that saving would do, in words. `more` has the findings about the stored rule that involve other rules. With
-    `undo_buttons`, the editor has its own buttons to undo and redo.
+    `draw_effect` draws the effect of a rule in its stored form. `harm_of` takes a chunk's id and a text, and returns
+    the harm that saving would do, in words. `more` has the findings about the stored rule that involve other rules.
+    With `undo_buttons`, the editor has its own buttons to undo and redo.
     """
 
     chunk: Chunk
@@ -48,7 +48,7 @@ class Editing:
     user: User
     resources: Resources
     draw_effect: Callable[[str | None], None]
-    guard: Callable[[str, str], str]
+    harm_of: Callable[[str, str], str]
     more: Sequence[Finding] = ()
     undo_buttons: bool = True
 
@@ -69,11 +69,11 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class HarmfulEdit:
-    """The harm that an action on the `expected` rule would do; `draft` was in the editor."""
+    """The harm that an action on the `expected` rule would do; `unsaved` was in the editor."""
 
     act: Act
     expected: str | None
-    draft: RuleDraft | None
+    unsaved: UnsavedRule | None
     harm: str
 
 
@@ -83,7 +83,7 @@ def outcome_of(chunk_id: str, kind: type[T]) -> T | None:
     return outcome if of == chunk_id and isinstance(outcome, kind) else None
 
 
-def show_outcome(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str | None) -> None:
+def show_outcome(chunk_id: str, outcome: Trouble | HarmfulEdit | UnsavedRule | str | None) -> None:
     """Show an outcome below the editor of a chunk, until the next action. None clears it, because an action begins."""
     state.session().rules.last = (chunk_id, outcome)
 
@@ -91,19 +91,19 @@ def show_outcome(chunk_id: str, outcome: Trouble | HarmfulEdit | RuleDraft | str
 def pending(chunk_id: str) -> HarmfulEdit | None:
     """The edit that waits for confirmation, while the editor still holds the same text."""
     edit = outcome_of(chunk_id, HarmfulEdit)
-    return edit if edit and edit.draft == state.draft(chunk_id) else None
+    return edit if edit and edit.unsaved == state.unsaved_rule(chunk_id) else None
 
 
 @state.tell_errors()
 def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = False) -> None:
-    """Save, undo or redo unless the guard objects, then update the open question's result. `expected` is the stored
+    """Save, undo or redo unless that would do harm, then update the open question's result. `expected` is the stored
     rule that the user sees."""
-    chunk_id, resources, draft = editing.chunk.id, open_resources(), state.draft(editing.chunk.id)
+    chunk_id, resources, unsaved = editing.chunk.id, open_resources(), state.unsaved_rule(editing.chunk.id)
     show_outcome(chunk_id, None)
-    # The form has no text area. A replaced one may have reported the draft before the browser drew the new one.
+    # The form has no text area. A replaced one may have reported the unsaved text before the browser drew the new one.
     text = widget.value_of(EDITOR)
-    if draft and (text is None or text == state.session().rules.drawn):
-        text = draft.text
+    if unsaved and (text is None or text == state.session().rules.drawn):
+        text = unsaved.text
     text = pretty_rule(expected) if text is None else text
     store, journal, who = resources.bench.collection(editing.collection), resources.bench.journal, author()
     try:
@@ -111,17 +111,17 @@ def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = F
         if act != "save":
             edit = journal.turnable(act, store.name, chunk_id)
             after = None if edit is None else turned(act, edit).after or ""
-        harm = "" if confirmed or after is None else editing.guard(chunk_id, after)
+        harm = "" if confirmed or after is None else editing.harm_of(chunk_id, after)
         if harm:
             if act == "save":
-                store_draft(chunk_id, RuleDraft(text, expected))
-            show_outcome(chunk_id, HarmfulEdit(act, expected, state.draft(chunk_id), harm))
+                store_unsaved(chunk_id, UnsavedRule(text, expected))
+            show_outcome(chunk_id, HarmfulEdit(act, expected, state.unsaved_rule(chunk_id), harm))
             return
         outcome = f"{DONE[act].capitalize()}."
         if act == "save":
             if not edits.save(store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who):
                 outcome = "Nothing to save."
-            store_draft(chunk_id, None)
+            store_unsaved(chunk_id, None)
         else:
             edits.turn(act, store, journal, who=who, chunk_id=chunk_id, expected=expected)
             outcome += _rebase(chunk_id, expected, after)
@@ -140,14 +140,14 @@ def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = F
 
 
 def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
-    """Rebase the draft on the rule now `stored`, if it started from the one `seen` before.
-    Returns a note about the draft."""
-    draft = state.draft(chunk_id)
-    if draft is None or draft.text == pretty_rule(stored):
-        store_draft(chunk_id, None)
+    """Rebase the unsaved text on the rule now `stored`, if it started from the one `seen` before.
+    Returns a note about the text."""
+    unsaved = state.unsaved_rule(chunk_id)
+    if unsaved is None or unsaved.text == pretty_rule(stored):
+        store_unsaved(chunk_id, None)
         return ""
-    if draft.base == seen:
-        store_draft(chunk_id, RuleDraft(draft.text, stored or None))
+    if unsaved.base == seen:
+        store_unsaved(chunk_id, UnsavedRule(unsaved.text, stored or None))
     return " The text in the editor is not saved."
 
 
@@ -160,56 +160,56 @@ def error_text(error: RagfilterError) -> str:
 
 
 def base(chunk_id: str, rule: str | None) -> str | None:
-    """The stored rule that the chunk's draft or unfinished text started from, so that saving does
+    """The stored rule that the chunk's unsaved or unfinished text started from, so that saving does
     not overwrite a newer change unseen. Without either, the stored `rule`."""
-    draft = state.draft(chunk_id) or outcome_of(chunk_id, RuleDraft)
-    return rule if draft is None else draft.base
+    unsaved = state.unsaved_rule(chunk_id) or outcome_of(chunk_id, UnsavedRule)
+    return rule if unsaved is None else unsaved.base
 
 
 def type_on(chunk_id: str, rule: str | None) -> None:
-    """Show the effect of the text while it is being typed. It is no draft yet, because replacing
+    """Show the effect of the text while it is being typed. It is not in the session yet, because replacing
     the editor would lose any text typed since. `rule` is the stored rule."""
     typed_for, text = st.session_state[TYPING].typed
     drawn = state.session().rules.drawn
-    # Otherwise the browser still shows another chunk, or the editor has lost focus and its text is already a draft.
+    # Otherwise the browser still shows another chunk, or the editor has lost focus and its text is in the session.
     if typed_for == chunk_id and widget.value_of(EDITOR) == drawn:
         text = whole(text)
         # If the text equals the drawn one, nothing is unfinished.
-        show_outcome(chunk_id, RuleDraft(text, base(chunk_id, rule)) if text != drawn else None)
+        show_outcome(chunk_id, UnsavedRule(text, base(chunk_id, rule)) if text != drawn else None)
 
 
 def text_so_far(chunk_id: str, text: str) -> str:
     """The text being typed into a chunk's editor, or `text`, as drawn, if nobody is typing."""
     state.session().rules.drawn = text
-    unfinished = outcome_of(chunk_id, RuleDraft)
+    unfinished = outcome_of(chunk_id, UnsavedRule)
     return text if unfinished is None else unfinished.text
 
 
-def set_draft(text: str, chunk_id: str, rule: str | None) -> None:
-    """Make `text` the draft of a chunk whose stored rule is `rule`, unless both are equal."""
-    draft = RuleDraft(whole(text), base(chunk_id, rule))
+def set_unsaved(text: str, chunk_id: str, rule: str | None) -> None:
+    """Make `text` the unsaved rule of a chunk whose stored rule is `rule`, unless both are equal."""
+    unsaved = UnsavedRule(whole(text), base(chunk_id, rule))
     show_outcome(chunk_id, None)
-    store_draft(chunk_id, None if draft.text == pretty_rule(rule) else draft)
+    store_unsaved(chunk_id, None if unsaved.text == pretty_rule(rule) else unsaved)
 
 
 def discard(chunk_id: str) -> None:
     """Start again from the stored rule."""
     show_outcome(chunk_id, None)
-    store_draft(chunk_id, None)
+    store_unsaved(chunk_id, None)
 
 
 def use_stored(chunk_id: str) -> None:
-    """Discard the draft and use the rule that somebody else stored."""
+    """Discard the text and use the rule that somebody else stored."""
     discard(chunk_id)
     state.renew()
 
 
-def store_draft(chunk_id: str, draft: RuleDraft | None) -> None:
+def store_unsaved(chunk_id: str, unsaved: UnsavedRule | None) -> None:
     """Keep the unsaved rule of a chunk of the current collection; None if there is none."""
-    drafts, key = state.session().drafts, (state.session().collection, chunk_id)
-    drafts.pop(key, None)
-    if draft is not None:
-        drafts[key] = draft
+    unsaved_rules, key = state.session().unsaved_rules, (state.session().collection, chunk_id)
+    unsaved_rules.pop(key, None)
+    if unsaved is not None:
+        unsaved_rules[key] = unsaved
 
 
 def pretty_rule(rule: str | None) -> str:
@@ -220,41 +220,41 @@ def pretty_rule(rule: str | None) -> str:
 
 def tell_restored(chunk: Chunk) -> None:
     """Say if the unsaved text of a chunk comes from an earlier session."""
-    if (state.session().collection, chunk.id) in state.session().rules.restored and state.draft(chunk.id):
+    if (state.session().collection, chunk.id) in state.session().rules.restored and state.unsaved_rule(chunk.id):
         changed = base(chunk.id, chunk.rule) != chunk.rule
         since = " The stored rule has changed since." if changed else ""
         html.draw(f'<p class="rf-caption" role="status">Typed before you reopened this page, and not saved.{since}</p>')
 
 
 def keep_in_browser() -> None:
-    """Store this session's drafts and unfinished text in the browser, and restore those of an
+    """Store this session's unsaved rules and unfinished text in the browser, and restore those of an
     earlier session. Called where the editor can be drawn."""
     now = state.session()
-    drafts, (chunk_id, outcome) = dict(now.drafts), now.rules.last
-    if isinstance(outcome, RuleDraft):
-        drafts[now.collection, chunk_id] = outcome
-    data = json.dumps([[*key, *draft] for key, draft in drafts.items()]) if drafts else ""
-    html.mount("kit/rule_editor/drafts.js", key=KEPT, data=[now.rules.browser, data], on_found_change=_restore)
+    unsaved_rules, (chunk_id, outcome) = dict(now.unsaved_rules), now.rules.last
+    if isinstance(outcome, UnsavedRule):
+        unsaved_rules[now.collection, chunk_id] = outcome
+    data = json.dumps([[*key, *unsaved] for key, unsaved in unsaved_rules.items()]) if unsaved_rules else ""
+    html.mount("kit/rule_editor/unsaved_rules.js", key=KEPT, data=[now.rules.browser, data], on_found_change=_restore)
 
 
 def _restore() -> None:
-    """Restore the drafts from the browser. Text typed since takes precedence."""
-    now, kept = state.session(), parse_drafts(st.session_state[KEPT].found)
-    new = kept.keys() - now.drafts.keys()
-    now.drafts |= {key: kept[key] for key in new}
+    """Restore the unsaved rules from the browser. Text typed since takes precedence."""
+    now, kept = state.session(), parse_unsaved(st.session_state[KEPT].found)
+    new = kept.keys() - now.unsaved_rules.keys()
+    now.unsaved_rules |= {key: kept[key] for key in new}
     now.rules.restored |= new
 
 
-def parse_drafts(kept: Any) -> dict[tuple[str, str], RuleDraft]:
-    """The drafts that a browser has stored. It can send anything; invalid rows are ignored."""
+def parse_unsaved(kept: Any) -> dict[tuple[str, str], UnsavedRule]:
+    """The unsaved rules that a browser has stored. It can send anything; invalid rows are ignored."""
     try:
         rows = json.loads(kept) if isinstance(kept, str) and len(kept) <= MAX_CHARS else []
     except (ValueError, RecursionError):
         return {}
     rows = rows if isinstance(rows, list) else []
-    return {(row[0], row[1]): RuleDraft(whole(row[2]), row[3]) for row in rows if _is_draft(row)}
+    return {(row[0], row[1]): UnsavedRule(whole(row[2]), row[3]) for row in rows if _is_unsaved_rule(row)}
 
 
-def _is_draft(row: Any) -> bool:
+def _is_unsaved_rule(row: Any) -> bool:
     kinds = (str, str, str, str | None)
     return isinstance(row, list) and len(row) == 4 and all(map(isinstance, row, kinds))

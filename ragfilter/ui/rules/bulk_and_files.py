@@ -1,5 +1,5 @@
-"""Changes to many rules: one change to all filtered rows, or the changes in a file. Each is previewed, with its effect
-and a diff, and saved as one step. Files are JSONL for git or CSV for spreadsheets."""
+"""Changes to many rules: Bulk makes one change to all filtered rows, Files exports and imports rules. A change is
+previewed, with its effect and a diff, and saved as one step. Files are JSONL for git or CSV for spreadsheets."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ragfilter.rules import bulk, edits, rule_files
 from ragfilter.rules.bulk import BulkPlan, RuleChange
 from ragfilter.rules.rule_files import FileChange, ImportPlan, RefusedLine
 from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
@@ -28,34 +29,34 @@ Rules = Mapping[str, str | None]
 """Rules by chunk id, None for no rule."""
 
 
-def preview(work: VisibleCollection, action: str, plan: BulkPlan, key: str) -> None:
+def preview(visible: VisibleCollection, action: str, plan: BulkPlan, key: str) -> None:
     """Draw why some rules cannot be changed, then what `plan` would change."""
     if plan.refused:
         first, why = next(iter(plan.refused.items()))
         refused = counted(len(plan.refused), "rule")
         st.error(message(f"{refused} cannot be changed, such as {first}: {why}"))
     if plan.after:
-        offer(work, plan.after, action, key=key)
+        offer(visible, plan.after, action, key=key)
     else:
         html.empty("Nothing would change.", "The rules already have this change.")
 
 
-def offer(work: VisibleCollection, rules: Rules, action: str, *, key: str) -> None:
+def offer(visible: VisibleCollection, rules: Rules, action: str, *, key: str) -> None:
     """Draw the effect of storing `rules`, the button that stores them, and every change. `action`
     names the change: ``Remove``, ``Add the group x to``."""
-    sure = rule_effect.confirm(work, rules, f"{key}-sure")
+    sure = rule_effect.confirm(visible, rules, f"{key}-sure")
     label = literal(f"{action} {counted(len(rules), 'rule')}")
     about = "Saves them as one step, which you can undo."
-    html.button(label, f"{key}-save", save, work, rules, action, type="primary", disabled=not sure, about=about)
-    diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
+    html.button(label, f"{key}-save", save, visible, rules, action, type="primary", disabled=not sure, about=about)
+    diffs = [(visible.name(i), visible.chunks[i].rule, rule) for i, rule in rules.items()]
     draw_diffs(diffs, f"{key}-changes")
-    rule_effect.wait(work)
+    rule_effect.wait(visible)
 
 
-def save(work: VisibleCollection, rules: Rules, action: str) -> None:
+def save(visible: VisibleCollection, rules: Rules, action: str) -> None:
     """Store `rules` as one step, unless a rule has changed since the page read it."""
-    bench = work.resources.bench
-    collection, expected = bench.collection(work.collection), {i: work.chunks[i].rule for i in rules}
+    bench = visible.resources.bench
+    collection, expected = bench.collection(visible.collection), {i: visible.chunks[i].rule for i in rules}
     try:
         saved = edits.save_all(collection, bench.journal, rules=rules, expected=expected, who=author())
     except RagfilterError as error:
@@ -74,7 +75,7 @@ def put_outcome(words: str, *, good: bool) -> None:
 def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
     """Draw each change as a title with its added and removed lines, by sign and colour, and the
     names of the parts between them, one page at a time."""
-    for title, before, after in diffs[page(key, len(diffs), PAGE)]:
+    for title, before, after in diffs[grid.choose_page(key, len(diffs), PAGE)]:
         html.draw(f'<div class="rf-diff"><b>{html.text(title)}</b><pre>{_diff(before, after)}</pre></div>')
 
 
@@ -87,16 +88,6 @@ def _diff(before: str | None, after: str | None) -> str:
     )
 
 
-def page(key: str, count: int, size: int) -> slice:
-    """Draw a page selector if there is more than one page. Returns the slice of the chosen page,
-    for `count` items in pages of `size`."""
-    pages = max(1, -(-count // size))
-    if st.session_state.get(key, 1) > pages:
-        st.session_state[key] = pages
-    number = 1 if pages == 1 else st.pagination(pages, key=key, persist_state="session")
-    return slice((number - 1) * size, number * size)
-
-
 GROUP, SPELLINGS, REPLACE, SET = "Add a group", "Add spellings", "Replace a term", "Set a rule"
 REMOVE = "Remove the rule"
 ACTIONS = {GROUP: f"{GROUP} to", SPELLINGS: f"{SPELLINGS} to", REPLACE: f"{REPLACE} in", SET: "Set", REMOVE: "Remove"}
@@ -105,9 +96,9 @@ KIND = "bulk-kind"
 FIELDS = TERM, TERMS, RULE, NEW = "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
 
 
-def draw(work: VisibleCollection) -> None:
+def draw(visible: VisibleCollection) -> None:
     """Draw the filter, the choice of change, its preview and the button that saves it."""
-    chunk_list.draw_filter(work)
+    chunk_list.draw_filter(visible)
     kind = st.segmented_control(
         "Change", ACTIONS, key=KIND, default=GROUP, required=True, persist_state="session", on_change=_forget
     )
@@ -117,8 +108,8 @@ def draw(work: VisibleCollection) -> None:
         if any(st.session_state.get(name) for name in FIELDS):
             html.aside(saving.error_text(error))
         return
-    plan = bulk.plan(change, [row.chunk for row in chunk_list.selected(work)])
-    preview(work, ACTIONS[str(kind)], plan, "bulk")
+    plan = bulk.plan(change, [row.chunk for row in chunk_list.selected(visible)])
+    preview(visible, ACTIONS[str(kind)], plan, "bulk")
 
 
 def _forget() -> None:
@@ -163,59 +154,59 @@ FILE, DOUBTS = "files-file", "files-doubts"
 LEFT_OUT = 20
 
 
-def draw_files(work: VisibleCollection) -> None:
+def draw_files(visible: VisibleCollection) -> None:
     """Draw export and import."""
     left, right = st.columns(2, gap="medium")
     with left:
-        _export(work)
+        _export(visible)
     with right:
-        _import(work)
+        _import(visible)
 
 
-def _export(work: VisibleCollection) -> None:
+def _export(visible: VisibleCollection) -> None:
     # Read before the rules, so that only edits in the file count as exported.
-    last_edit = work.resources.bench.journal.last_edit(work.collection)
-    work = chunk_list.visible_collection(work.collection, work.settings, work.resources)
-    chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
+    last_edit = visible.resources.bench.journal.last_edit(visible.collection)
+    visible = chunk_list.visible_collection(visible.collection, visible.settings, visible.resources)
+    chunks = [chunk for chunk in visible.chunks.values() if chunk.rule]
     st.markdown(
         f"**Export** {counted(len(chunks), 'rule')} for version control, where `ragfilter rules "
         "check` and `rules test` check them."
     )
     with st.container(key="files-export", horizontal=True, gap="small"):
         about = "The table marks rules edited after this export as changed."
-        if not work.user.unrestricted:
+        if not visible.user.unrestricted:
             about = "Contains only what you can see. Changed rules stay marked in the table."
         texts = {"JSONL": lambda: "".join(rule_files.lines(chunks)), "CSV": lambda: rule_files.csv_text(chunks)}
         for name, make in texts.items():
-            export, file = partial(_exported, make, work, last_edit), f"{work.collection}-rules.{name.lower()}"
+            export, file = partial(_exported, make, visible, last_edit), f"{visible.collection}-rules.{name.lower()}"
             html.download(name, f"files-{name.lower()}", export, file, about, disabled=not chunks)
 
 
-def _exported(make: Callable[[], str], work: VisibleCollection, last_edit: int) -> str:
+def _exported(make: Callable[[], str], visible: VisibleCollection, last_edit: int) -> str:
     text = make()
     # With clearance on, the file may lack rules, and the page must not reveal whether it does.
-    if work.user.unrestricted:
-        work.resources.bench.journal.mark_exported(work.collection, last_edit)
+    if visible.user.unrestricted:
+        visible.resources.bench.journal.mark_exported(visible.collection, last_edit)
     return text
 
 
-def _import(work: VisibleCollection) -> None:
+def _import(visible: VisibleCollection) -> None:
     st.markdown("**Import** JSONL or CSV with id and query_must, or drafts.")
     file = st.file_uploader("File of rules", type=["jsonl", "csv"], key=FILE, help="UTF-8, up to 200 MB.")
     if file is None:
         return
     with_doubts = st.checkbox("With doubts", key=DOUBTS, help="Includes drafts with remarks.")
-    stored = {i: chunk.rule for i, chunk in work.chunks.items()}
+    stored = {i: chunk.rule for i, chunk in visible.chunks.items()}
     try:
         with as_files(file) as (path,):
             plan = rule_files.plan(path, stored, with_doubts=with_doubts)
     except InputError as error:
         st.error(message(str(error)))
         return
-    _planned(work, plan)
+    _planned(visible, plan)
 
 
-def _planned(work: VisibleCollection, plan: ImportPlan) -> None:
+def _planned(visible: VisibleCollection, plan: ImportPlan) -> None:
     st.markdown(
         f"{counted(len(plan.changes), 'rule')} to save, {plan.unchanged} unchanged, "
         f"{len(plan.held)} held back for doubts, {len(plan.refusals)} refused."
@@ -223,11 +214,11 @@ def _planned(work: VisibleCollection, plan: ImportPlan) -> None:
     refused = [f"{_where(each)}: {each.error}" for each in plan.refusals]
     doubtful = [f"{_where(each)}: {'; '.join(each.doubts)}" for each in plan.held]
     if left_out := [*refused, *doubtful]:
-        shown = left_out[page("files-left-out", len(left_out), LEFT_OUT)]
+        shown = left_out[grid.choose_page("files-left-out", len(left_out), LEFT_OUT)]
         st.warning("\n".join(f"- {message(each)}" for each in shown))
     if plan.changes:
         rules = {change.chunk_id: change.after for change in plan.changes}
-        offer(work, rules, "Import", key="files")
+        offer(visible, rules, "Import", key="files")
 
 
 def _where(each: FileChange | RefusedLine) -> str:

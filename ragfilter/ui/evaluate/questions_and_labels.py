@@ -30,7 +30,7 @@ from ragfilter.text.titles import query_id
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid, question_box
-from ragfilter.ui.kit.query_labels import ChosenSet, counts_llm_labels
+from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
@@ -45,21 +45,21 @@ def draw_questions(chosen: ChosenSet) -> None:
     """Draw the editor for the set's questions. Raises StoreError."""
     book, collection, name = chosen.book, chosen.collection, chosen.name
     # Start from the stored text after saving, or when another set is chosen.
-    turn = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
+    revision = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
     # A demo's own questions are not stored in the workspace.
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
     of_set = book, collection, name, chosen.chunks, chosen.user
     there = query_sets.questions(*of_set) if chosen.sets[name] else {}
-    filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{turn}", there)
+    filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{revision}", there)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         about = "Changing the name renames the set. Built-in sets are saved as copies."
-        start, key, hint = "" if own else name, f"set-name-{turn}", "A name for your own set"
+        start, key, hint = "" if own else name, f"set-name-{revision}", "A name for your own set"
         title = st.text_input("Name of the set", start, key=key, persist_state="session", placeholder=hint, help=about)
         text = st.text_area(
             "Questions, one per line",
             "\n".join(map(one_line, filled.values())),
-            key=f"set-text-{turn}",
+            key=f"set-text-{revision}",
             persist_state="session",
             height=HEIGHT,
             help="Add, change or delete lines, then save. Labels belong to the exact wording: "
@@ -70,9 +70,18 @@ def draw_questions(chosen: ChosenSet) -> None:
             old_name, empty = None if own else name, not lines(text) or not title.strip()
             about = "" if title.strip() else "Name the set first."
             html.button(
-                "Save", "set-save", _save, chosen, old_name, turn, filled, type="primary", disabled=empty, about=about
+                "Save",
+                "set-save",
+                _save,
+                chosen,
+                old_name,
+                revision,
+                filled,
+                type="primary",
+                disabled=empty,
+                about=about,
             )
-            key, none = f"set-text-{turn}", not chosen.sets[ASKED] or name == ASKED
+            key, none = f"set-text-{revision}", not chosen.sets[ASKED] or name == ASKED
             about = "Adds questions asked on Inspect that are not in the list yet."
             html.button("Add asked questions", "set-from-history", _add_asked, chosen, key, disabled=none, about=about)
             with st.popover("Remove set", disabled=own):
@@ -150,9 +159,9 @@ def _files(chosen: ChosenSet) -> None:
 
 
 @state.tell_errors()
-def _save(chosen: ChosenSet, name: str | None, turn: str, before: Mapping[str, str]) -> None:
-    title = str(st.session_state[f"set-name-{turn}"]).strip()
-    questions = lines(st.session_state[f"set-text-{turn}"])
+def _save(chosen: ChosenSet, name: str | None, revision: str, before: Mapping[str, str]) -> None:
+    title = str(st.session_state[f"set-name-{revision}"]).strip()
+    questions = lines(st.session_state[f"set-text-{revision}"])
     if title != name:
         query_sets.check_new(chosen.book, chosen.collection, title)
     by_id = with_ids(questions, before)
@@ -295,7 +304,7 @@ def _propose(chosen: ChosenSet) -> None:
             st.rerun()
     # The estimate is valid until a chunk, its clearance or a label changes.
     versions = (resources.bench.version_seen(chosen.collection, state.user()), chosen.book.version(chosen.collection))
-    wanted = chosen.collection, chosen.name, chosen.visit.settings, state.user(), versions
+    wanted = chosen.collection, chosen.name, chosen.page_run.settings, state.user(), versions
     backends = resources.backends(chosen.collection)
     if session.bill is None or session.bill[0] != wanted:
         none = not chosen.sets[chosen.name]
@@ -303,7 +312,7 @@ def _propose(chosen: ChosenSet) -> None:
             of_set = chosen.book, chosen.collection, chosen.name, chosen.chunks, chosen.user
             with st.spinner("Looking up the chunks …"):
                 questions, standing = query_sets.questions(*of_set).values(), chosen.book.standing(chosen.collection)
-                settings, user = chosen.visit.settings, state.user()
+                settings, user = chosen.page_run.settings, state.user()
                 requests = labelling.requests(questions, standing, settings, backends, user, depth=DEPTH)
                 session.bill = wanted, tuple(requests)
             st.rerun()
@@ -319,7 +328,7 @@ def _propose(chosen: ChosenSet) -> None:
 
 def _ask_llm(chosen: ChosenSet, requests: tuple[Request, ...]) -> None:
     """Ask in the background; every answer is stored as it arrives."""
-    resources, collection, settings = chosen.resources, chosen.collection, chosen.visit.settings
+    resources, collection, settings = chosen.resources, chosen.collection, chosen.page_run.settings
     backends, book = resources.backends(collection), chosen.book
 
     def work(job: Job[int]) -> int:

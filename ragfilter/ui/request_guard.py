@@ -39,7 +39,7 @@ HEADERS = {
 }
 
 
-class Guard:
+class RequestGuard:
     """ASGI middleware around `app`, which is served under `hosts` and the loopback names."""
 
     def __init__(self, app: ASGIApp, hosts: str = "") -> None:

@@ -1,5 +1,5 @@
-"""Tables of how rules affect questions: labelled ones, with the most harmful rule first, and pasted ones. For a pasted
-question, one rule is explained: which terms occur, which are missing, and what comes nearest."""
+"""How rules affect questions. Matrix measures them on labelled questions, the most harmful rule first. Tester counts
+which pasted questions they pass, and explains one: which terms occur, which are missing, and what comes nearest."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def columns() -> dict[str, Any]:
     }
 
 
-def measured(work: VisibleCollection) -> Matrix | None:
+def measured(visible: VisibleCollection) -> Matrix | None:
     """The last matrix for these settings and questions, even if rules have changed since."""
-    key = work.collection, work.user, work.settings, work.questions_key
-    return work.resources.shelf(MATRICES).get(key)
+    key = visible.collection, visible.user, visible.settings, visible.questions_key
+    return visible.resources.shelf(MATRICES).get(key)
 
 
 def rule_cell(rule: str | None) -> str:
@@ -93,54 +93,54 @@ def rule_cell(rule: str | None) -> str:
     return short_title(brief(rule), RULE_CHARS)
 
 
-def _matrix(work: VisibleCollection, questions: GatheredQuestions) -> Matrix:
+def _matrix(visible: VisibleCollection, questions: GatheredQuestions) -> Matrix:
 
     def build() -> Matrix:
         with st.spinner("Replaying the questions without each rule …"):
             return build_matrix(
-                questions.pools, questions.qrels, work.chunks.values(), questions.settings, questions.user
+                questions.pools, questions.qrels, visible.chunks.values(), questions.settings, questions.user
             )
 
-    of, shelf = (work.user, work.settings, work.questions_key), work.resources.shelf(MATRICES)
-    matrix = shelf.of((*work.key, *of), build)
-    return shelf.put((work.collection, *of), matrix)
+    of, shelf = (visible.user, visible.settings, visible.questions_key), visible.resources.shelf(MATRICES)
+    matrix = shelf.of((*visible.key, *of), build)
+    return shelf.put((visible.collection, *of), matrix)
 
 
-def draw_matrix(work: VisibleCollection) -> None:
+def draw_matrix(visible: VisibleCollection) -> None:
     """Draw the matrix of the labelled or else the asked questions, and one rule by part."""
-    if not rule_effect.available(work):
+    if not rule_effect.available(visible):
         return
-    questions = rule_effect.gathered(work)
+    questions = rule_effect.gathered(visible)
     if questions is None:
-        rule_effect.wait(work)
+        rule_effect.wait(visible)
         return
-    if work.labels is not None:
+    if visible.labels is not None:
         labelled = {i: pool for i, pool in questions.pools.items() if i in questions.qrels}
         questions = replace(questions, pools=labelled)
-    matrix = _matrix(work, questions)
+    matrix = _matrix(visible, questions)
     if not matrix.rules:
         html.empty("No rules yet.", "Write one under Chunks, or apply some under Findings.")
         return
     over = (
         f"{counted(matrix.queries, 'question')} asked"
-        if work.labels is None
+        if visible.labels is None
         else f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
     )
     waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
     html.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
-    _measured_rules(work, matrix.rules, questions)
+    _measured_rules(visible, matrix.rules, questions)
     if matrix.crowding:
         html.aside("Chunks without a rule, often kept wrongly for labelled questions")
         table = {
-            "chunk": work.titles(row.chunk_id for row in matrix.crowding),
+            "chunk": visible.titles(row.chunk_id for row in matrix.crowding),
             "kept wrongly": [row.kept for row in matrix.crowding],
         }
         st.dataframe(table, key="matrix-crowding", hide_index=True, height="content")
 
 
 @st.fragment
-def _measured_rules(work: VisibleCollection, rules: Sequence[RuleRow], questions: GatheredQuestions) -> None:
-    names, ids = chunks(work, [row.chunk_ids for row in rules]), [row.chunk_ids[0] for row in rules]
+def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questions: GatheredQuestions) -> None:
+    names, ids = chunks(visible, [row.chunk_ids for row in rules]), [row.chunk_ids[0] for row in rules]
     frame = _frame("chunk", names, rules, [rule_cell(row.rule) for row in rules], id=ids)
     selected = grid.picked(frame, ids, name="matrix", columns=_columns("chunk"), height=400)
     if selected is None:
@@ -154,7 +154,7 @@ def _measured_rules(work: VisibleCollection, rules: Sequence[RuleRow], questions
         st.error(message(saving.error_text(error)))
         return
     parts = build_parts(
-        row.rule, questions.pools, questions.qrels, work.chunks.values(), questions.settings, questions.user
+        row.rule, questions.pools, questions.qrels, visible.chunks.values(), questions.settings, questions.user
     )
     places = [part.place for part in parts]
     titles, terms = [place_name(place) for place in places], [rule.written(place) for place in places]
@@ -164,15 +164,15 @@ def _measured_rules(work: VisibleCollection, rules: Sequence[RuleRow], questions
         html.aside("Questions whose relevant chunk the rule blocks")
         conflicts = {
             "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
-            "chunk": work.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),
+            "chunk": visible.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),
         }
         st.dataframe(conflicts, key="matrix-conflicts", hide_index=True, height="content")
 
 
-def chunks(work: VisibleCollection, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH) -> list[str]:
+def chunks(visible: VisibleCollection, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH) -> list[str]:
     """Groups of chunks, each named after its first."""
     firsts, more = [ids[0] for ids in groups], " and {} more"
-    alone, first = work.titles(firsts, width), work.titles(firsts, width - len(more))
+    alone, first = visible.titles(firsts, width), visible.titles(firsts, width - len(more))
     return [first[at] + more.format(len(ids) - 1) if len(ids) > 1 else alone[at] for at, ids in enumerate(groups)]
 
 
@@ -197,7 +197,7 @@ WIDE = 56
 """Characters of a title in the table. The other columns are narrow: similar titles differ late."""
 
 
-def draw_tester(work: VisibleCollection) -> None:
+def draw_tester(visible: VisibleCollection) -> None:
     """Draw the questions, the rules they meet and one of them explained."""
     hint = f"One question per line, up to {MAX_QUESTIONS:,}"
     about = "Paste questions or a log. Only the rules are checked; nothing is searched."
@@ -210,25 +210,28 @@ def draw_tester(work: VisibleCollection) -> None:
     if len(every) > MAX_QUESTIONS:
         html.aside(f"Only the first {MAX_QUESTIONS:,} are read.")
     of_rule: dict[str, list[str]] = defaultdict(list)
-    for chunk in work.chunks.values():
+    for chunk in visible.chunks.values():
         if chunk.rule:
             of_rule[chunk.rule].append(chunk.id)
     if not of_rule:
         html.empty("No rules yet.", "Every chunk passes.")
         return
     book = rule_book(tuple(of_rule))
-    key = (*work.key, tuple(questions))
-    passes = work.resources.shelf(PASSES).of(key, lambda: book.count_passes(questions))
+    key = (*visible.key, tuple(questions))
+    passes = visible.resources.shelf(PASSES).of(key, lambda: book.count_passes(questions))
     if book.errors:
         unreadable = counted(len(book.errors), "unreadable rule")
         st.error(f"{unreadable} left out: every question passes. Under Chunks, choose the state invalid.")
     readable = {rule: ids for rule, ids in of_rule.items() if rule not in book.errors}
-    _tested_rules(work, questions, readable, passes)
+    _tested_rules(visible, questions, readable, passes)
 
 
 @st.fragment
 def _tested_rules(
-    work: VisibleCollection, questions: Sequence[str], of_rule: Mapping[str, Sequence[str]], passes: Mapping[str, int]
+    visible: VisibleCollection,
+    questions: Sequence[str],
+    of_rule: Mapping[str, Sequence[str]],
+    passes: Mapping[str, int],
 ) -> None:
     rules = sorted(of_rule, key=lambda rule: (-passes[rule], of_rule[rule][0]))
     n_questions, n_passing = len(questions), [passes[rule] for rule in rules]
@@ -240,7 +243,7 @@ def _tested_rules(
     ids = [of_rule[rule] for rule in rules]
     first, number = [some[0] for some in ids], st.column_config.NumberColumn
     blocks = [n_questions - n for n in n_passing]
-    table = {"chunk": chunks(work, ids, WIDE), "passes": n_passing, "blocks": blocks, "id": first}
+    table = {"chunk": chunks(visible, ids, WIDE), "passes": n_passing, "blocks": blocks, "id": first}
     columns = {
         "passes": number(help="Questions that meet the rule.", width=80),
         "blocks": number(help="Questions that do not meet it.", width=80),

@@ -1,4 +1,4 @@
-"""The reference graph around the open chunk: what EXPAND_1, 3 and 5 would bring in.
+"""The references of the open chunk as a tree: what EXPAND_1, 3 and 5 would bring in.
 
 The store is asked once, when a chunk's references are first shown. A moved slider then walks only the known chunks.
 """
@@ -77,7 +77,7 @@ def read_neighbours(chunk_id: str, collection: Collection) -> Known:
     return Known(collection.chunks([chunk_id, *(reached.chunk.id for reached in around)]))
 
 
-def tree(chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool = False) -> ReferenceTree | None:
+def tree_of(chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool = False) -> ReferenceTree | None:
     """A chunk's references as an expansion for the user of `result` would follow them; None if that
     user cannot see the chunk."""
     root = known.by_id.get(chunk_id)
@@ -169,17 +169,17 @@ def draw(view: View, chunk: Chunk) -> None:
     asked, result, resources = view.asked, view.shown, view.resources
     key, collection = (asked.collection, asked.version, chunk.id), resources.bench.collection(asked.collection)
     known = resources.shelf(NEIGHBOURS).of(key, lambda: read_neighbours(chunk.id, collection))
-    graph = tree(chunk.id, known, result, as_operator=view.operator)
-    if graph is None:
+    tree = tree_of(chunk.id, known, result, as_operator=view.operator)
+    if tree is None:
         html.empty(
             "Not available.", "An expansion for this user neither brings in this chunk nor follows its references."
         )
         return
-    if graph.nodes:
-        html.draw(_sums(graph, result))
-        _nodes(graph, chunk, result)
+    if tree.nodes:
+        html.draw(_sums(tree, result))
+        _nodes(tree, chunk, result)
     else:
-        why = "An expansion would follow no" if graph.shut else "This chunk has no"
+        why = "An expansion would follow no" if tree.shut else "This chunk has no"
         html.empty("Nothing to bring in.", f"{why} references.")
     words = {
         "hidden": "hidden from the user",
@@ -187,18 +187,18 @@ def draw(view: View, chunk: Chunk) -> None:
         "ruled": "excluded by a rule",
         "beyond": f"beyond {result.settings.judge.max_expansion} chunks",
     }
-    if shut := [f"{graph.shut[why]} {word}" for why, word in words.items() if why in graph.shut]:
-        names = f": {', '.join(graph.names)}" if graph.names else ""
+    if shut := [f"{tree.shut[why]} {word}" for why, word in words.items() if why in tree.shut]:
+        names = f": {', '.join(tree.names)}" if tree.names else ""
         html.aside(f"Not followed: {', '.join(shut)}{names}.")
 
 
-def _sums(graph: ReferenceTree, result: PoolResult) -> str:
-    """Draw one cell per depth: numbers of chunks, new chunks and tokens."""
-    waits = any(node.fate == "waits" for node in graph.nodes)
+def _sums(tree: ReferenceTree, result: PoolResult) -> str:
+    """One cell per depth as HTML: numbers of chunks, new chunks and tokens."""
+    waits = any(node.fate == "waits" for node in tree.nodes)
     cells = [
         f"<li><span>EXPAND_{depth}</span><b>{numbers.chunks(n)}</b><em>{numbers.tokens(tokens)}"
         f"{'' if waits or new == n else f' · {new} new'}</em></li>"
-        for depth, (n, new, tokens) in graph.sums.items()
+        for depth, (n, new, tokens) in tree.sums.items()
     ]
     title = (
         f"What EXPAND would bring in along this chunk's references, at most "
@@ -207,10 +207,10 @@ def _sums(graph: ReferenceTree, result: PoolResult) -> str:
     return f'<ul class="rf-depths" title="{title}">{"".join(cells)}</ul>'
 
 
-def _nodes(graph: ReferenceTree, chunk: Chunk, result: PoolResult) -> None:
+def _nodes(tree: ReferenceTree, chunk: Chunk, result: PoolResult) -> None:
     """Draw the chunks, indented by depth; found ones are buttons."""
     there = {hit.id for hit in (*result.hits, *result.pool.hits)}
-    nodes = graph.nodes[:MAX_SHOWN]
+    nodes = tree.nodes[:MAX_SHOWN]
     titles = telling_titles([chunk.name, *(node.title for node in nodes)], TITLE_WIDTH)
     with st.container(key="refs", gap=None):
         html.draw(f'<p class="rf-ref rf-root">{html.text(titles[0])} <i>this chunk</i></p>')
@@ -231,5 +231,5 @@ def _nodes(graph: ReferenceTree, chunk: Chunk, result: PoolResult) -> None:
                 else:
                     words = f"{sign} {html.text(title)} <i>{html.text(about)}</i>"
                     html.draw(f'<p class="rf-ref">{words}</p>')
-    if len(graph.nodes) > MAX_SHOWN:
-        html.aside(f"and {numbers.chunks(len(graph.nodes) - MAX_SHOWN)} more")
+    if len(tree.nodes) > MAX_SHOWN:
+        html.aside(f"and {numbers.chunks(len(tree.nodes) - MAX_SHOWN)} more")

@@ -1,4 +1,4 @@
-"""The labelled queries of a collection: its query sets, the chosen one, and everybody's labels."""
+"""The query sets of a collection: the choice of one, its labelled questions, and everybody's labels."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from ragfilter.text import numbers
 from ragfilter.ui.look import html
 from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.views import Visit
+from ragfilter.ui.session.views import PageRun
 
 LLM = "with-llm"
 LABELS: ShelfSpec[Labels | None] = ShelfSpec(4)
+"""The labels of each collection that a user can see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class ChosenSet:
     """A query set of the chosen collection. `measurable` has its labelled questions, labelled only
     for chunks that the user can see; None if there are none, and `why` gives the reason."""
 
-    visit: Visit
+    page_run: PageRun
     collection: str
     sets: Mapping[str, int]
     name: str
@@ -36,7 +37,7 @@ class ChosenSet:
 
     @property
     def resources(self) -> Resources:
-        return self.visit.resources
+        return self.page_run.resources
 
     @property
     def book(self) -> LabelBook:
@@ -74,13 +75,13 @@ def counts_llm_labels() -> bool:
     return bool(st.session_state.get(LLM))
 
 
-def chosen_set(visit: Visit, name: str = "") -> ChosenSet:
+def chosen_set(page_run: PageRun, name: str = "") -> ChosenSet:
     """The query set `name`, or the current one. Raises StoreError."""
-    collection, book = state.session().collection, visit.resources.bench.labels
-    sets = sets_of(visit)
+    collection, book = state.session().collection, page_run.resources.bench.labels
+    sets = sets_of(page_run)
     current = state.session().query_set
     name = name or (current if current in sets else next((s for s, count in sets.items() if count), next(iter(sets))))
-    chosen = ChosenSet(visit, collection, sets, name, None, None)
+    chosen = ChosenSet(page_run, collection, sets, name, None, None)
     try:
         labels = query_sets.load(book, collection, name, llm=counts_llm_labels())
         return replace(chosen, measurable=measurable(labels, chosen.chunks, chosen.user))
@@ -88,9 +89,9 @@ def chosen_set(visit: Visit, name: str = "") -> ChosenSet:
         return replace(chosen, why=error)
 
 
-def sets_of(visit: Visit) -> dict[str, int]:
+def sets_of(page_run: PageRun) -> dict[str, int]:
     """How many questions of every set the user can see. Raises StoreError."""
-    bench, collection = visit.resources.bench, state.session().collection
+    bench, collection = page_run.resources.bench, state.session().collection
     user = state.user()
     catalogue = {} if user.unrestricted else bench.collection(collection).entries()
     return query_sets.sets(bench.labels, collection, catalogue, user)

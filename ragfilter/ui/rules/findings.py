@@ -22,7 +22,7 @@ from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import ShelfSpec
-from ragfilter.ui.rules import bulk_change
+from ragfilter.ui.rules import bulk_and_files
 from ragfilter.ui.session import state
 
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
@@ -36,13 +36,13 @@ Listed = tuple[str, Finding]
 """A finding with its kind, or the family for which it proposes a rule."""
 
 
-def draw(work: VisibleCollection) -> None:
+def draw(visible: VisibleCollection) -> None:
     """Draw the findings, and the effect of applying them."""
-    chunk_list.draw_filter(work)
-    running = drafting.is_running(work.collection, work.resources)
+    chunk_list.draw_filter(visible)
+    running = drafting.is_running(visible.collection, visible.resources)
     with st.expander("Draft rules with an LLM", expanded=running):
-        drafting.draw(work)
-    findings = _findings(work, _families(work))
+        drafting.draw(visible)
+    findings = _findings(visible, _families(visible))
     if not findings:
         html.empty("No findings.", "The rules of these chunks have no known problem.")
         return
@@ -59,67 +59,67 @@ def draw(work: VisibleCollection) -> None:
     listed = [each for each in findings if not kinds or each[0] in kinds]
     left, right = st.columns((1.5, 1), gap="medium")
     with left:
-        picked = _table(work, listed[:MAX_LISTED])
+        picked = _table(visible, listed[:MAX_LISTED])
         if len(listed) > MAX_LISTED:
             html.aside(f"and {len(listed) - MAX_LISTED:,} more")
-        _all(work, [finding for _, finding in listed])
+        _all(visible, [finding for _, finding in listed])
     with right, st.container(key="findings-panel", border=True, gap="small"):
-        _one(work, None if picked is None else listed[picked][1])
+        _one(visible, None if picked is None else listed[picked][1])
 
 
-def _families(work: VisibleCollection) -> Suggested | None:
+def _families(visible: VisibleCollection) -> Suggested | None:
     """The families of chunks, found in the background once requested."""
     rules = state.session().rules
-    if rules.families != work.collection:
+    if rules.families != visible.collection:
         html.button(
             "Find families",
             "findings-families",
-            lambda: setattr(rules, "families", work.collection),
+            lambda: setattr(rules, "families", visible.collection),
             about="Proposes rules that tell similar chunks apart. Asks no LLM and saves nothing.",
         )
         return None
-    rule_effect.wait(work)
-    known, resources = rule_effect.gathered(work), work.resources
-    store = resources.bench.collection(work.collection)
-    ids, user = list(work.chunks), work.user
+    rule_effect.wait(visible)
+    known, resources = rule_effect.gathered(visible), visible.resources
+    store = resources.bench.collection(visible.collection)
+    ids, user = list(visible.chunks), visible.user
     # Leave out the version, so that accepting one family does not search for the others again.
-    content = store.content or work.version
-    key = ("families", work.collection, content, user, work.settings, work.questions_key, known is None)
+    content = store.content or visible.version
+    key = ("families", visible.collection, content, user, visible.settings, visible.questions_key, known is None)
 
     def look(_: Job[Suggested]) -> Suggested:
-        asked = resources.bench.labels.queries(work.collection, ASKED).values()
+        asked = resources.bench.labels.queries(visible.collection, ASKED).values()
         return suggest(filter(user.sees, store.chunks(ids).values()), asked, known)
 
     job = resources.jobs.start(user, key, look)
     return jobs.result(job, "findings-looking", "Looking for families")
 
 
-def _findings(work: VisibleCollection, families: Suggested | None) -> list[Listed]:
+def _findings(visible: VisibleCollection, families: Suggested | None) -> list[Listed]:
     """The findings about filtered chunks: problems, proposals, then families with rules."""
-    ids = [row.id for row in chunk_list.selected(work)]
-    ruled, shared = work.read(i for i in ids if work.chunks[i].rule), chunk_list.listing(work).shared
+    ids = [row.id for row in chunk_list.selected(visible)]
+    ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), chunk_list.listing(visible).shared
     if len(ruled) > chunk_list.MAX_READ:
         html.aside(f"Texts are read for up to {chunk_list.MAX_READ:,} rules. A narrower filter may find more.")
-    findings = [finding for chunk in ruled.values() for finding in work.resources.checks.findings(chunk)]
+    findings = [finding for chunk in ruled.values() for finding in visible.resources.checks.findings(chunk)]
     findings += [shared[i] for i in ids if i in shared]
-    proposed = [(draft.kind, draft) for draft in drafting.findings(work)]
+    proposed = [(draft.kind, draft) for draft in drafting.findings(visible)]
     if families is not None:
-        pairs = [(each, work.chunks.get(each.chunk.id)) for each in families.proposals]
+        pairs = [(each, visible.chunks.get(each.chunk.id)) for each in families.proposals]
         known = [(each, chunk) for each, chunk in pairs if chunk is not None and chunk.rule != each.rule]
         proposed = [*((each.family, families.finding(each, chunk)) for each, chunk in known), *proposed]
-    without = {kind for kind, finding in proposed if not work.chunks[finding.chunk_ids[0]].rule}
-    here = {*ids}
-    proposed = [each for each in proposed if each[1].chunk_ids[0] in here]
+    without = {kind for kind, finding in proposed if not visible.chunks[finding.chunk_ids[0]].rule}
+    id_set = {*ids}
+    proposed = [each for each in proposed if each[1].chunk_ids[0] in id_set]
     proposed.sort(key=lambda each: each[0] not in without)
     return [*((each.kind, each) for each in by_severity(findings)), *proposed]
 
 
-def _table(work: VisibleCollection, listed: Sequence[Listed]) -> int | None:
+def _table(visible: VisibleCollection, listed: Sequence[Listed]) -> int | None:
     findings = [finding for _, finding in listed]
     ids = [each.chunk_ids[0] for each in findings]
     columns = {
         "kind": [kind for kind, _ in listed],
-        "chunk": work.titles(ids, TITLE_WIDTH),
+        "chunk": visible.titles(ids, TITLE_WIDTH),
         "finding": [_said(each) for each in findings],
         "fix": ["by hand" if each.fix is None else "certain" if each.sure else "check first" for each in findings],
         "severity": [each.severity for each in findings],
@@ -138,18 +138,18 @@ def _said(finding: Finding) -> str:
     return f"{place_name(finding.place)}: {finding.message}" if finding.place else finding.message
 
 
-def _all(work: VisibleCollection, findings: Sequence[Finding]) -> None:
+def _all(visible: VisibleCollection, findings: Sequence[Finding]) -> None:
     doubtful = sum(finding.fix is not None and not finding.sure for finding in findings)
     about = "Check these first. They may replace rules that are intended as they are."
     include = doubtful > 0 and st.checkbox(f"Include the doubtful ones ({doubtful:,})", key=DOUBTFUL, help=about)
-    plan = _plan(work, findings, include)
+    plan = _plan(visible, findings, include)
     if plan.after or include or not doubtful:
-        bulk_change.preview(work, "Apply", plan, "findings")
+        bulk_and_files.preview(visible, "Apply", plan, "findings")
     else:
         html.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
 
 
-def _plan(work: VisibleCollection, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
+def _plan(visible: VisibleCollection, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
     """The changes from applying the findings, cached because each rule is checked again."""
     wanted = [each for each in findings if each.fix is not None and (each.sure or doubtful)]
     proposed = {each.chunk_ids[0]: each.fixed for each in wanted if each.kind in PROPOSED}
@@ -159,32 +159,32 @@ def _plan(work: VisibleCollection, findings: Sequence[Finding], doubtful: bool) 
 
     def fix() -> BulkPlan:
         with st.spinner("Fixing the rules …"):
-            return plan_fixes(work.read(ids).values(), kinds, work.chunks)
+            return plan_fixes(visible.read(ids).values(), kinds, visible.chunks)
 
-    fixes = work.resources.shelf(FIXES).of((*work.key, ids, kinds), fix)
+    fixes = visible.resources.shelf(FIXES).of((*visible.key, ids, kinds), fix)
     after = {**fixes.after, **proposed}
-    return BulkPlan(after, {i: work.chunks[i].rule for i in after})
+    return BulkPlan(after, {i: visible.chunks[i].rule for i in after})
 
 
-def _one(work: VisibleCollection, finding: Finding | None) -> None:
+def _one(visible: VisibleCollection, finding: Finding | None) -> None:
     if finding is None:
         html.empty("No finding is open.", "Click a row to see its fix, or apply it alone.")
         return
-    chunk = work.chunks[finding.chunk_ids[0]]
+    chunk = visible.chunks[finding.chunk_ids[0]]
     st.markdown(f"**{message(chunk.name)}**  \n{message(_said(finding))}")
     rules, sure = {chunk.id: finding.fixed}, False
     if finding.fix is not None:
-        sure = rule_effect.confirm(work, rules, "finding-sure")
+        sure = rule_effect.confirm(visible, rules, "finding-sure")
     with st.container(key="finding-actions", horizontal=True, gap="small"):
-        html.button("Apply this one", "finding-apply", bulk_change.save, work, rules, "Apply", disabled=not sure)
+        html.button("Apply this one", "finding-apply", bulk_and_files.save, visible, rules, "Apply", disabled=not sure)
         about = "Opens the editor with the fix, if there is one. Nothing is saved."
-        html.button("Edit first", "finding-edit", _edit, work, finding, about=about)
+        html.button("Edit first", "finding-edit", _edit, visible, finding, about=about)
     if finding.fix is not None:
-        bulk_change.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
+        bulk_and_files.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 
 
-def _edit(work: VisibleCollection, finding: Finding) -> None:
-    chunk = work.chunks[finding.chunk_ids[0]]
+def _edit(visible: VisibleCollection, finding: Finding) -> None:
+    chunk = visible.chunks[finding.chunk_ids[0]]
     if finding.fix is not None:
-        saving.set_draft(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
+        saving.set_unsaved(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
     chunk_list.edit(chunk.id)
