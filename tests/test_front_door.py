@@ -74,6 +74,7 @@ def test_no_more_is_left_out_than_was_asked_for() -> None:
     assert len(few) == 5
     assert {row.reason for row in few.dropped} == {"beyond the first 5"}
     assert "max_results = 5 leaves out the other 995" in repr(few)
+    assert rf.Filter("").settings == rf.Filter().settings
     full = rf.Filter(rf.Settings(cutoff={"max_results": MANY}))
     fell = full(QUERY, docs, distances, metric="cosine").dropped[0]
     assert (fell.layer, fell.reason) == ("context", "the context budget of 4,000 tokens is full")

@@ -7,7 +7,9 @@ import copy
 import math
 import pickle
 import re
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from test_front_door import DOCS, GAP, QUERY, Reversed
 from test_no_leak import everything
 
 import ragfilter as rf
+from ragfilter.library.batch import pack
 
 
 def secretive() -> rf.Result:
@@ -187,8 +190,28 @@ def test_many_questions_are_decided_in_other_processes_as_in_this_one() -> None:
     assert not hasattr(made[2], "other")
     assert [result.to_dict()["hits"] for result in made] == [result.to_dict()["hits"] for result in alone]
     assert all(hit.doc["id"] == hit.id for result in made for hit in result)
+    # What only `copyreg` knows how to write.
+    pattern = {"text": "Trolls.", "pattern": re.compile("x+")}
+    assert flt.batch([QUERY], [[pattern]])[0][0].doc == pattern
     with pytest.raises(rf.RagfilterError, match="query is empty"):
         flt.batch([""], [scored], metric="cosine")
+
+
+def test_a_packed_result_is_decoded_once_for_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = rf.Result.packed(pack(rf.Filter("full")(QUERY, DOCS, GAP, metric="cosine")))
+    decoded: list[float] = []
+    loads = pickle.loads
+
+    def slowly(content: bytes) -> Any:
+        decoded.append(time.monotonic())
+        time.sleep(0.05)
+        return loads(content)
+
+    monkeypatch.setattr(pickle, "loads", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        kept = list(pool.map(lambda _: packed.kept, range(4)))
+    assert len(decoded) == 1
+    assert all(each is packed.kept for each in kept)
 
 
 @pytest.mark.model

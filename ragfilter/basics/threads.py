@@ -7,7 +7,7 @@ import atexit
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from time import monotonic
 from typing import Generic, TypeVar
@@ -123,7 +123,7 @@ class Shelf(Generic[V]):
         return cached(self._values, key=lambda: key, lock=self.lock)(make)()
 
     def put(self, key: Hashable, value: V) -> V:
-        """Store and return `value`."""
-        with self.lock:
+        """Store and return `value`. One that is larger than the whole cache is not stored."""
+        with self.lock, suppress(ValueError):
             self._values[key] = value
         return value

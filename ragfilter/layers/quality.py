@@ -284,10 +284,10 @@ def _relax(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]] 
     if any(d.setting == SHARE for d in compared):
         now = result.settings.quality.background_share
         # A background share of 0 gives nothing to suggest.
-        shares = [d.value / d.limit for d in compared if d.value is not None and d.limit]
-        if not shares or result.pool.space == "ip":
+        nearest = min((d.value / d.limit for d in compared if d.value is not None and d.limit), default=math.inf)
+        if math.isinf(nearest) or result.pool.space == "ip":
             return None
-        share = math.ceil(100 * now * min(shares)) / 100
+        share = math.ceil(100 * now * nearest) / 100
         if share > TUNED_SHARE:
             far = (
                 f"The best chunk is at {share:.3f} of the background distance, above the background share of {now:.3f}"

@@ -35,6 +35,7 @@ from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateI
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge, of_profile
 from ragfilter.settings.field import MAX_CHUNKS
+from ragfilter.settings.profiles import DEFAULT
 from ragfilter.settings.schema import Quality, Settings
 from ragfilter.text.comparison import detect
 from ragfilter.text.normalise import whole
@@ -352,7 +353,7 @@ def read_settings(given: str | Path | Settings) -> Settings:
         what = f"The settings are of the type {type(given).__name__}."
         raise SettingsError(what, remedy="Pass a profile's name, a TOML file or Settings.")
     if isinstance(given, str) and not given.endswith(".toml"):
-        return of_profile(given)
+        return of_profile(given or DEFAULT)
     return load(file=Path(given), environ={}).settings
 
 

@@ -15,6 +15,7 @@ from ragfilter.library.result import FilterCall, keep
 from ragfilter.library.tools import ChunkTools, Searchable, raising
 from ragfilter.model import PUBLIC, Metric, User
 from ragfilter.settings.config import of_profile
+from ragfilter.settings.profiles import DEFAULT
 from ragfilter.settings.schema import Settings
 
 with extra("langchain"):
@@ -52,7 +53,7 @@ class FilterCompressor(BaseDocumentCompressor):
         compressor's. Raises InputError, SettingsError."""
         asker = _configured().get("user", self.user) if user is None else user
         scores = [doc.metadata.get(self.score_key) for doc in documents]
-        if documents and scores.count(None) == len(scores) and not isinstance(self.metric, Mapping):
+        if documents and all(score is None for score in scores) and not isinstance(self.metric, Mapping):
             log.warning(UNSCORED, self.score_key)
         return keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
 
@@ -134,7 +135,7 @@ def chunk_tools(
     the user who asks, unless the run's configuration has one (``config["configurable"]["user"]``).
     The agent can change neither, and no profile that it chooses shows it more.
     """
-    settings = of_profile(settings) if isinstance(settings, str) else settings
+    settings = of_profile(settings or DEFAULT) if isinstance(settings, str) else settings
     tools = ChunkTools(workspace, collection, settings, user)
 
     def tool(function: Callable[..., Any]) -> BaseTool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
@@ -58,9 +59,13 @@ class Result(model.PoolResult):
             # Only called for a field without a value.
             if name not in FIELDS:
                 raise AttributeError(f"A result has no {name!r}.")
-            for field, value in zip(FIELDS, pickle.loads(self._bytes), strict=True):
-                object.__setattr__(self, field, value)
-            return getattr(self, name)
+            # Only once, so that every thread reads the same hits.
+            with _decoding:
+                if self._bytes:
+                    for field, value in zip(FIELDS, pickle.loads(self._bytes), strict=True):
+                        object.__setattr__(self, field, value)
+                    object.__setattr__(self, "_bytes", b"")
+            return object.__getattribute__(self, name)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.kept)
@@ -131,6 +136,7 @@ class Result(model.PoolResult):
 
 
 FIELDS = tuple(field.name for field in fields(model.PoolResult))
+_decoding = threading.RLock()
 
 Watcher = Callable[[Result, int], None]
 """Called with every result and the time when its question came (nanoseconds since 1970)."""

@@ -153,7 +153,7 @@ def suggest(chunk: Chunk, chat: ChatModel, *, timeout_s: float, templates: Seque
     Never raises and never saves; errors are in `Draft.error`. By default, `templates` are the packaged ones.
     """
     started = perf_counter()
-    draft = _suggest(chunk, chat, started + timeout_s, packaged() if templates is None else templates)
+    draft = _suggest(chunk, chat, started + timeout_s, templates)
     if draft.error:
         log.info("no rule drafted for %s: %s", chunk.id, draft.error)
     return replace(draft, model=chat.name, ms=(perf_counter() - started) * 1000)
@@ -189,10 +189,10 @@ def fields(draft: Draft) -> dict[str, Any]:
     return {"id": draft.chunk_id, "query_must": rule, **values, "ms": round(draft.ms, 3)}
 
 
-def _suggest(chunk: Chunk, chat: ChatModel, deadline: float, templates: Sequence[Template]) -> Draft:
+def _suggest(chunk: Chunk, chat: ChatModel, deadline: float, templates: Sequence[Template] | None) -> Draft:
     draft = Draft(chunk.id)
     try:
-        template = recognise(chunk, templates)
+        template = recognise(chunk, packaged() if templates is None else templates)
     except RagfilterError as error:
         return replace(draft, error=str(error), failed="chunk")
     version = f"{VERSION} {template.version}"

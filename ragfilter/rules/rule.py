@@ -64,7 +64,7 @@ def _visible(term: str) -> str:
 
 def _number_as_text(value: Any) -> Any:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if number and math.isfinite(value) else value
+    return str(value) if number and (isinstance(value, int) or math.isfinite(value)) else value
 
 
 Term = Annotated[str, AfterValidator(_visible)]

@@ -6,6 +6,7 @@ import asyncio
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -45,6 +46,11 @@ def test_the_callers_own_documents_stay_best_first() -> None:
 @pytest.mark.parametrize("scores", [(None,) * 5, (0.12, None, 0.22, 0.35, 0.5)])
 def test_without_a_score_for_each_the_order_is_the_rank(scores: tuple[float | None, ...]) -> None:
     assert compressed(documents(scores)) == [0, 1, 2, 3, 4]
+
+
+def test_a_score_that_is_no_number_is_refused() -> None:
+    with pytest.raises(rf.RagfilterError, match="score of document 1 is array"):
+        compressed([Document("a", metadata={"score": np.array([0.1, 0.2])})], metric="l2")
 
 
 def test_a_document_is_handed_back_where_its_references_are_hidden() -> None:

@@ -146,6 +146,14 @@ def test_good_is_what_stands_clear_of_the_background(
     assert step.status == ("ok" if kept else "low_quality_results")
 
 
+def test_nothing_is_offered_where_no_share_is_large_enough() -> None:
+    hits = tuple(Hit(Chunk(f"c{i}"), 1.0, i) for i in range(1, 51))
+    values = {"quality.enabled": True, "quality.good_by": "background", "quality.background_share": 1e-320}
+    result = replay(Pool("q", "c", "l2", hits), Settings().with_values(values))
+    assert not result.kept
+    assert quality.SPEC.relax(result.trace("quality"), result) is None
+
+
 # Most unrelated questions are above the tuned share, but few of the labelled ones.
 @pytest.mark.parametrize(("share", "nearest"), [(0.6, 0.74), (0.8, 0.84)])
 def test_noise_is_not_offered_where_nothing_is_kept(share: float, nearest: float, snapshot: SnapshotAssertion) -> None:

@@ -65,6 +65,11 @@ def test_a_second_query_over_the_same_chunks_encodes_only_itself(late: LateInter
 
 
 @pytest.mark.model
+def test_a_chunk_larger_than_the_cache_gets_its_score(late: LateInteraction, embedder: Counting) -> None:
+    assert LateInteraction(embedder, cache_bytes=1).score("owl", [OWL]) == late.score("owl", [OWL])
+
+
+@pytest.mark.model
 @pytest.mark.parametrize("odd", ["", "\x00", "a\ud800", "x" * 100_000, "🙂"])
 def test_odd_texts_and_queries_get_a_score(late: LateInteraction, odd: str) -> None:
     for score in (*late.score("owl", [odd, OWL]), *late.score(odd, [OWL])):
