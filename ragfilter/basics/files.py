@@ -210,8 +210,9 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise InputError(
-            f"{name} is not valid TOML: {error}.", remedy="Check its quotes, brackets and numbers."
+            f"{name} is not valid TOML: {why}.", remedy="Check its quotes, brackets and numbers."
         ) from None
 
 
