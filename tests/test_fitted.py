@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from calibrations import calibration
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import SettingsError
@@ -17,19 +18,7 @@ DEMO = Fit("demo", "all-MiniLM-L6-v2", "l2")
 OTHER = Fit("mine", "all-MiniLM-L6-v2", "l2")
 SOURCES = "the source documents' collections (l2), not to this collection."
 ON_DEMO = "demo (all-MiniLM-L6-v2, l2), not to this collection."
-LEARNED = Calibration(
-    collection="demo",
-    embedder="all-MiniLM-L6-v2",
-    space="l2",
-    reranker="",
-    labels="",
-    queries=20,
-    relevant=40,
-    date="",
-    depth=12,
-    intercept=1.0,
-    weights={"way": -4.0},
-).json_text
+LEARNED = calibration(collection="demo", embedder="all-MiniLM-L6-v2", weights={"way": -4.0}).json_text
 UNNAMED = Calibration.model_validate(LEARNED).model_copy(update={"collection": "", "embedder": ""}).json_text
 BY_GAP = {"cutoff.strategy": "gap"}
 TUNED = TunedOn(

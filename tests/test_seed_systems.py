@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from calibrations import calibration
 
 from ragfilter.cli.options import load_config
 from ragfilter.engine.replay import replay
@@ -16,7 +17,7 @@ from ragfilter.layers.judge import DEPTHS
 from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, PoolResult, Verdict
 from ragfilter.settings.config import load
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.schema import Calibration, Settings, TunedOn, fields
+from ragfilter.settings.schema import Settings, TunedOn, fields
 
 GAP = {
     "cutoff.strategy": "gap",
@@ -240,20 +241,7 @@ def test_the_depths_of_an_expansion() -> None:
 # every parameter
 
 
-LEARNED = Calibration(
-    collection="c",
-    embedder="",
-    space="l2",
-    reranker="",
-    labels="",
-    queries=20,
-    relevant=40,
-    date="",
-    depth=12,
-    beyond=1.5,
-    intercept=1.0,
-    weights={"way": -4.0},
-).json_text
+LEARNED = calibration(beyond=1.5, weights={"way": -4.0}).json_text
 TUNED = TunedOn(
     collection="c",
     embedder="",

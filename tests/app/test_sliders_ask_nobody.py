@@ -9,25 +9,21 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from calibrations import calibration
 from waiting import SILENT_S
 
 from ragfilter.models.rerankers import LateInteraction
-from ragfilter.settings.schema import Calibration, fields
+from ragfilter.settings.schema import fields
 from ragfilter.ui.kit.controls import LEVEL
 from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
-CALIBRATION = Calibration(
+CALIBRATION = calibration(
     collection="demo",
     embedder="all-MiniLM-L6-v2",
-    space="l2",
-    reranker="",
-    labels="",
-    queries=20,
     relevant=30,
-    date="",
     depth=50,
     intercept=0.0,
     weights={"way": -8.0},

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from calibrations import calibration
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.errors import InputError
@@ -101,18 +102,7 @@ def test_what_fills_the_budget_is_measured_on_queries_that_were_held_out() -> No
 
 
 def test_both_kinds_of_model_are_rounded_and_readable() -> None:
-    about = Calibration(
-        collection="c",
-        embedder="m",
-        space="l2",
-        reranker="",
-        labels="",
-        queries=24,
-        relevant=72,
-        date="",
-        depth=50,
-        intercept=0.0,
-    )
+    about = calibration(embedder="m", queries=24, relevant=72, depth=50, intercept=0.0)
     for boosted in (False, True):
         made = calibrate(examples(), about, ["words", "way"], boosted=boosted)
         text = made.json_text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from calibrations import calibration
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,23 +19,10 @@ from ragfilter.layers.strategies.base import strategies
 from ragfilter.library.filter import Filter
 from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User
 from ragfilter.settings.config import load
-from ragfilter.settings.schema import Calibration, Settings
+from ragfilter.settings.schema import Settings
 
 FULL = load(profile="full", environ={}).settings
-LEARNED = Calibration(
-    collection="c",
-    embedder="",
-    space="l2",
-    reranker="",
-    labels="",
-    queries=20,
-    relevant=40,
-    date="",
-    depth=12,
-    beyond=1.5,
-    intercept=1.0,
-    weights={"way": -4.0, "words": 2.0},
-).json_text
+LEARNED = calibration(beyond=1.5, weights={"way": -4.0, "words": 2.0}).json_text
 SETTINGS = st.builds(
     lambda **values: FULL.with_values({k.replace("__", "."): v for k, v in values.items()}),
     cutoff__strategy=st.sampled_from([*strategies()]),
