@@ -103,15 +103,9 @@ def known_replacement(query: str, side: AnswerSide, resources: Resources) -> Ans
 def stream_answer(query: str, side: AnswerSide, chat: ChatModel, resources: Resources) -> Generator[str]:
     """Ask `chat`. Yields the text so far repeatedly, even while nothing arrives. It is cached as it arrives,
     because after a stop the next run may begin before this one has ended."""
-    call, stop = object(), threading.Event()
-    stream = AnswerStream(
-        query,
-        side.context,
-        Stoppable(chat, stop),
-        resources.embedder(),
-        timeout_s=resources.deployment.answer_timeout_s,
-        prices=resources.bench.prices,
-    )
+    call, stop, prices = object(), threading.Event(), resources.bench.prices
+    model, limit = Stoppable(chat, stop), resources.deployment.answer_timeout_s
+    stream = AnswerStream(query, side.context, model, resources.embedder(), timeout_s=limit, prices=prices)
     key = _key(query, side, resources)
     job = resources.jobs.start(None, call, lambda _: stream.read())
     try:

@@ -19,12 +19,8 @@ from ragfilter.ui.session import state
 
 ROW_PX = 32
 """The height of a row."""
-CLICKED: dict[str, Any] = {
-    "hide_index": True,
-    "row_height": ROW_PX,
-    "selection_mode": ("single-row", "single-cell"),
-    "placeholder": "–",
-}
+TABLE: dict[str, Any] = {"hide_index": True, "row_height": ROW_PX, "placeholder": "–"}
+CLICKED = TABLE | {"selection_mode": ("single-row", "single-cell")}
 """A table whose rows can be clicked."""
 EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 """Widths in a cell: both edges together, a space, a small letter and a capital."""

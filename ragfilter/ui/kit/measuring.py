@@ -122,15 +122,8 @@ def draw_table(
             columns["95% interval"] = ends
             about = f"The 95% interval of the mean {label} over the questions."
             config["95% interval"] = text(width=98, help=about)
-    st.dataframe(
-        pd.DataFrame(columns),
-        key=key,
-        hide_index=True,
-        row_height=grid.ROW_PX,
-        placeholder="–",
-        height=grid.ROW_PX * (len(rows) + 1) + 3,
-        column_config=config,
-    )
+    height = grid.ROW_PX * (len(rows) + 1) + 3
+    st.dataframe(pd.DataFrame(columns), key=key, height=height, column_config=config, **grid.TABLE)
 
 
 def _row_name(row: Row, own: str, best: bool) -> str:

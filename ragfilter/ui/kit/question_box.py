@@ -140,16 +140,11 @@ def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
 
 def draw_present_button() -> None:
     """Draw the button, with its shortcut key."""
-    on = bool(state.session().present)
+    on = state.session().present
+    label, icon, shortcut = ("Leave", "close", "Esc") if on else ("Present", "present_to_all", "P")
     with st.container(key="present-switch", width="content"):
-        html.button(
-            "Leave" if on else "Present",
-            "present-button",
-            partial(state.update, present=not on, scene=0),
-            icon="close" if on else "present_to_all",
-            type="tertiary",
-            shortcut="Esc" if on else "P",
-        )
+        switch = partial(state.update, present=not on, scene=0)
+        html.button(label, "present-button", switch, icon=icon, type="tertiary", shortcut=shortcut)
 
 
 def draw_link(slot: DeltaGenerator, view: View | None) -> None:

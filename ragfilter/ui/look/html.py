@@ -165,13 +165,7 @@ def hint(text: str) -> None:
 def choice(label: str, options: Iterable[str], about: str = "", *, key: str, default: str) -> str:
     """Draw a choice, kept for the session, with `about` at a question mark. Returns the choice."""
     chosen = st.segmented_control(
-        label,
-        list(options),
-        key=key,
-        default=default,
-        required=True,
-        persist_state="session",
-        label_visibility="collapsed",
+        label, options, key=key, default=default, required=True, persist_state="session", label_visibility="collapsed"
     )
     if about:
         hint(about)

@@ -16,10 +16,9 @@ from ragfilter.ui.session import state
 V = TypeVar("V")
 PAGE = "page"
 """The page that began last."""
-Given = dict[str, Any]
 
 
-def of(name: str, value: Any, on_change: Callable[..., None], *args: Any, labels: object = None) -> Given:
+def of(name: str, value: Any, on_change: Callable[..., None], *args: Any, labels: object = None) -> dict[str, Any]:
     """Key and callback for the widget called `name`, which must be drawn with `value` as its
     default. `on_change` gets the user's choice and `args`. Pass the `labels` of the options if
     they can change, because the browser identifies options by label."""
@@ -39,14 +38,9 @@ def select(
     """Draw the list called `name`, with `labels` by value, showing `value`. `on_change` gets the
     user's choice and `args`; `given` goes to Streamlit."""
     options = list(labels)
-    st.selectbox(
-        label,
-        options,
-        options.index(value) if value is not None and value in labels else None,
-        format_func=lambda each: labels.get(each, str(each)),
-        **of(name, value, on_change, *args, labels=labels),
-        **given,
-    )
+    index = options.index(value) if value is not None and value in labels else None
+    given |= of(name, value, on_change, *args, labels=labels)
+    st.selectbox(label, options, index, format_func=lambda each: labels.get(each, str(each)), **given)
 
 
 def choose(label: str, options: Sequence[V], value: V, name: str, on_change: Callable[..., None], *args: Any) -> None:
