@@ -1,8 +1,5 @@
 """The answers of two sides: the contexts that they rest on, how each answer is made, and what one has that the other
-lacks.
-
-An extractive answer is made as soon as a page shows it. Only a button asks an LLM.
-"""
+lacks. An extractive answer is made as soon as a page shows it. Only a button asks an LLM."""
 
 from __future__ import annotations
 
@@ -59,8 +56,8 @@ class AnswerSide:
 
 
 def page_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
-    """One number for each chunk of several prompts, by id. The longest prompt's numbers come first,
-    then the chunks that it lacks."""
+    """One number for each chunk of several prompts, by id: the longest prompt's first, then the chunks that it
+    lacks."""
     longest_first = sorted(prompts, key=len, reverse=True)
     ids = dict.fromkeys(hit.id for hits in longest_first for hit in hits)
     return {chunk_id: n for n, chunk_id in enumerate(ids, start=1)}
@@ -163,10 +160,7 @@ def added(query: str, side: AnswerSide, other: AnswerSide, resources: Resources)
 
 
 def quotes_beyond(query: str, context: Context, other: Context, embedder: Embedder) -> tuple[Quote, ...]:
-    """Quotes nearest to the query from the chunks that `other` lacks, numbered as in `context`.
-
-    Raises ModelError.
-    """
+    """Quotes nearest to the query from the chunks that `other` lacks, numbered as in `context`. Raises ModelError."""
     own = _only_in(context, other)
     quotes = extractive.extract(query, list(own.values()), embedder)[:MAX_ADDED]
     numbers = list(own)

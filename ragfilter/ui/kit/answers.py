@@ -1,8 +1,5 @@
-"""The answer from the kept chunks beside the one from a plain search.
-
-If an LLM fails, the extractive answer appears below its error. Text that rests on chunks missing from the other context
-is marked.
-"""
+"""The answer from the kept chunks beside the one from a plain search. If an LLM fails, the extractive answer appears
+below its error. Text that rests on chunks missing from the other context is marked."""
 
 from __future__ import annotations
 
@@ -205,7 +202,6 @@ def _cites(side: AnswerSide, cites: Sequence[int], unknown: Sequence[int]) -> No
 
 
 def _cost(answer: Answer) -> str:
-    """The answer's time, tokens and price."""
     parts = [f"{'cached, ' if answer.cached else ''}took {numbers.ms(answer.ms)}"]
     usage = answer.usage
     if not answer.extractive and usage.prompt_tokens:

@@ -1,14 +1,13 @@
 """The controls on every page: in the sidebar the collection, the profile and one line per layer, in the order in which
 they act; above the page, whose view it shows.
 
-Every setting's control comes from `settings.schema.fields()`: its value, whether it was changed, and a button that
-resets it. A layer draws its controls only while its line is open, and only the ones that its current choices use,
-because every widget costs each run a millisecond or more.
+A setting's control shows its value and whether it was changed, and has a button that resets it. A layer draws its
+controls only while its line is open, and only the ones that its current choices use, because every widget costs each
+run a millisecond or more.
 
 There is no login: choosing a user previews what they would see. The departments of the whole collection are offered for
 every question, so they do not reveal whether a hidden chunk would match. Sources: Adaptive Retrieval System, "Security
-Filtering"; docs/design.md#clearance.
-"""
+Filtering"; docs/design.md#clearance."""
 
 from __future__ import annotations
 
@@ -48,7 +47,6 @@ COST_HELP: dict[Cost, str] = {
     "API call": "Sends chunks to the reranker's endpoint if the first results are poor. Its scores are cached.",
     "LLM call": "Costs one LLM call, made only when you press its button. The answer is cached.",
 }
-"""A sentence on each cost."""
 
 
 def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
@@ -100,11 +98,8 @@ def draw_reset(label: str) -> None:
 
 
 def draw(page_run: PageRun, view: View | None) -> None:
-    """Draw one line per layer in the order in which they act, and one for everything else.
-
-    Layers that changed nothing are folded into one line, unless somebody changed their settings.
-    `view` is None if there is no result.
-    """
+    """Draw one line per layer in the order in which they act, and one for everything else. Layers that changed nothing
+    are folded into one line, unless somebody changed their settings. `view` is None if there is no result."""
     own = state.own()
     changed = {field(path).section for path in page_run.settings.changed_from(own.settings)}
     with st.sidebar, st.container(key="layers", gap=None):
@@ -186,8 +181,7 @@ def _more(page_run: PageRun, own: Config, changed: set[str]) -> None:
 
 
 def _files(page_run: PageRun) -> None:
-    """Draw the form that saves the settings under a name, their download, the saved settings with
-    their buttons, and the upload of a file, which is loaded completely or not at all."""
+    """Draw the forms that save, download, load and delete settings. A file is loaded completely or not at all."""
     files = page_run.resources.bench.workspace.files
     text = partial(config.to_toml, page_run.settings, state.session().profile)
     with st.form("save-as", border=False):
@@ -351,10 +345,7 @@ OFFERED: ShelfSpec[tuple[str, ...]] = ShelfSpec(16)
 
 
 def draw_viewer() -> None:
-    """Draw whose view the page shows. A click opens the choice of another user.
-
-    No profile or settings file names a user or operator.
-    """
+    """Draw whose view the page shows, which no profile or settings file names. A click opens the choice of another."""
     on = state.CLEARANCE not in state.session().changes
     with st.popover(f"Viewing as {literal(_viewer())}", key="viewing", type="tertiary"):
         if on:

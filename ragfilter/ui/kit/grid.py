@@ -1,5 +1,4 @@
-"""Tables whose rows can be clicked, mostly of chunks: a click anywhere in a row opens its chunk, and the row stays
-selected."""
+"""Tables whose rows can be clicked, mostly of chunks: a click in a row opens its chunk, and the row stays selected."""
 
 from __future__ import annotations
 
@@ -18,7 +17,6 @@ from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 
 ROW_PX = 32
-"""The height of a row."""
 TABLE: dict[str, Any] = {"hide_index": True, "row_height": ROW_PX, "placeholder": "–"}
 CLICKED = TABLE | {"selection_mode": ("single-row", "single-cell")}
 """A table whose rows can be clicked."""
@@ -91,8 +89,7 @@ def draw_neighbours(ids: Sequence[str], chosen: str | None, pick: Callable[[str]
 
 
 def choose_page(key: str, count: int, size: int) -> slice:
-    """Draw a page selector if there is more than one page. Returns the slice of the chosen page,
-    for `count` items in pages of `size`."""
+    """Draw a page selector if `count` items need several pages of `size`. Returns the slice of the chosen page."""
     pages = max(1, -(-count // size))
     if st.session_state.get(key, 1) > pages:
         st.session_state[key] = pages

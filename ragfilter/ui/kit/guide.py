@@ -1,7 +1,6 @@
-"""What guides a visitor. The path on every page, Ask → Label → Measure → Tune → Guard, shows the
-progress and leads to the next step. Help, in a drawer on the right that never opens by itself, has
-a tour of three tasks and the glossary. Both are optional.
-"""
+"""What guides a visitor. The path on every page, Ask → Label → Measure → Tune → Guard, shows the progress and leads to
+the next step. Help, in a drawer on the right that never opens by itself, has a tour of three tasks and the glossary.
+Both are optional."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Errors on the page: what happened and what to do about it, never a traceback. Also empty places:
-what is missing, and a button that helps, such as one that builds a demo or relaxes a layer.
-"""
+"""Errors on the page: what happened and what to do about it, never a traceback. Also empty places: what is missing, and
+a button that helps, such as one that builds a demo or relaxes a layer."""
 
 from __future__ import annotations
 

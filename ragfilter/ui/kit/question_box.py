@@ -1,8 +1,5 @@
 """The question: its box with examples, and the buttons that show its result to others: Present, the link to exactly
-this page, and the report.
-
-Pressing Report makes the report, with the answers that exist by then. No model is called.
-"""
+this page, and the report. Report calls no model: it has the answers that exist by then."""
 
 from __future__ import annotations
 
@@ -109,18 +106,17 @@ def _follow(page_run: PageRun) -> None:
 
 
 def _box(*, ready: bool) -> None:
-    with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
-        with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
-            st.text_input(
-                "Question",
-                state.session().query,
-                key=widget.key_of("question", state.session().query),
-                placeholder="Ask a question and press Enter",
-                label_visibility="collapsed",
-                disabled=not ready,
-                autocomplete="off",
-            )
-            st.form_submit_button("Ask", key="ask-button", type="primary", on_click=_ask, disabled=not ready)
+    with st.form("ask", border=False, enter_to_submit=True), html.row("ask-row", "bottom"):
+        st.text_input(
+            "Question",
+            state.session().query,
+            key=widget.key_of("question", state.session().query),
+            placeholder="Ask a question and press Enter",
+            label_visibility="collapsed",
+            disabled=not ready,
+            autocomplete="off",
+        )
+        st.form_submit_button("Ask", key="ask-button", type="primary", on_click=_ask, disabled=not ready)
 
 
 def _ask() -> None:

@@ -1,7 +1,6 @@
-"""The state of one browser session: a `Session` of typed values.
-
-`Session.changes` is the only record of the settings that differ from the profile. Widgets show it and write to it
-through callbacks, so a widget that is not drawn loses nothing."""
+"""The state of one browser session: a `Session` of typed values. `Session.changes` is the only record of the settings
+that differ from the profile. Widgets show it and write to it through callbacks, so a widget that is not drawn loses
+nothing."""
 
 from __future__ import annotations
 
@@ -269,9 +268,7 @@ def settings_of(profile: str, changes: Mapping[str, Any]) -> Settings:
 
 
 def beginning(profile: str) -> dict[str, Any]:
-    """The environment's changes to a profile, with which a session starts.
-
-    Raises SettingsError."""
+    """The environment's changes to a profile, with which a session starts. Raises SettingsError."""
     return _own(profile).settings.changed_from(of_profile(profile))
 
 

@@ -50,10 +50,8 @@ def choose(label: str, options: Sequence[V], value: V, name: str, on_change: Cal
 
 
 def key_of(name: str, value: Any, labels: object = None) -> str:
-    """The key for the widget called `name`, which must be drawn with `value` as its default.
-
-    It stays the same while the widget itself is used, and changes to ``name--1`` once the value or the labels are
-    changed in any other way."""
+    """The key for the widget called `name`, which must be drawn with `value` as its default. It stays the same while
+    the widget itself is used, and changes to ``name--1`` once the value or the labels are changed in any other way."""
     counts, shown = state.session().replaced, state.session().shown
     key = current(name)
     known, shown_labels = shown.get(key, (value, labels))

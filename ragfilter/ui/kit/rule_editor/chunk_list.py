@@ -159,14 +159,9 @@ def draw_filter(visible: VisibleCollection, rows: Listing | None = None) -> None
 def _choice(label: str, name: str, options: tuple[str, ...]) -> None:
     # Every run sends all options to the browser.
     many = len(options) > MAX_OPTIONS
+    sent = () if many else options
     st.multiselect(
-        label,
-        () if many else options,
-        key=f"rules-{name}",
-        persist_state="session",
-        placeholder="all",
-        disabled=many,
-        width=150,
+        label, sent, key=f"rules-{name}", persist_state="session", placeholder="all", disabled=many, width=150
     )
 
 

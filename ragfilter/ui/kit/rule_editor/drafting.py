@@ -1,10 +1,9 @@
-"""Rules drafted by an LLM: for the open chunk, in its editor, or for all filtered chunks, as
-findings. Nothing is saved as a rule.
+"""Rules drafted by an LLM: for the open chunk, in its editor, or for all filtered chunks, as findings. Nothing is saved
+as a rule.
 
-Source: docs/design.md#drafting. A collection has one run at a time, in the background. Each draft is stored in the
-workspace at once, so neither a closed tab nor a killed server loses it. A chunk is read again before it is sent, and
-sent only if the *user* can see it, even if an operator is looking: no LLM gets hidden chunks.
-"""
+A collection has one run at a time, in the background. Each draft is stored in the workspace at once, so neither a
+closed tab nor a killed server loses it. A chunk is read again before it is sent, and sent only if the *user* can see
+it, even if an operator is looking: no LLM gets hidden chunks. Source: docs/design.md#drafting."""
 
 from __future__ import annotations
 
@@ -93,8 +92,7 @@ def draw_button(editing: Editing, *, busy: bool) -> None:
 
 
 def draw_note(editing: Editing, *, busy: bool) -> None:
-    """Draw which model and template drafted the rule in the editor, with its doubts and tokens, or
-    the progress while it is being made."""
+    """Draw what drafted the rule in the editor, with its doubts and tokens, or the progress while it is being made."""
     job, bench = last_run(editing.collection, editing.resources), editing.resources.bench
     with st.container(key="draft-note", gap="small"):
         if busy and job is not None:

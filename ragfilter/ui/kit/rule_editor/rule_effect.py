@@ -1,8 +1,5 @@
-"""How changed rules would affect questions, shown before saving.
-
-Changes are tried on the labelled questions of the workspace and the demo, and on the last asked
-ones. They are gathered in the background, without the judge.
-"""
+"""How changed rules would affect questions, shown before saving. Changes are tried on the labelled questions of the
+workspace and the demo, and on the last asked ones. All are gathered in the background, without the judge."""
 
 from __future__ import annotations
 
@@ -194,7 +191,6 @@ def _losing_rules(visible: VisibleCollection, changes: Changes, first: int) -> l
 
 
 def _draw(visible: VisibleCollection, effect: Effect) -> None:
-    """Draw an effect."""
     figures = ""
     if effect.rows and (was := effect.before) and (now := effect.after):
         figures = (

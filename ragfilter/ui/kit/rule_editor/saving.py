@@ -1,8 +1,6 @@
-"""Unsaved rules, and saving, undoing and redoing one chunk's rule from the page.
-
-Typed text is an unsaved rule until it is saved or discarded. A failure never loses it. The browser keeps
-a copy that nobody else sees, so a reload or a restart of the server loses nothing.
-"""
+"""Unsaved rules, and saving, undoing and redoing one chunk's rule from the page. Typed text is an unsaved rule until it
+is saved or discarded. A failure never loses it. The browser keeps a copy that nobody else sees, so a reload or a
+restart of the server loses nothing."""
 
 from __future__ import annotations
 
@@ -36,12 +34,9 @@ DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A chunk whose rule `user` edits.
-
-    `draw_effect` draws the effect of a rule in its stored form. `harm_of` takes a chunk's id and a text, and returns
-    the harm that saving would do, in words. `more` has the findings about the stored rule that involve other rules.
-    With `undo_buttons`, the editor has its own buttons to undo and redo.
-    """
+    """A chunk whose rule `user` edits. `draw_effect` draws the effect of a rule in its stored form. `harm_of` takes a
+    chunk's id and a text, and returns the harm that saving would do, in words. `more` has the findings about the stored
+    rule that involve other rules. With `undo_buttons`, the editor has its own buttons to undo and redo."""
 
     chunk: Chunk
     collection: str
