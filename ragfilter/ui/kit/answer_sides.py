@@ -33,8 +33,8 @@ LAST_CITATION = re.compile(r"\[\d+\]$")
 
 @dataclass(frozen=True, slots=True)
 class AnswerSide:
-    """One column of the comparison: its name, the context of its prompt, and the numbers by which
-    the page cites its chunks."""
+    """One column of the comparison: its name, its prompt's context, and the numbers by which the page cites its
+    chunks."""
 
     name: str
     context: Context
@@ -56,8 +56,7 @@ class AnswerSide:
 
 
 def page_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
-    """One number for each chunk of several prompts, by id: the longest prompt's first, then the chunks that it
-    lacks."""
+    """One number per chunk of several prompts, by id: the longest prompt's first, then the chunks that it lacks."""
     longest_first = sorted(prompts, key=len, reverse=True)
     ids = dict.fromkeys(hit.id for hits in longest_first for hit in hits)
     return {chunk_id: n for n, chunk_id in enumerate(ids, start=1)}

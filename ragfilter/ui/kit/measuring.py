@@ -21,7 +21,7 @@ from ragfilter.ui import jobs
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.look.theme import LEGEND, THREE_DECIMALS, Ink
+from ragfilter.ui.look.theme import THREE_DECIMALS, Ink
 from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
@@ -31,8 +31,7 @@ STOP = "Stops after the current question. Measure continues from there."
 
 
 def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
-    """The plan of a run with these settings, which started from `profile`. Its query set's name
-    says if an LLM's labels count. Requires labelled questions. Raises StoreError."""
+    """The plan of a run with `settings`, which started from `profile`. Needs labelled questions. Raises StoreError."""
     assert chosen.measurable is not None
     resources, name = chosen.resources, query_sets.title(chosen.name, llm=counts_llm_labels())
     backends, user = resources.backends(chosen.collection), state.user()
@@ -106,15 +105,14 @@ def draw_table(
     config: dict[str, Any] = {"settings": text(width=190, help=signs)}
     columns: dict[str, list[Any]] = {"settings": [_row_name(row, own, n == 0) for n, row in enumerate(rows)]}
     for name in dict.fromkeys((measure, *(LABELS if every else FIRST))):
+        label, about, form = LABELS[name], HELP.get(name), f"%.{DIGITS.get(name, 3)}f"
         if name == "cost" and prices:
             cells = [frame.cost(row, prices) for row in rows]
+            about = f"{about} In {prices.currency}." if prices.currency else about
         elif name in rows[0]:
             cells = [interval_of(row, name) for row in rows]
         else:
             continue
-        label, about, form = LABELS[name], HELP.get(name), f"%.{DIGITS.get(name, 3)}f"
-        if name == "cost" and prices is not None and prices.currency:
-            about = f"{about} In {prices.currency}."
         columns[label] = [None if cell is None else cell.mean for cell in cells]
         config[label] = number(help=about, format=form, width=WIDTH if len(label) > 6 else NARROW)
         if name == measure:
@@ -134,7 +132,7 @@ def _row_name(row: Row, own: str, best: bool) -> str:
     return " ".join([*signs, " = ".join(names) + ceiling])
 
 
-SMALL = LEGEND | {"font": {"size": 12}}
+SMALL = theme.LEGEND | {"font": {"size": 12}}
 SYMBOLS = {"plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star", "oracle": "cross"}
 
 

@@ -112,8 +112,7 @@ def choose(chosen: ChosenSet) -> None:
 
 
 def explain(chosen: ChosenSet) -> None:
-    """Draw why nothing can be measured or, if an LLM's labels count, how well they agree with
-    people's. Raises StoreError."""
+    """Draw why nothing can be measured or, if LLM labels count, how well they match people's. Raises StoreError."""
     if chosen.why is not None:
         html.empty(chosen.why.message, chosen.why.remedy)
     elif counts_llm_labels():

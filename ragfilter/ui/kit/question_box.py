@@ -61,8 +61,7 @@ WANTED = {
 
 
 def draw(page_run: PageRun) -> None:
-    """Draw the box with the examples. A session begins with the answer to the first one. Nothing can
-    be asked while the collection is empty."""
+    """Draw the box with the examples. A session begins with the answer to the first one."""
     if not page_run.collections:
         return
     _follow(page_run)
@@ -179,18 +178,13 @@ def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, An
     from ragfilter.publish.reports import ReportOrigin, shown_answer
     from ragfilter.ui.kit.answer_sides import known_answer
 
-    asked, resources = view.asked, view.resources
-    known = {name: known_answer(asked.query, side, resources) for name, side in sides.items()}
+    asked, bench = view.asked, view.resources.bench
+    known = {name: known_answer(asked.query, side, view.resources) for name, side in sides.items()}
+    version, embedder = bench.version_seen(asked.collection, view.user), bench.recorded_embedder(asked.collection).name
+    space, now = view.result.pool.space, datetime.now(UTC)
     return {
-        "origin": ReportOrigin(
-            asked.collection,
-            resources.bench.version_seen(asked.collection, view.user),
-            resources.bench.recorded_embedder(asked.collection).name,
-            view.result.pool.space,
-            view.user,
-            datetime.now(UTC),
-        ),
-        "prices": resources.bench.prices,
+        "origin": ReportOrigin(asked.collection, version, embedder, space, view.user, now),
+        "prices": bench.prices,
         "answers": [shown_answer(name, answer, sides[name].context) for name, answer in known.items() if answer],
     }
 

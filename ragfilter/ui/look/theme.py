@@ -189,7 +189,6 @@ def marker(symbol: str, size: float, colour: str, width: float = 1) -> dict[str,
 
 
 def draw_plot(plot: go.Figure | dict[str, Any], *, key: str, alt: str, fixed: bool = False, **more: Any) -> None:
-    """Draw a plot in our colours without Plotly's buttons; a `fixed` one ignores double clicks. `more` is
-    Streamlit's."""
+    """Draw a plot in our colours, without Plotly's buttons and, if `fixed`, double clicks. `more` is Streamlit's."""
     config = {"displayModeBar": False} | ({"doubleClick": False} if fixed else {})
     st.plotly_chart(plot, key=key, alt=alt, theme=None, config=config, **more)

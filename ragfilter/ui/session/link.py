@@ -176,8 +176,7 @@ def restore_view() -> None:
 
 
 def looks(nameable: Collection[str]) -> dict[str, str]:
-    """The open parts that the address bar lacks. The open chunk is included only if it is
-    `nameable`, because people share links."""
+    """The open parts that the address bar lacks. People share links, so the open chunk has to be `nameable`."""
     session = state.session()
     look = {
         CHUNK: (session.chunk or "") if session.chunk in nameable else "",
@@ -197,8 +196,7 @@ def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> N
 
 
 def show_address() -> None:
-    """Update the address bar. This takes the browser as long as drawing a small chart, so call it
-    after drawing what the user waits for."""
+    """Update the address bar. Call this after what the user waits for: it takes as long as drawing a small chart."""
     session = state.session()
     params, session.unshown = session.unshown, None
     if params is not None and st.query_params.to_dict() != params:

@@ -500,8 +500,7 @@ def tell_errors() -> Iterator[None]:
 
 
 def then_page(act: Callable[P, object]) -> Callable[P, None]:
-    """`act` as a callback in a fragment. The whole page runs after it, because other parts show its
-    changes or its error."""
+    """`act` as a callback in a fragment, after which the whole page runs: other parts show its changes or its error."""
 
     @wraps(act)
     def acting(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -21,7 +21,6 @@ from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit.rule_editor.chunk_list import MAX_LABELLED, VisibleCollection
 from ragfilter.ui.look import html
-from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
@@ -119,7 +118,7 @@ def draw(visible: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
         return
     now = sum(chunk.id in ids for ids in known.kept.values())
     effects = {each: _effect(visible, known, {chunk.id: each}) for each in (rule, None)}
-    rows: list[Fact] = []
+    rows: list[html.Fact] = []
     for each, effect in effects.items():
         more = sum((chunk.id in row.gained) - (chunk.id in row.lost) for row in effect.rows)
         rows.append(("with this rule" if each else "without a rule", now + more, ""))
@@ -173,8 +172,7 @@ def harm(visible: VisibleCollection, changes: Changes, *, immediate: bool = Fals
 
 
 def _losing_rules(visible: VisibleCollection, changes: Changes, first: int) -> list[str]:
-    """The labelled questions from position `first` on that need a changed chunk and meet its rule
-    now, but would no longer meet it."""
+    """The labelled questions from position `first` on that need a changed chunk and would no longer meet its rule."""
     known = visible.labels
     if known is None or len(known.labelled) <= first:
         return []
