@@ -33,8 +33,7 @@ LAST_CITATION = re.compile(r"\[\d+\]$")
 
 @dataclass(frozen=True, slots=True)
 class AnswerSide:
-    """One column of the comparison: its name, its prompt's context, and the numbers by which the page cites its
-    chunks."""
+    """One column of the comparison: its name, its prompt's context, and the numbers that the page gives its chunks."""
 
     name: str
     context: Context

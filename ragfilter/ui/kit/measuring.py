@@ -145,12 +145,8 @@ def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool
     for group, symbol in SYMBOLS.items():
         members = [row for row in rows if row["group"] == group]
         if members:
-            marker = {
-                "symbol": symbol,
-                "size": 15 if group == "settings" else 10,
-                "color": ink.kept if group in ("settings", "oracle") else ink.curve,
-                "line": {"width": 1, "color": ink.surface},
-            }
+            size, colour = 15 if group == "settings" else 10, ink.kept if group in ("settings", "oracle") else ink.curve
+            marker = theme.marker(symbol, size, colour) | {"line": {"width": 1, "color": ink.surface}}
             points = ((row["recall"], row["precision"]) for row in members)
             tips = [_tooltip(row) for row in members]
             data.append(theme.trace("markers", points, name=group, hovertext=tips, hoverinfo="text", marker=marker))
@@ -180,11 +176,8 @@ def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[
     line = {"color": ink.curve, "width": 0.7}
     data = [theme.trace("lines", points, name="not labelled", line=line, opacity=0.45, hoverinfo="skip")]
     dropped = theme.mark("dropped", "cutoff").colour(dark=dark)
-    for name, relevant, colour, symbol in (
-        ("not relevant", False, dropped, "x-thin-open"),
-        ("relevant", True, ink.kept, "circle"),
-    ):
-        points = (point for curve in curves for point in curve.labelled(relevant))
+    for name, colour, symbol in (("not relevant", dropped, "x-thin-open"), ("relevant", ink.kept, "circle")):
+        points = (point for curve in curves for point in curve.labelled(name == "relevant"))
         hover, marker = f"rank %{{x}}, distance %{{y:.3f}}<extra>{name}</extra>", theme.marker(symbol, 5, colour)
         data.append(theme.trace("markers", points, name=name, marker=marker, hovertemplate=hover))
     across = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold, "y1": threshold}

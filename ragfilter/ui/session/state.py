@@ -347,8 +347,7 @@ def settings_label() -> str:
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:
-    """Use a profile and its changes, for example from a saved run, but keep clearance. Can be
-    undone. Fetches local scores, as for a question."""
+    """Use a profile and its changes, such as a saved run's, but keep clearance. Can be undone. Fetches local scores."""
     _move(profile, without_clearance(changes) | ({CLEARANCE: False} if _is_off() else {}))
     session().complete_next = True
 

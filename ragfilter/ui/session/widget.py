@@ -19,9 +19,8 @@ PAGE = "page"
 
 
 def of(name: str, value: Any, on_change: Callable[..., None], *args: Any, labels: object = None) -> dict[str, Any]:
-    """Key and callback for the widget called `name`, which must be drawn with `value` as its default. `on_change` gets
-    the user's choice and `args`. Pass `labels` if those of the options can change: the browser identifies options by
-    label."""
+    """Key and callback for the widget called `name`, to be drawn with `value` as its default. `on_change` gets the
+    choice and `args`. Pass `labels` if those of the options can change: the browser identifies options by label."""
     key = key_of(name, value, labels)
     return {"key": key, "on_change": _changed, "args": (name, key, on_change, args)}
 
@@ -75,8 +74,7 @@ def value_of(name: str, default: Any = None) -> Any:
 
 
 def entered(name: str) -> Any:
-    """The user's entry in the form widget `name` or, before the browser has drawn it, in the widget that it
-    replaced."""
+    """The user's entry in the form widget `name` or, until the browser has drawn it, in the one that it replaced."""
     for key, (known, _) in state.session().shown.items():
         if key.partition("--")[0] == name and st.session_state.get(key, known) != known:
             return st.session_state[key]

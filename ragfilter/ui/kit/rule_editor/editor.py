@@ -26,6 +26,7 @@ HEIGHT = 190
 MAX_FINDINGS = 6
 VIEWS = JSON, FORM = "JSON", "Form"
 ALL, NONE, MODE = "rule-all", "rule-none", "rule-mode"
+TURNS: dict[Turn, str] = {"undo": "Undo the last saved edit of this chunk.", "redo": "Redo the edit that was undone."}
 JSON_HELP = (
     "All parts must hold: contain_one_of (one term from each group), contain_all_of, contain_none_of. match is word or "
     "substring. Empty means no rule."
@@ -159,11 +160,7 @@ def _buttons(editing: Editing, *, busy: bool) -> None:
     with st.container(key="rule-actions", horizontal=True, gap="small"):
         html.button("Save", "rule-save", act_on, "save", editing.base, type="primary", about="Saves the rule.")
         drafting.draw_button(editing, busy=busy)
-        turns: tuple[tuple[Turn, str], ...] = (
-            ("undo", "Undo the last saved edit of this chunk."),
-            ("redo", "Redo the edit that was undone."),
-        )
-        for act, about in turns if editing.undo_buttons else ():
+        for act, about in TURNS.items() if editing.undo_buttons else ():
             possible = journal.turnable(act, editing.collection, chunk.id) is not None
             about = about if possible else f"Nothing to {act}."
             html.button(act.capitalize(), f"rule-{act}", act_on, act, chunk.rule, disabled=not possible, about=about)

@@ -54,8 +54,7 @@ def gathered(visible: VisibleCollection) -> GatheredQuestions | None:
 
 
 def wait(visible: VisibleCollection) -> None:
-    """Show the progress until the questions are gathered, then redraw the page with them. Using
-    the page ends the waiting, not the gathering."""
+    """Show the progress of gathering, then redraw the page. Using the page ends the waiting, not the gathering."""
     job = _job(visible)
     if job is not None and not job.done:
         jobs.until_done(job, "rules-gathering", "Gathering the questions, once")
@@ -134,8 +133,7 @@ def _effect(visible: VisibleCollection, known: GatheredQuestions, changes: Chang
 
 
 def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:
-    """Draw the effect of `changes`. Returns whether they can be saved. Asks for confirmation if a
-    labelled question would lose a relevant chunk."""
+    """Draw the effect of `changes`, and ask for confirmation if it does harm. Returns whether they can be saved."""
     known = gathered(visible) if available(visible) else None
     if known is not None:
         _draw(visible, _effect(visible, known, changes))

@@ -91,8 +91,7 @@ def pending(chunk_id: str) -> HarmfulEdit | None:
 
 @state.tell_errors()
 def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = False) -> None:
-    """Save, undo or redo unless that would do harm, then update the open question's result. `expected` is the stored
-    rule that the user sees."""
+    """Save, undo or redo unless that does harm, then update the result. `expected` is the rule that the user sees."""
     chunk_id, resources, unsaved = editing.chunk.id, open_resources(), state.unsaved_rule(editing.chunk.id)
     show_outcome(chunk_id, None)
     # The form has no text area. A replaced one may have reported the unsaved text before the browser drew the new one.
@@ -135,8 +134,7 @@ def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = F
 
 
 def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
-    """Rebase the unsaved text on the rule now `stored`, if it started from the one `seen` before.
-    Returns a note about the text."""
+    """Rebase the unsaved text on the rule now `stored`, if it started from the one `seen`. Returns a note about it."""
     unsaved = state.unsaved_rule(chunk_id)
     if unsaved is None or unsaved.text == pretty_rule(stored):
         store_unsaved(chunk_id, None)
@@ -222,8 +220,7 @@ def tell_restored(chunk: Chunk) -> None:
 
 
 def keep_in_browser() -> None:
-    """Store this session's unsaved rules and unfinished text in the browser, and restore those of an
-    earlier session. Called where the editor can be drawn."""
+    """Store unsaved rules and unfinished text in the browser, and restore earlier ones, on pages with the editor."""
     now = state.session()
     unsaved_rules, (chunk_id, outcome) = dict(now.unsaved_rules), now.rules.last
     if isinstance(outcome, UnsavedRule):
