@@ -26,8 +26,7 @@ from ragfilter.ui.session.views import View
 
 TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
-"""How many characters of an answer are shown. Browsers take seconds to draw longer ones, and an
-endpoint can send any length."""
+"""How many characters of an answer are shown: browsers take seconds to draw longer ones, which an LLM can send."""
 MAX_PIECES = 40
 """Maximum number of pieces drawn one by one; a longer answer is drawn as a whole."""
 MAX_UNKNOWN = 10

@@ -51,14 +51,14 @@ def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool 
     backends = resources.backends(chosen.collection)
     run = saved.begin(plan(chosen, profile, settings), who="" if unasked else author())
     resources.jobs.start(
-        state.user(), _key(run), lambda job: runs.go_on(run, labels, saved, backends, seen=job.tell), again=True
+        state.user(), ("run", run.id), lambda job: runs.go_on(run, labels, saved, backends, seen=job.tell), again=True
     )
     return run
 
 
 def watch(run: Run, resources: Resources) -> bool:
     """Show the progress of a run until it ends. Returns False if it failed."""
-    job = resources.jobs.find(_key(run))
+    job = resources.jobs.find(("run", run.id))
     jobs.result(job, "measuring", "Measuring", stop=STOP)
     error = job.future.exception() if job is not None and job.done else None
     if getattr(error, "action", "") == "recalibrate" and html.button("Recalibrate", "run-recalibrate", icon="sync"):
@@ -71,10 +71,6 @@ def load(run_id: int, resources: Resources) -> MeasuredRun:
     saved = resources.bench.runs
     run = saved.get(run_id)
     return resources.shelf(MEASURED).of((run.id, run.done), lambda: runs.load(run, saved))
-
-
-def _key(run: Run) -> tuple[str, int]:
-    return "run", run.id
 
 
 MEASURES = ("f1", "precision", "recall", "f2", "ndcg", "tokens")
@@ -91,8 +87,7 @@ HELP = {
 }
 HIGHEST, OWN = "★", "●"
 NARROW, WIDTH = 62, 72
-"""The widths of figure columns, in pixels. A window 900 wide shows all
-default columns, and one 400 wide the first figure with its interval."""
+"""Pixels of figure columns: a window 900 wide shows the default ones, one 400 wide the first with its interval."""
 
 
 def draw_table(

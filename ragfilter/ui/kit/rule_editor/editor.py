@@ -42,7 +42,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     chunk = editing.chunk
     busy = drafting.collect(editing)
     unsaved = state.unsaved_rule(chunk.id)
-    drawn = saving.pretty_rule(editing.base) if unsaved is None else unsaved.text
+    drawn = saving.pretty_rule(saving.base(chunk.id, chunk.rule)) if unsaved is None else unsaved.text
     text = saving.text_so_far(chunk.id, drawn)
     rule, trouble = read_rule(text.strip()), saving.outcome_of(chunk.id, Trouble)
     error = rule.error if isinstance(rule, InvalidRule) else None
@@ -157,8 +157,9 @@ def _terms(name: str) -> tuple[str, ...]:
 
 def _buttons(editing: Editing, *, busy: bool) -> None:
     chunk, journal, act_on = editing.chunk, editing.resources.bench.journal, partial(saving.act, editing)
+    base = saving.base(chunk.id, chunk.rule)
     with st.container(key="rule-actions", horizontal=True, gap="small"):
-        html.button("Save", "rule-save", act_on, "save", editing.base, type="primary", about="Saves the rule.")
+        html.button("Save", "rule-save", act_on, "save", base, type="primary", about="Saves the rule.")
         drafting.draw_button(editing, busy=busy)
         for act, about in TURNS.items() if editing.undo_buttons else ():
             possible = journal.turnable(act, editing.collection, chunk.id) is not None

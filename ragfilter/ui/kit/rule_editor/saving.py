@@ -47,11 +47,6 @@ class Editing:
     more: Sequence[Finding] = ()
     undo_buttons: bool = True
 
-    @property
-    def base(self) -> str | None:
-        """The stored rule that the text started from."""
-        return base(self.chunk.id, self.chunk.rule)
-
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
