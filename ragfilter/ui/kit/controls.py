@@ -301,9 +301,8 @@ def apply_choice(value: Any, path: str) -> None:
     values = {path: value}
     if path in ORDERED:
         low, high = ORDERED
-        other = high if path == low else low
-        there = state.settings().get(other)
-        values[other] = max(value, there) if other == high else min(value, there)
+        other, further = (high, max) if path == low else (low, min)
+        values[other] = further(value, state.settings().get(other))
     state.change(values)
 
 

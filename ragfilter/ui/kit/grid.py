@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Any
@@ -16,6 +16,7 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 
+Columns = dict[str, Any]
 ROW_PX = 32
 TABLE: dict[str, Any] = {"hide_index": True, "row_height": ROW_PX, "placeholder": "–"}
 CLICKED = TABLE | {"selection_mode": ("single-row", "single-cell")}
@@ -41,7 +42,7 @@ def _fitting(text: str, width: int) -> str:
     return text if not px or px[-1] <= room else f"{text[: bisect_right(px, room - CAPITAL_PX)].rstrip()}…"
 
 
-def _marked(table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+def _marked(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """`table` with an ellipsis where a column would cut off a sentence unmarked."""
     for name, config in columns.items():
         width = config.get("width") if isinstance(config, dict) and name in table else None
@@ -58,7 +59,7 @@ def draw(
     *,
     name: str,
     height: int,
-    columns: dict[str, Any],
+    columns: Columns,
     chosen: str | None = None,
     pick: Callable[[str], None] | None = None,
 ) -> None:
@@ -98,13 +99,7 @@ def choose_page(key: str, count: int, size: int) -> slice:
 
 
 def picked(
-    table: pd.DataFrame,
-    ids: Iterable[str],
-    *,
-    name: str,
-    columns: dict[str, Any],
-    height: int = 360,
-    box: str = "table",
+    table: pd.DataFrame, ids: Iterable[str], *, name: str, columns: Columns, height: int = 360, box: str = "table"
 ) -> int | None:
     """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the
     clicked row, whether by a cell or by its marker. `box` is a key for a page's second table."""

@@ -14,11 +14,12 @@ import streamlit as st
 from ragfilter.ui.session import state
 
 V = TypeVar("V")
+OnChange = Callable[..., None]
 PAGE = "page"
 """The page that began last."""
 
 
-def of(name: str, value: Any, on_change: Callable[..., None], *args: Any, labels: object = None) -> dict[str, Any]:
+def of(name: str, value: Any, on_change: OnChange, *args: Any, labels: object = None) -> dict[str, Any]:
     """Key and callback for the widget called `name`, to be drawn with `value` as its default. `on_change` gets the
     choice and `args`. Pass `labels` if those of the options can change: the browser identifies options by label."""
     key = key_of(name, value, labels)
@@ -26,13 +27,7 @@ def of(name: str, value: Any, on_change: Callable[..., None], *args: Any, labels
 
 
 def select(
-    label: str,
-    labels: Mapping[V, str],
-    value: V | None,
-    name: str,
-    on_change: Callable[..., None],
-    *args: Any,
-    **given: Any,
+    label: str, labels: Mapping[V, str], value: V | None, name: str, on_change: OnChange, *args: Any, **given: Any
 ) -> None:
     """Draw the list called `name`, with `labels` by value, showing `value`. `on_change` gets the
     user's choice and `args`; `given` goes to Streamlit."""
@@ -42,7 +37,7 @@ def select(
     st.selectbox(label, options, index, format_func=lambda each: labels.get(each, str(each)), **given)
 
 
-def choose(label: str, options: Sequence[V], value: V, name: str, on_change: Callable[..., None], *args: Any) -> None:
+def choose(label: str, options: Sequence[V], value: V, name: str, on_change: OnChange, *args: Any) -> None:
     """Draw the buttons called `name`, one for each of the `options`, with `value` pressed."""
     given = of(name, value, on_change, *args)
     st.segmented_control(label, options, default=value, required=True, label_visibility="collapsed", **given)
@@ -81,7 +76,7 @@ def entered(name: str) -> Any:
     return value_of(name)
 
 
-def _changed(name: str, key: str, on_change: Callable[..., None], args: tuple[Any, ...]) -> None:
+def _changed(name: str, key: str, on_change: OnChange, args: tuple[Any, ...]) -> None:
     if key not in st.session_state:
         # A click on the link to another page took the focus from a box in a fragment. The browser reports the box
         # second and from its own page, so the other page begins again.
