@@ -140,8 +140,9 @@ def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool
     for group, symbol in SYMBOLS.items():
         members = [row for row in rows if row["group"] == group]
         if members:
-            size, colour = 15 if group == "settings" else 10, ink.kept if group in ("settings", "oracle") else ink.curve
-            marker = theme.marker(symbol, size, colour) | {"line": {"width": 1, "color": ink.surface}}
+            colour = ink.kept if group in ("settings", "oracle") else ink.curve
+            marker = theme.marker(symbol, 15 if group == "settings" else 10, colour)
+            marker["line"]["color"] = ink.surface
             points = ((row["recall"], row["precision"]) for row in members)
             tips = [_tooltip(row) for row in members]
             data.append(theme.trace("markers", points, name=group, hovertext=tips, hoverinfo="text", marker=marker))
