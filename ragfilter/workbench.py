@@ -41,7 +41,7 @@ from ragfilter.text.urls import shown
 if TYPE_CHECKING:
     from ragfilter.engine.gather import Backends
     from ragfilter.models.openai import OpenAIChat, OpenAIEmbedder
-    from ragfilter.rules.draft_store import DraftStore
+    from ragfilter.rules.drafting import DraftStore
     from ragfilter.rules.templates import Template
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.chroma import Server
@@ -152,7 +152,7 @@ class Workbench:
     @property
     def drafts(self) -> DraftStore:
         """The drafts of rules that await review."""
-        from ragfilter.rules.draft_store import DraftStore
+        from ragfilter.rules.drafting import DraftStore
 
         return self._open_book(DraftStore)
 
