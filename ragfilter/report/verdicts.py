@@ -1,7 +1,5 @@
-"""The judge's effect on a result: its figures, and its verdict on every chunk. Pure, except
-for the preview of an expansion, which reads the store.
-
-Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge. Hidden chunks are not named.
+"""The judge's effect on a result: its figures, and its verdict on every chunk; no hidden chunk is named. Pure, except
+for the preview of an expansion. Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge.
 """
 
 from __future__ import annotations
