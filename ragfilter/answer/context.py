@@ -38,10 +38,8 @@ def estimate(text: str) -> int:
 
 
 def head(text: str, tokens: int) -> str:
-    """The longest beginning of `text` of at most `tokens` estimated tokens, cut between words.
-
-    A text without spaces is cut between characters.
-    """
+    """The longest beginning of `text` of at most `tokens` estimated tokens, cut between words. A text without spaces is
+    cut between characters."""
     if estimate(text) <= tokens:
         return text
     size = bisect_right(range(len(text)), tokens, key=lambda n: estimate(text[:n])) - 1
@@ -86,10 +84,8 @@ _DELIMITER = re.compile(rf"<(?={_GAP}/?{_GAP}chunk)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The packed context. Block ``[n]`` of `text` is ``chunks[n - 1]``.
-
-    `tokens` is the estimate for all blocks, at most the budget. `shortened`: the first chunk's text was cut.
-    """
+    """The packed context. Block ``[n]`` of `text` is ``chunks[n - 1]``. `tokens` is the estimate for all blocks, at
+    most the budget. `shortened`: the first chunk's text was cut."""
 
     chunks: tuple[Hit, ...] = field(repr=False)
     left_out: tuple[Hit, ...] = field(repr=False)
@@ -120,8 +116,7 @@ def fits(hits: Sequence[Hit], max_tokens: int) -> tuple[list[bool], int]:
 
 
 def fill(costs: Iterable[int], max_tokens: int) -> list[int]:
-    """The tokens used after each chunk in turn. A chunk that no longer fits adds none; the first is
-    shortened to fit."""
+    """The tokens used after each chunk in turn. A chunk that no longer fits adds none; the first is shortened."""
     used, filled = 0, []
     for place, takes in enumerate(costs):
         takes = takes if place else min(takes, max_tokens)

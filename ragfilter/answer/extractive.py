@@ -75,8 +75,7 @@ class Unit:
 
 
 def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote, ...]:
-    """One to four quotes, best first, or up to six in a comparison; empty if the hits have no text.
-    Raises ModelError."""
+    """One to four quotes, up to six in a comparison, best first; empty if the hits have no text. Raises ModelError."""
     candidates = [
         (number, hit.chunk, unit)
         for number, hit in enumerate(hits, start=1)
@@ -113,8 +112,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
 
 
 def passages_of(title: str, text: str) -> list[str]:
-    """The sentences and rows of a text that can answer a question, each with the title: the texts
-    that `extract` embeds."""
+    """The texts that `extract` embeds: the sentences and rows that can answer a question, each with the title."""
     return [_passage(title, unit) for unit in units(text) if _tells(unit)]
 
 
@@ -128,11 +126,8 @@ def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Em
 
 
 def unmentioned(query: str, hits: Sequence[Hit], embedder: Embedder) -> str:
-    """The first uncommon word of the query that no hit contains; empty if there is none.
-
-    A word is uncommon if the embedding model's tokeniser splits it into pieces: it is a name or a
-    coined word, which rarely has a synonym.
-    """
+    """The first uncommon word of the query that no hit contains; empty if there is none. A word is uncommon if the
+    embedding model's tokeniser splits it into pieces: it is a name or a coined word, which rarely has a synonym."""
     if not isinstance(embedder, Vocabulary):
         return ""
     words = dict.fromkeys(_WORD.findall(query.lower()))

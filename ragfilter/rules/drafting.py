@@ -40,8 +40,7 @@ NO_JSON = "the answer contains no JSON object"
 
 @dataclass(frozen=True, slots=True)
 class ParsedRule:
-    """The rule in an answer. If there is none, `faults` says why; otherwise they are doubts that do
-    not prevent its use."""
+    """The rule in an answer, with doubts as its `faults`. If there is no rule, they say why."""
 
     rule: Rule | None
     faults: tuple[str, ...] = ()
@@ -157,10 +156,8 @@ class Draft:
 
 
 def suggest(chunk: Chunk, chat: ChatModel, *, timeout_s: float, templates: Sequence[Template] | None = None) -> Draft:
-    """Ask `chat` for a rule for `chunk`, at most twice and within `timeout_s` seconds in all.
-
-    Never raises and never saves; errors are in `Draft.error`. By default, `templates` are the packaged ones.
-    """
+    """Ask `chat` for a rule for `chunk`, at most twice and within `timeout_s` seconds in all. Never raises and never
+    saves; errors are in `Draft.error`. By default, `templates` are the packaged ones."""
     started = perf_counter()
     draft = _suggest(chunk, chat, started + timeout_s, templates)
     if draft.error:
@@ -276,11 +273,8 @@ def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) 
 def drafts(
     chunks: Iterable[Chunk], chat: ChatModel, *, timeout_s: float, templates: Sequence[Template] | None
 ) -> Iterator[Draft]:
-    """Yield a draft for each chunk, even if it failed.
-
-    Raises ChatError after a failure that would also affect the next chunk: the endpoint is
-    unreachable, refuses the key or has reached its rate limit, or it failed three times in a row.
-    """
+    """Yield a draft for each chunk, even if it failed. Raises ChatError after a failure that would also affect the next
+    chunk: the endpoint is unreachable, refuses the key, has reached its rate limit or failed three times in a row."""
     failures = 0
     for chunk in chunks:
         draft = suggest(chunk, chat, timeout_s=timeout_s, templates=templates)
@@ -312,14 +306,7 @@ def total(drafts: Sequence[Draft], seconds: float, prices: Prices | None = None)
 
 
 _DRAFT = TypeAdapter(Draft)
-_drafts = sa.Table(
-    "rule_drafts",
-    sa.MetaData(),
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("collection", sa.Text, nullable=False),
-    sa.Column("chunk_id", sa.Text, nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
-)
+_drafts = database.table("rule_drafts", collection=database.TEXT, chunk_id=database.TEXT, body=database.TEXT)
 
 
 class DraftStore(database.Book):

@@ -161,8 +161,7 @@ def _settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
 
 
 def _write(store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind) -> tuple[Edit, ...]:
-    """Write those `entries` that change something, all or none; in one transaction if rules and
-    journal are in one database."""
+    """Write the `entries` with a change, all or none; in one transaction if rules and journal are in one database."""
     transaction = getattr(store, "transaction", None)
     begun: tuple[Edit, ...] = ()
     settled: tuple[Edit, ...] = ()

@@ -50,8 +50,7 @@ JOINED = CONJUNCTIONS | {","}
 
 
 Mark = Value | Name
-"""A number and what it counts, or a distinctive word. A name has several words if the title lists
-them: clerics, druids and monks."""
+"""A number and what it counts, or distinctive words: several if the title lists them (clerics, druids and monks)."""
 
 
 Groups = dict[tuple[tuple[str, ...], ...], list[str]]
@@ -72,8 +71,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The members of a family. `pattern` says what their titles or texts count, such as ``armor
-    class #``; it is unique."""
+    """The members of a family. Its unique `pattern` says what their titles or texts count: ``armor class #``."""
 
     pattern: str
     members: tuple[Member, ...]
@@ -82,8 +80,7 @@ class Family:
 
 
 def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
-    """Find families among `chunks` (with texts). Those with numbers in their titles come first, and
-    larger ones before smaller ones."""
+    """Find families among `chunks` (with texts): first those with numbers in their titles, larger before smaller."""
     entries: dict[str, list[Chunk]] = defaultdict(list)
     for chunk in chunks:
         entries[chunk.title].append(chunk)
@@ -174,8 +171,7 @@ NAME_ALONE = "a question that does not name it would drop it"
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A rule for one chunk, with the names and values that it asks for. `doubt` is what a person
-    should settle first; empty if there is none."""
+    """A rule for one chunk, with the names and values that it asks for. `doubt`, if any, is to be settled first."""
 
     chunk: Chunk
     family: str
@@ -212,6 +208,5 @@ def propose(families: Sequence[Family], texts: Collection[str]) -> tuple[Proposa
 def as_finding(kind: str, chunk: Chunk, rule: str, words: str, doubts: Sequence[str] = ()) -> Finding:
     """The finding that proposes `rule` for a chunk. It is sure if there are no doubts and the chunk has no rule yet."""
     more = (*doubts, *(("replaces the rule that it has",) if chunk.rule else ()))
-    message = "; ".join((words, *more))
-    fix = parse(rule)
-    return Finding(kind=kind, chunk_ids=(chunk.id,), message=f"{message}.", fix=fix, sure=not more)
+    message = f"{'; '.join((words, *more))}."
+    return Finding(kind=kind, chunk_ids=(chunk.id,), message=message, fix=parse(rule), sure=not more)

@@ -103,11 +103,8 @@ def by_severity(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def analyse(catalogue: Mapping[str, Chunk], rules: Rules | None = None) -> list[Finding]:
-    """Findings about `rules`, by default the catalogue's, in their order.
-
-    The `catalogue` has titles, texts if they are loaded, and the rules of other chunks, which are
-    used only for comparison.
-    """
+    """Findings about `rules`, by default the catalogue's, in their order. The `catalogue` has titles, texts if they are
+    loaded, and the rules of other chunks, which are used only for comparison."""
     rules = rules_of(catalogue.values()) if rules is None else rules
     by_text = {rule.text: rule for rule in rules.values()}
     others = {c.id: by_text[c.rule] for c in catalogue.values() if c.rule in by_text}
@@ -202,8 +199,7 @@ def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Findi
 
 
 def _with_value(rule: Rule, value: Value) -> Rule | None:
-    """The rule with a group for the value, which replaces terms for the same thing with another
-    number; None if the rule already asks for the value."""
+    """The rule with a group for the value instead of other numbers of the same thing; None if it asks for the value."""
     own, terms = _meaning(value.named), [*chain(*rule.contain_one_of), *rule.required]
     if any(_same(_meaning(term), own) for term in terms):
         return None
@@ -219,8 +215,7 @@ def _with_value(rule: Rule, value: Value) -> Rule | None:
 
 
 def _contexts(value: Value) -> tuple[str, ...]:
-    """What a value counts and, unless the number is distinctive by itself, its acronym: nobody says
-    pl 2022 for the price list of 2022."""
+    """What a value counts and, unless its number stands alone, the acronym: nobody says pl 2022 for a price list."""
     full = " ".join(value.words)
     short = "" if stands_alone(str(value.number)) else acronym(value.words)
     return tuple(filter(None, (full, short)))
@@ -399,8 +394,7 @@ def _everywhere(rule: Rule) -> Iterator[Finding]:
 
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
-    """Find values that the rule names in only some of their usual spellings: values of the chunk,
-    and others for which the rule has the acronym too."""
+    """Find values in only some of their usual spellings: the chunk's values, and others that also have the acronym."""
     own = (*values(title), *values(text))
     counted = {value.words for value in own}
     of_rule = (v for group in rule.demands.values() for term in group for v in values(term))

@@ -278,8 +278,7 @@ def detect(query: str) -> tuple[str, ...]:
 
 
 def shared_name(query: str) -> str:
-    """The name that all sides of a comparison share: "fighter" if two fighters of different levels
-    are compared; otherwise ""."""
+    """The name that all sides of a comparison share: "fighter" for two fighters of different levels; otherwise ""."""
     sides = tuple(_sides(query))
     return sides[0] if len(sides) == 1 else ""
 
@@ -303,10 +302,9 @@ def beginnings(name: str) -> tuple[str, ...]:
 
 
 def parts(query: str) -> dict[str, str]:
-    """The part of the query about each side, by its name: "7th level druid (AC 9)?" for the druid.
-    A part ends at the last word that joins two sides, so the first part includes the words before
-    its side, and the last those after it. Empty unless the query compares different things.
-    """
+    """The part of the query about each side, by its name: "7th level druid (AC 9)?" for the druid. A part ends at the
+    last word that joins two sides, so the first part includes the words before its side, and the last those after it.
+    Empty unless the query compares different things."""
     text, sides = normalise(query[:MAX_QUERY]), detect(query)
     starts, end = [0], 0
     for side in sides:
@@ -361,8 +359,7 @@ def _without_aspect(name: str, others: Sequence[str]) -> str:
 
 
 def _completed(typed: list[str]) -> list[str]:
-    """Complete a side that begins with a number with the words before the previous side's number:
-    "iPhone 15 Pro vs 15 Pro Max", "Python 2 vs 3"."""
+    """Put the words before the previous side's number before a side that begins with one: "Python 2 vs 3"."""
     for i in range(1, len(typed)):
         before = re.match(r"(\D*[^\W\d_]\s)\d", typed[i - 1])
         if before and typed[i][0].isdigit():
