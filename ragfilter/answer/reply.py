@@ -189,12 +189,9 @@ MAY_BE_MARK = re.compile(
 
 
 def without_thought(text: str) -> str:
-    """Remove the parts of `text` that the model marks as thinking.
-
-    A closing mark without an opening one ends a thought that the prompt opened, so everything
-    before it is removed. A thought without a closing mark was cut off, so everything after its
-    beginning is removed. Marks in code or quotes do not count.
-    """
+    """Remove the parts of `text` that the model marks as thinking. A closing mark without an opening one ends a thought
+    that the prompt opened, so everything before it is removed. A thought without a closing mark was cut off, so
+    everything after its beginning is removed. Marks in code or quotes do not count."""
     gone: list[tuple[int, int]] = []
     opened: list[int] = []
     closed = 0

@@ -4,8 +4,7 @@ Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. If a
 last rule counts, since models think before they conclude. It is also a fault if a part of a rule is not about the
 chunk: a model may repeat the example from its prompt, which is a perfect rule for another chunk.
 
-Drafts that await review are stored as they are made. If a run is stopped or killed, no draft is lost, and the next run
-skips the chunks that have one.
+Each draft is stored as it is made, so a run that is stopped or killed loses none, and the next one skips their chunks.
 """
 
 from __future__ import annotations
@@ -95,9 +94,7 @@ MAX_TEXT_TOKENS = 1500
 MAX_QUOTED_TOKENS = 500
 MIN_REPAIR_S = 0.2
 NO_TEXT = "the chunk has neither title nor text"
-
-MAX_FAILURES = 3
-"""A run ends after this many consecutive failures of the endpoint."""
+MAX_FAILURES = 3  # of the endpoint in a row that end a run
 _HOPELESS: tuple[ChatErrorKind, ...] = ("auth", "unreachable", "rate_limit")
 _OF_THE_ANSWER = ("", "chunk", "rule")
 

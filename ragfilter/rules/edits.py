@@ -69,11 +69,9 @@ def turn(
     expected: str | EllipsisType | None = ...,
     among: Container[str] | None = None,
 ) -> tuple[Edit, ...]:
-    """Undo or redo what `plan_turn` says, restoring the exact texts.
-
-    `expected`, if given, is the stored text of the one chunk that the user saw. Raises InputError and ConflictError as
-    `plan_turn` does, ConflictError if the rule is not what the user saw, and StoreError.
-    """
+    """Undo or redo what `plan_turn` says, restoring the exact texts. `expected`, if given, is the stored text of the
+    one chunk that the user saw. Raises InputError and ConflictError as `plan_turn` does, ConflictError if the rule is
+    not what the user saw, and StoreError."""
     entries = plan_turn(kind, store, journal, edit_id=edit_id, chunk_id=chunk_id, among=among)
     if expected is not ... and entries[0].before != (expected or None):
         raise _changed_by_another(entries[0].chunk_id)

@@ -4,10 +4,8 @@ docs/design.md#families describes the two kinds. Either the titles count the sam
 Armor Class 6", "Opponent Armor Class 7") and the texts are alike. Or the texts state the same two
 kinds of values ("Armor Class 17", "Hit Points 135") under short titles ("Aboleth", "Red Dragon").
 
-Chunks with the same title belong together.
-
-A proposed rule asks for each mark of the chunk's title: a value or a name, in the spellings that
-the collection's texts and the questions use.
+Chunks with the same title belong together. A proposed rule asks for each mark of the title: a value or a name, in the
+spellings that the collection's texts and the questions use.
 """
 
 from __future__ import annotations
@@ -34,19 +32,13 @@ from ragfilter.rules.values import (
     values,
 )
 
-MIN_TITLES = 3
-"""Minimum number of titles in a family."""
-ALIKE = 0.5
-"""The share of a text's words that its family must share, if the titles differ in numbers."""
-SHARED = 0.9
-"""Words that this share of a family's titles have in common are not distinctive."""
-MAX_MARKS = 4
-"""A title with more distinctive words is a sentence, and questions do not repeat it."""
-KINDS = 2
-"""Number of kinds of values that the texts of a family share."""
+MIN_TITLES = 3  # in a family
+ALIKE = 0.5  # the share of a text's words that its family must share, if the titles differ in numbers
+SHARED = 0.9  # words that this share of a family's titles have in common are not distinctive
+MAX_MARKS = 4  # a title with more distinctive words is a sentence, and questions do not repeat it
+KINDS = 2  # of values that the texts of a family share
 CONJUNCTIONS = frozenset(("and", "or", "&", "/"))
-JOINED = CONJUNCTIONS | {","}
-"""Tokens between the names of a list: clerics, druids and monks."""
+JOINED = CONJUNCTIONS | {","}  # tokens between the names of a list: clerics, druids and monks
 
 
 Mark = Value | Name

@@ -1,16 +1,12 @@
 """The journal of rule edits: who changed which chunk's rule, when, from what, to what.
 
-Source: docs/design.md#journal.
+Source: docs/design.md#journal. An edit is entered as ``pending`` before the store is touched, and ends as ``done`` or
+``rolled_back``. Undo and redo are entries of their own that refer to another edit; when they are done, that edit
+becomes ``undone`` or ``done`` again. Nothing is ever deleted.
 
-An edit is entered as ``pending`` before the store is touched, and ends as ``done`` or
-``rolled_back``. Undo and redo are entries of their own that refer to another edit; when they are
-done, that edit becomes ``undone`` or ``done`` again. Nothing is ever deleted.
-
-Edits that were made together share a `batch`: they begin and end in one transaction, so a step over
-many chunks is applied completely or not at all. `rule_exports` stores when rules were exported.
-
-A chunk has at most one pending edit. A unique index in the database enforces this, so it also holds
-between processes that share a journal. SQLite and PostgreSQL.
+Edits that were made together share a `batch`: they begin and end in one transaction, so a step over many chunks is
+applied completely or not at all. A chunk has at most one pending edit: a unique index enforces this, even between
+processes that share a journal. `rule_exports` stores when rules were exported.
 """
 
 from __future__ import annotations
@@ -55,15 +51,9 @@ exports = sa.Table(
     sa.Column("edit", sa.Integer, nullable=False),
 )
 PENDING = edits.c.state == "pending"
-sa.Index(
-    "rule_edits_one_pending",
-    edits.c.collection,
-    edits.c.chunk_id,
-    unique=True,
-    sqlite_where=PENDING,
-    postgresql_where=PENDING,
-)
-sa.Index("rule_edits_of_chunk", edits.c.collection, edits.c.chunk_id, edits.c.id)
+_CHUNK = edits.c.collection, edits.c.chunk_id
+sa.Index("rule_edits_one_pending", *_CHUNK, unique=True, sqlite_where=PENDING, postgresql_where=PENDING)
+sa.Index("rule_edits_of_chunk", *_CHUNK, edits.c.id)
 sa.Index("rule_edits_of_edit", edits.c.of)
 sa.Index("rule_edits_of_batch", edits.c.batch)
 
@@ -283,12 +273,8 @@ def _pending(edit: Edit) -> sa.Update:
 
 
 def _scope(collection: str | None, chunk_id: str | None) -> sa.Select[Any]:
-    query = sa.select(edits)
-    if collection is not None:
-        query = query.where(edits.c.collection == collection)
-    if chunk_id is not None:
-        query = query.where(edits.c.chunk_id == chunk_id)
-    return query
+    wanted = {"collection": collection, "chunk_id": chunk_id}
+    return sa.select(edits).filter_by(**{name: value for name, value in wanted.items() if value is not None})
 
 
 def _edit(row: sa.Row[Any]) -> Edit:

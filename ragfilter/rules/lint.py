@@ -126,10 +126,8 @@ def rules_of(chunks: Iterable[Chunk]) -> dict[str, AnyRule]:
 
 def fix_rules(catalogue: Mapping[str, Chunk], rules: Rules, kinds: Collection[str] = ()) -> dict[str, str | None]:
     """Fix the `rules` that can be fixed. Returns the stored form of changed rules, None for a rule to remove. Only
-    findings of `kinds` are fixed; by default, only sure ones. The other arguments are as for `analyse`.
-
-    A rule is fixed one finding at a time, most severe first, since one fix may resolve another finding.
-    """
+    findings of `kinds` are fixed; by default, only sure ones. The other arguments are as for `analyse`. A rule is fixed
+    one finding at a time, most severe first, since one fix may resolve another finding."""
     fixed: dict[str, Rule] = {}
     waiting, current = dict(rules), dict(catalogue)
     for _ in range(MAX_ROUNDS):

@@ -15,10 +15,8 @@ from itertools import takewhile
 from ragfilter.text.normalise import normalise
 from ragfilter.text.words import plural_of, singular_of
 
-MAX_QUERY = 2000
-"""Maximum number of characters read of a query; comparisons are at the beginning."""
-MAX_TEXT = 10_000
-"""Maximum number of characters of a chunk's text that are searched for a name."""
+MAX_QUERY = 2000  # characters read of a query; comparisons are at the beginning
+MAX_TEXT = 10_000  # characters of a chunk's text that are searched for a name
 MAX_ENTITIES = 8
 MAX_WORDS = 6
 MAX_CHARS = 80
@@ -368,11 +366,9 @@ def _completed(typed: list[str]) -> list[str]:
 
 
 def alternatives(query: str) -> tuple[str, ...]:
-    """The sides of a query that is just "X or Y" ("hill giant or troll"); otherwise ().
-
-    Such a query may also be a search for one thing ("black or white magic?"). So it is a comparison
-    only if the collection has a chunk titled like each side (`title_is`).
-    """
+    """The sides of a query that is just "X or Y" ("hill giant or troll"); otherwise (). Such a query may also be a
+    search for one thing ("black or white magic?"). So it is a comparison only if the collection has a chunk titled like
+    each side (`title_is`)."""
     plain = _TRIM.sub("", " ".join(_BRACKETS.sub(" ", query[:MAX_QUERY]).split()))
     if not _BARE_OR.search(plain) or _SENTENCE.search(plain) or _ASKING.search(plain):
         return ()

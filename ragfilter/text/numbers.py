@@ -82,8 +82,7 @@ def p_value(value: float) -> str:
     return "p < 0.001" if value < 0.001 else f"p {value:.3f}"
 
 
-FIRST_S = 2.0
-"""No estimate is shown before this time, in seconds."""
+FIRST_S = 2.0  # no estimate is shown before this time
 
 
 class Pace:

@@ -17,8 +17,7 @@ from itertools import chain
 from ragfilter.text.normalise import normalise
 
 K1, B = 1.2, 0.75
-MAX_TEXT = 10_000
-"""Maximum number of characters read of a passage."""
+MAX_TEXT = 10_000  # characters read of a passage
 _TOKEN = re.compile(r"(?:(?<!\S)-|(?<=\()-)?\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
 _JOINS = ("of", "is", "=")
