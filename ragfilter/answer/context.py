@@ -2,18 +2,16 @@
 
 Source: docs/design.md#context. Design:
 
-- If a chunk does not fit, it is left out and the next one is tried, so that one long chunk does not
-  exclude everything after it. Order and numbers follow the ranking.
-- The first chunk is always included. If it alone exceeds the budget, it is shortened and marked,
-  and nothing else fits. So the best hit is never lost to its length, and a prompt is never empty.
-- A chunk is enclosed in ``<chunk n>`` and ``</chunk n>``. If chunk text contains such a delimiter,
-  its ``<`` becomes ``(``, so no text can leave its block.
+- If a chunk does not fit, it is left out and the next one is tried, so that one long chunk does not exclude everything
+  after it. Order and numbers follow the ranking.
+- The first chunk is always included. If it alone exceeds the budget, it is shortened and marked, and nothing else fits.
+  So the best hit is never lost to its length, and a prompt is never empty.
+- A chunk is enclosed in ``<chunk n>`` and ``</chunk n>``. In its text, the ``<`` of such a delimiter becomes ``(``.
 - Spans that the prune layer struck are left out of the block, with a mark in their place.
 
-Tokens are estimated without a tokenizer: four bytes of UTF-8 per token, and at least one token per
-word. On the demo collection, compared with the WordPiece vocabulary of the bundled embedding model,
-the median of estimate / count is 1.0, and nine of ten texts lie between 0.8 and 1.2; tables of
-figures are at the low end. If an endpoint reports its own count, that is used instead.
+Tokens are estimated without a tokenizer: four bytes of UTF-8 per token, and at least one token per word. On the demo
+collection, compared with the WordPiece vocabulary of the bundled embedding model, the median of estimate / count is
+1.0; nine of ten texts lie between 0.8 and 1.2, tables at the low end. An endpoint's own count is used instead, if any.
 """
 
 from __future__ import annotations

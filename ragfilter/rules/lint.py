@@ -417,15 +417,13 @@ def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
 
 # Alternatives that were spread over several groups, so that all of them must be met. Three signs:
 #
-# spelled  two or more groups contain spellings of one term: "armor class 6" and "ac 6", "cleric"
-#          and "clerics"
-# listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"),
-#          and two or more groups name different things in this list. A comma between only two
-#          things may not be a list ("goblins, in winter"), and a thing that ends in a number is not
-#          part of a list ("goblins and armor class 3").
-# single   three or more groups each name one thing by a single word and its plural, without digits,
-#          and the title does not have all of them in one phrase ("Adult Black Dragon"). Two such
-#          groups are usually meant together, like climate and terrain. Three may be, so not sure.
+# spelled  two or more groups contain spellings of one term: "armor class 6" and "ac 6", "cleric" and "clerics"
+# listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"), and two or more
+#          groups name different things in this list. A comma between only two things may not be a list ("goblins, in
+#          winter"), and a thing that ends in a number is not part of a list ("goblins and armor class 3").
+# single   three or more groups each name one thing by a single word and its plural, without digits, and the title does
+#          not have all of them in one phrase ("Adult Black Dragon"). Two such groups are usually meant together, like
+#          climate and terrain. Three may be, so not sure.
 
 
 Words = tuple[str, ...]

@@ -30,13 +30,11 @@ from ragfilter.text.normalise import QUOTES, mark_words, normalise, whole
 
 Ints = npt.NDArray[np.int64]
 
-# The automaton has only the first HEAD characters of each needle, and reads the text in windows. So
-# at most HEAD matches end at one place, and at most WINDOW * HEAD are in memory, however long the
-# text and however long or similar the needles are.
+# The automaton has only the first HEAD characters of each needle, and reads text in windows. So at most HEAD matches
+# end at one place, and at most WINDOW * HEAD are in memory, however long or similar text and needles are.
 HEAD = 64
 WINDOW = 4096
-# After a window with more matches than this, found needles are removed from the search, because
-# they would be found again and again.
+# After a window with more matches, found needles leave the search, or they would be found again and again.
 MANY = 4 * WINDOW
 # A reason names at most this many failures, terms per failure, and characters per term.
 SHOWN_FAILURES = 4

@@ -350,7 +350,6 @@ NEAR = 0.8  # minimum similarity (difflib's ratio) of another spelling of the sa
 NEAR_WORD = 0.9  # the same for contexts of one word, which must also begin alike: "colour", but not "flavor"
 MAX_TEXTS = 20_000  # searched for contexts
 
-_WORD = re.compile(r"[^\W_]+")
 _BEFORE_NUMBER = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)(?: of| ?[:=|*]+)? -?\d")
 _PLACED = re.compile(rf"\b(?:\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS[1:])})[ -]([^\W\d_]+)")
 

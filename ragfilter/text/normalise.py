@@ -36,8 +36,7 @@ class _Table(dict[int, int | None]):
         return self[code]
 
 
-# Phones, keyboards and transcriptions write the same sign in many ways, even as an accent, a prime
-# or a modifier letter.
+# Phones, keyboards and transcriptions write one sign in many ways, even as an accent, a prime or a modifier letter.
 QUOTES: dict[int, int | None] = dict.fromkeys(map(ord, "‘’‚‛`´′‵ʹʻʼʽˈ׳＇"), ord("'"))
 QUOTES |= dict.fromkeys(map(ord, "“”„‟″‶ˮ״＂"), ord('"'))
 """Every apostrophe as ``'``, and every quotation mark as ``"``."""
