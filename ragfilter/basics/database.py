@@ -106,10 +106,8 @@ class Book:
             parsed = sa.make_url(self._url)
             backend = parsed.get_backend_name()
             if backend not in ("sqlite", "postgresql"):
-                raise InputError(
-                    f"The {self.what} cannot be kept in {backend}.",
-                    remedy="Use sqlite:///path/to/file or postgresql://host/database.",
-                )
+                message = f"The {self.what} cannot be kept in {backend}."
+                raise InputError(message, remedy="Use sqlite:///path/to/file or postgresql://host/database.")
             if backend == "sqlite":
                 return sa.create_engine(parsed, connect_args={"timeout": self.busy_s})
             parsed = parsed.set(drivername="postgresql+psycopg")

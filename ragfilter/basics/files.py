@@ -40,10 +40,8 @@ def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]
 
 
 def read_text(path: Path, name: str = "") -> str:
-    """Read a text file in UTF-8, or in UTF-16 with a byte order mark; line ends become ``\\n``.
-
-    Raises InputError if it is unreadable or not UTF-8; the message has `name`, or else the path.
-    """
+    """Read a text file in UTF-8, or in UTF-16 with a byte order mark; line ends become ``\\n``. Raises InputError if it
+    is unreadable or not UTF-8; the message has `name`, or else the path."""
     with _opened(path, name or str(path)) as file:
         return decode(file.read(), name or str(path))
 
@@ -78,10 +76,8 @@ def decode(content: bytes, name: str, *, line: int = 1) -> str:
     except UnicodeDecodeError as error:
         before = content[: error.start]
         line, byte = line + before.count(b"\n"), len(before) - before.rfind(b"\n")
-        raise InputError(
-            f"{name}, line {line}: not UTF-8 at byte {byte}.",
-            remedy="Unpack it if it is compressed, or save it as UTF-8.",
-        ) from None
+        message = f"{name}, line {line}: not UTF-8 at byte {byte}."
+        raise InputError(message, remedy="Unpack it if it is compressed, or save it as UTF-8.") from None
     return text.replace("\r\n", "\n")
 
 
@@ -165,11 +161,9 @@ _QUOTED = re.compile(r'"[^"]*"?')
 
 
 def _separated(text: str) -> tuple[str, str]:
-    """The separator of a CSV text, and the text. Excel's first line (``sep=;``) becomes empty.
-
-    The separator is the comma, semicolon, tab or bar that is most frequent in the header outside
-    quotes. If there is none, each row is a single cell.
-    """
+    """The separator of a CSV text, and the text. Excel's first line (``sep=;``) becomes empty. The separator is the
+    comma, semicolon, tab or bar that is most frequent in the header outside quotes. If there is none, each row is a
+    single cell."""
     if match := _TOLD.match(text):
         return match[1], "\n" + text[match.end() :]
     header = _QUOTED.sub("", text[:LONGEST_HEADER]).lstrip().splitlines()[:1]

@@ -51,11 +51,9 @@ def patience(seconds: float) -> float:
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Run `work()` in its own thread; raises its errors, or TimeoutError after `seconds`.
-
-    A call that was given up cannot be stopped and runs on in the background; see `given_up`. Raises
-    Abandoned if nobody waits for the calling work any more.
-    """
+    """Run `work()` in its own thread; raises its errors, or TimeoutError after `seconds`. A call that was given up
+    cannot be stopped and runs on in the background; see `given_up`. Raises Abandoned if nobody waits for the calling
+    work any more."""
     future: Future[T] = Future()
 
     def run() -> None:

@@ -1,8 +1,6 @@
 """Embeds the sentences of indexed chunks, from which extractive answers are chosen, before any question: at the end of
-`ragfilter index`, or while the app is idle.
-
-Source: docs/design.md#parts. A sentence that is missing is embedded when an answer needs it.
-"""
+`ragfilter index`, or while the app is idle. Source: docs/design.md#parts. A sentence that is missing is embedded when
+an answer needs it."""
 
 from __future__ import annotations
 

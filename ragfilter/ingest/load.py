@@ -1,9 +1,6 @@
-"""Reads records from SOURCE: a demo collection by name, a file, a folder or a zip. Also writes
-uploads and unpacked zips to a folder.
-
-Source: docs/design.md#formats. No file name leads out of that folder, unpacked archives are limited
-in size, and every file that is left out is named with the reason.
-"""
+"""Reads records from SOURCE: a demo collection by name, a file, a folder or a zip. Also writes uploads and unpacked
+zips to a folder. Source: docs/design.md#formats. No file name leads out of that folder, unpacked archives are limited
+in size, and every file that is left out is named with the reason."""
 
 from __future__ import annotations
 
@@ -148,8 +145,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def stage(files: Iterable[tuple[str, bytes]], folder: Path, *, limit: int) -> tuple[InputError, ...]:
     """Write uploads (name, content) to `folder`, and unpack zips. Returns what was left out, and why. All uploads
-    together may have at most `limit` bytes, unpacked. Raises InputError if the folder cannot be written.
-    """
+    together may have at most `limit` bytes, unpacked. Raises InputError if the folder cannot be written."""
     refused: list[InputError] = []
     try:
         for name, content in files:
@@ -204,21 +200,17 @@ def safe_name(name: str) -> str | None:
 def unpack(
     archive: Path | io.BytesIO, folder: Path, *, source: str, suffixes: tuple[str, ...] = ("",), limit: int = LARGEST
 ) -> list[InputError]:
-    """Unpack the files of a zip with these `suffixes` into `folder`. Returns what was left out.
-
-    Hidden files and folders are skipped. No name leads out of the folder. Raises InputError if the
-    file is not a zip, damaged, locked, or larger than `limit` bytes unpacked.
-    """
+    """Unpack the files of a zip with these `suffixes` into `folder`. Returns what was left out. Hidden files and
+    folders are skipped. No name leads out of the folder. Raises InputError if the file is not a zip, damaged, locked,
+    or larger than `limit` bytes unpacked."""
     try:
         with zipfile.ZipFile(archive) as opened:
             files = [i for i in opened.infolist() if not i.is_dir() and not _hidden(i.filename)]
             wanted = [file for file in files if file.filename.lower().endswith(suffixes)]
             # No file is read beyond the size that the zip states.
             if len(wanted) > MAX_FILES or sum(file.file_size for file in wanted) > limit:
-                raise InputError(
-                    f"{source}: it unpacks to more than {limit // 1_000_000:,} MB, or {MAX_FILES:,} files.",
-                    remedy="Put less into one zip.",
-                )
+                message = f"{source}: it unpacks to more than {limit // 1_000_000:,} MB, or {MAX_FILES:,} files."
+                raise InputError(message, remedy="Put less into one zip.")
             opened.extractall(folder, wanted)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -124,11 +124,9 @@ _PACKED = re.compile(r"[01]{8,}|\\x[\da-f]+|[A-Za-z\d+/=]{64}", re.IGNORECASE)
 
 
 class Record(NamedTuple):
-    """A chunk with its place in the source ("rules.jsonl, line 3").
-
-    `clearance_as_given` is the text of an unreadable clearance or department (the chunk's clearance
-    is then None). `warnings` are about values that were accepted, but may not be as intended.
-    """
+    """A chunk with its place in the source ("rules.jsonl, line 3"). `clearance_as_given` is the text of an unreadable
+    clearance or department (the chunk's clearance is then None). `warnings` are about values that were accepted, but
+    may not be as intended."""
 
     chunk: Chunk
     place: str
@@ -145,11 +143,8 @@ class Record(NamedTuple):
 
 
 def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record:
-    """Check a plain mapping and return its record. `source` is the default source.
-
-    Raises InputError naming `place`. An invalid rule or an unreadable clearance (which hides the
-    chunk) is kept as given, with a warning.
-    """
+    """Check a plain mapping and return its record. `source` is the default source. Raises InputError naming `place`. An
+    invalid rule or an unreadable clearance (which hides the chunk) is kept as given, with a warning."""
     warnings: list[str] = []
     raw = {key: value for key, value in raw.items() if key not in FIELDS or not is_missing(value)}
     clearance, as_given = _clearance(raw.get("clearance"))

@@ -127,11 +127,9 @@ class BundledEmbedder(LazyModel[tuple[Any, Any]]):
         return session, tokenizer
 
     def tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        """A vector for each token of each text, shape (tokens, 384). The first and the last vector
-        of a text belong to the special tokens around it. Raises ModelError.
-
-        A call with few tokens, such as a question, runs at once. Longer calls share the cores.
-        """
+        """A vector for each token of each text, shape (tokens, 384). The first and the last vector of a text belong to
+        the special tokens around it. Raises ModelError. A call with few tokens, such as a question, runs at once.
+        Longer calls share the cores."""
         session, tokenizer = self.model()
         clean = (whole(text[: CHARS_PER_TOKEN * MAX_TOKENS]) for text in texts)
         ids = [tokenizer.encode(text).ids for text in clean]
@@ -199,10 +197,8 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
     never runs (`trust_remote_code` stays off)."""
 
     def __init__(self, model: str, *, fetch: bool = False) -> None:
-        """`model` is any sentence-transformers name or path.
-
-        With `fetch`, a model that is not on this machine is downloaded once.
-        """
+        """`model` is any sentence-transformers name or path. With `fetch`, a model that is not on this machine is
+        downloaded once."""
         super().__init__()
         self.name = model
         self._offline = not fetch or kind(model) == "folder"
@@ -267,10 +263,8 @@ def quiet_loading() -> None:
 
 @contextmanager
 def explain_failures(kind: str, name: str, offline: bool, owner: str, instead: str) -> Iterator[None]:
-    """Raise ModelError if the `kind` of model called `name` cannot be loaded.
-
-    Names without an owner belong to `owner`; `instead` names a model that needs no download.
-    """
+    """Raise ModelError if the `kind` of model called `name` cannot be loaded. Names without an owner belong to `owner`;
+    `instead` names a model that needs no download."""
     try:
         yield
     except (DependencyError, ModelError):

@@ -127,10 +127,8 @@ class ChunkedCollection(Collection):
         there = set(known)
         for chunk_id in ids:
             if chunk_id not in there:
-                raise StoreError(
-                    f"Collection {self._name!r} has no chunk {chunk_id!r}.",
-                    remedy="It may have been removed; run the query again.",
-                )
+                message = f"Collection {self._name!r} has no chunk {chunk_id!r}."
+                raise StoreError(message, remedy="It may have been removed; run the query again.")
 
 
 def pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
@@ -145,15 +143,11 @@ def query_vector(vector: Vectors, dimension: int = 0) -> Vectors:
     query = np.asarray(vector, dtype=np.float32)
     query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
     if query.ndim != 1 or not np.isfinite(query).all():
-        raise StoreError(
-            "The embedding model returned an invalid vector (NaN or infinity).",
-            remedy="Rephrase the question, or check the embedding model.",
-        )
+        message = "The embedding model returned an invalid vector (NaN or infinity)."
+        raise StoreError(message, remedy="Rephrase the question, or check the embedding model.")
     if dimension and len(query) != dimension:
-        raise StoreError(
-            f"The question's vector has {len(query)} dimensions, but chunks have {dimension}.",
-            remedy="Check that the collection was indexed with the embedding model now in use.",
-        )
+        message = f"The question's vector has {len(query)} dimensions, but chunks have {dimension}."
+        raise StoreError(message, remedy="Check that the collection was indexed with the embedding model now in use.")
     return query
 
 
@@ -161,11 +155,8 @@ def check_embedder(name: str, made_with: str, embedder: str) -> None:
     """Raise StoreError if `embedder` is not the model that made a collection, since their vectors
     are not comparable. Does nothing if either name is empty, that is, unknown."""
     if embedder and made_with and embedder != made_with:
-        raise StoreError(
-            f"Collection {name!r} was indexed with {made_with}, not with {embedder}.",
-            remedy=f"Use {made_with}, or replace the collection.",
-            action="replace",
-        )
+        message = f"Collection {name!r} was indexed with {made_with}, not with {embedder}."
+        raise StoreError(message, remedy=f"Use {made_with}, or replace the collection.", action="replace")
 
 
 INDEX_AGAIN = "Index the same source again, unless that is still running."
@@ -304,11 +295,8 @@ class VersionedCollection(ChunkedCollection):
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         if not self.ours and not self._store.writable(self._name):
-            raise StoreError(
-                f"Collection {self._name!r} was not created by ragfilter and is open read-only.",
-                remedy="Allow changes to it on the Collections page.",
-                action="writable",
-            )
+            message = f"Collection {self._name!r} was not created by ragfilter and is open read-only."
+            raise StoreError(message, remedy="Allow changes to it on the Collections page.", action="writable")
         with self._store.changing(self._name):
             # Refuse unknown chunks, since the store would silently ignore them.
             known = self.rules(list(rules))
@@ -450,11 +438,8 @@ class VersionedStore(ABC, Generic[C]):
         return tuple(infos)
 
     def collection(self, name: str, *, embedder: str = "") -> C:
-        """The collection called `name`.
-
-        Raises CollectionMissing, and StoreError if `embedder` is not the model that made the
-        collection, since their vectors are not comparable.
-        """
+        """The collection called `name`. Raises CollectionMissing, and StoreError if `embedder` is not the model that
+        made the collection, since their vectors are not comparable."""
         collection = self.kind(self, name)
         check_embedder(name, collection.embedder, embedder)
         return collection
@@ -475,16 +460,12 @@ class VersionedStore(ABC, Generic[C]):
         """Raise StoreError if a collection `name` exists that ragfilter did not make."""
         with suppress(CollectionMissing):
             if not self.collection(name).ours:
-                raise StoreError(
-                    f"Collection {name!r} was not made by ragfilter, so it is not changed.",
-                    remedy="Choose another name.",
-                )
+                message = f"Collection {name!r} was not made by ragfilter, so it is not changed."
+                raise StoreError(message, remedy="Choose another name.")
 
     def recreate(self, name: str, *, embedder: str) -> C:
-        """Replace the collection `name` with an empty one, which is withheld if the old one was.
-
-        Raises StoreError if ragfilter did not make it: on a server, another may have appeared.
-        """
+        """Replace the collection `name` with an empty one, which is withheld if the old one was. Raises StoreError if
+        ragfilter did not make it: on a server, another may have appeared."""
         self.check_ours(name)
         withheld = False
         with suppress(CollectionMissing):

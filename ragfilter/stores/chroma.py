@@ -70,10 +70,7 @@ _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 def open_folder(folder: Path) -> ClientAPI:
-    """Open the embedded client on `folder`. The caller must hold the workspace lock.
-
-    Raises StoreError.
-    """
+    """Open the embedded client on `folder`. The caller must hold the workspace lock. Raises StoreError."""
     settings = ChromaSettings(anonymized_telemetry=False)
     try:
         return chromadb.PersistentClient(str(folder), settings=settings)
@@ -100,10 +97,8 @@ def guard(where: str) -> Iterator[None]:
             f"The Chroma server at {where} cannot be reached: {_words(error)}.", remedy=NO_SERVER
         ) from error
     except NotFoundError as error:
-        raise CollectionMissing(
-            f"The collection is not in {where} (any more): {_words(error)}.",
-            remedy="List the collections, or index it again.",
-        ) from error
+        message = f"The collection is not in {where} (any more): {_words(error)}."
+        raise CollectionMissing(message, remedy="List the collections, or index it again.") from error
     except (InvalidArgumentError, InvalidDimensionException) as error:
         raise StoreError(f"Chroma refused: {_words(error)}.", remedy=MISFIT) from error
     except BaseException as error:
@@ -397,12 +392,9 @@ class ChromaStore(VersionedStore[ChromaCollection]):
                 self.looked_up = {}
 
     def reopen_after_failure(self) -> None:
-        """Reopen the folder if a write failed, for example on a full disk.
-
-        Such a write may be in Chroma's log, which is only applied when the folder is opened; until
-        then, reads are wrong. The old client's next write may also wait forever. Raises StoreError
-        if there is still no room; searches then continue with the old client.
-        """
+        """Reopen the folder if a write failed, for example on a full disk. Such a write may be in Chroma's log, which
+        is only applied when the folder is opened; until then, reads are wrong. The old client's next write may also
+        wait forever. Raises StoreError if there is still no room; searches then continue with the old client."""
         with self._writing:
             if not self._failed:
                 return

@@ -197,10 +197,8 @@ class Copies:
             if self.path(old).exists():
                 self.path(old).rename(self.path(new))
         except OSError as error:
-            raise StoreError(
-                f"The copy {self.path(old)} cannot be renamed: {error.strerror}.",
-                remedy="Check the permissions of its folder.",
-            ) from None
+            message = f"The copy {self.path(old)} cannot be renamed: {error.strerror}."
+            raise StoreError(message, remedy="Check the permissions of its folder.") from None
 
     def delete(self, name: str) -> None:
         """Delete a copy, if there is one."""
@@ -254,10 +252,8 @@ def _replace(path: Path, table: Any, embedder: str | None = None) -> None:
         fresh.replace(path)
     except OSError as error:
         fresh.unlink(missing_ok=True)
-        raise StoreError(
-            f"The copy {path} cannot be written: {error.strerror}.",
-            remedy="Free up disk space or check the folder's permissions.",
-        ) from error
+        message = f"The copy {path} cannot be written: {error.strerror}."
+        raise StoreError(message, remedy="Free up disk space or check the folder's permissions.") from error
 
 
 def read_catalogue(path: Path, version: str) -> Catalogue | None:

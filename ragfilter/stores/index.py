@@ -142,11 +142,8 @@ class _Indexing:
         check_embedder(self.name, old.embedder if old else "", self.embedder.name)
         with suppress(CollectionMissing):
             if old is None and store.collection(self.name).count():
-                raise StoreError(
-                    f"Collection {self.name!r} exists, but this workspace did not index it.",
-                    remedy="Choose another name, or replace it.",
-                    action="replace",
-                )
+                message = f"Collection {self.name!r} exists, but this workspace did not index it."
+                raise StoreError(message, remedy="Choose another name, or replace it.", action="replace")
 
     def _changes(self, before: Mapping[str, str]) -> tuple[list[Record], IndexReport]:
         """The new and changed records, judged by the fingerprints `before`, and a report of their indexing."""
@@ -201,10 +198,8 @@ class _Indexing:
 def rebuild(
     name: str, *, workspace: Workspace, rules: Rules | None = None, progress: Progress | None = None
 ) -> IndexReport:
-    """Rewrite the collection `name` from our own copy, without the model.
-
-    Raises StoreError if the copy is missing or damaged, or if the collection is foreign.
-    """
+    """Rewrite the collection `name` from our own copy, without the model. Raises StoreError if the copy is missing or
+    damaged, or if the collection is foreign."""
     started = perf_counter()
     check_name(name)
     copies = Copies(workspace.copies_dir)

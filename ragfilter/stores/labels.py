@@ -194,11 +194,8 @@ class LabelBook(database.Book):
     def put_set(
         self, collection: str, name: str, queries: Mapping[str, str], *, before: Mapping[str, str] | None = None
     ) -> None:
-        """Store a query set (id → text) under a name, replacing an existing one.
-
-        Raises InputError if the name is missing or reserved or there are no queries, and
-        ConflictError if the set to be replaced is not `before`.
-        """
+        """Store a query set (id → text) under a name, replacing an existing one. Raises InputError if the name is
+        missing or reserved or there are no queries, and ConflictError if the set to be replaced is not `before`."""
         name = _plain(name)
         if not name or name in (LABELLED, ASKED) or len(name) > LONGEST_NAME:
             raise InputError(
@@ -216,10 +213,8 @@ class LabelBook(database.Book):
             replaced = connection.execute(old.returning(_sets.c.query_id, _sets.c.text))
             was = {row.query_id: row.text for row in replaced}
             if before is not None and was and was != before:
-                raise ConflictError(
-                    f"Somebody else has changed the query set {name!r}. Nothing was saved.",
-                    remedy="Save yours under another name, or reload the page to see theirs.",
-                )
+                message = f"Somebody else has changed the query set {name!r}. Nothing was saved."
+                raise ConflictError(message, remedy="Save yours under another name, or reload the page to see theirs.")
             connection.execute(_sets.insert(), rows)
 
     def remove_set(self, collection: str, name: str) -> None:

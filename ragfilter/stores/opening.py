@@ -131,10 +131,8 @@ def open_store(folder: str, own: str) -> ChromaStore | TableStore:
 
 
 def embedder_hint(collection: StoredCollection) -> str:
-    """The embedding model named in the collection's own configuration; empty if ragfilter can use none.
-
-    Reads it as text, because building the embedding function could run foreign code.
-    """
+    """The embedding model named in the collection's own configuration; empty if ragfilter can use none. Reads it as
+    text, because building the embedding function could run foreign code."""
     if not isinstance(collection, ChromaCollection):
         return collection.embedder
     function = collection.raw().configuration_json.get("embedding_function") or {}
@@ -152,10 +150,8 @@ def embedder_hint(collection: StoredCollection) -> str:
 
 
 def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignCheck, ...]:
-    """Check what works with a collection if it is queried with `embedder`, and what needs more.
-
-    Raises ModelError, and StoreError if the model cannot have made its vectors.
-    """
+    """Check what works with a collection if it is queried with `embedder`, and what needs more. Raises ModelError, and
+    StoreError if the model cannot have made its vectors."""
     name, known = collection.name, collection.entries()
     if not known:
         raise StoreError(f"Collection {name!r} is empty.", remedy="Open one that has chunks.")
@@ -163,10 +159,8 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
     first, sample = collection.chunks(ids), collection.vectors(ids)
     there, own = sample.shape[1], embedder.embed(["a"]).shape[1]
     if there != own:
-        raise StoreError(
-            f"The vectors of {name!r} have {there} dimensions, but {embedder.name} makes {own}.",
-            remedy="Name the embedding model that made them.",
-        )
+        message = f"The vectors of {name!r} have {there} dimensions, but {embedder.name} makes {own}."
+        raise StoreError(message, remedy="Name the embedding model that made them.")
     unit = bool((np.abs(np.linalg.norm(sample, axis=1) - 1) < NEAR_ONE).all())
     hidden = sum(1 for c in known.values() if c.clearance != 0 or c.department)
     tests = (
@@ -258,10 +252,8 @@ class Stores:
         return tuple(sorted(infos, key=lambda info: info.name))
 
     def open(self, name: str, opening: Opening, load_embedder: Callable[[str], Embedder]) -> tuple[ForeignCheck, ...]:
-        """Register a foreign collection. Returns what works with it, and what needs more.
-
-        Also raises ModelError. After an error, nothing is registered.
-        """
+        """Register a foreign collection. Returns what works with it, and what needs more. Also raises ModelError. After
+        an error, nothing is registered."""
         folder = resolve_location(opening.folder) if opening.folder else ""
         if folder == str(self._workspace.chroma_dir):
             folder = ""
@@ -295,10 +287,8 @@ class Stores:
         """Remove a foreign collection from the list, without changing the collection. Raises
         InputError if it was not opened."""
         if name not in (opened := self._openings()):
-            raise InputError(
-                f"Collection {name!r} was not opened from elsewhere.",
-                remedy=f"Opened from elsewhere: {', '.join(sorted(opened)) or 'none'}.",
-            )
+            message = f"Collection {name!r} was not opened from elsewhere."
+            raise InputError(message, remedy=f"Opened from elsewhere: {', '.join(sorted(opened)) or 'none'}.")
         self._keep(name, None)
 
     def close(self) -> None:

@@ -1,8 +1,6 @@
-"""Votes on which of two answers is better, stored in the workspace's database with the labels.
-
-A vote concerns a question and a pair of sides, in either order. A side is its settings and the chunks in its prompt.
-Each person has one vote per pair, and their last one counts. Source: docs/design.md#preferences.
-"""
+"""Votes on which of two answers is better, stored in the workspace's database with the labels. A vote concerns a
+question and a pair of sides, in either order. A side is its settings and the chunks in its prompt. Each person has one
+vote per pair, and their last one counts. Source: docs/design.md#preferences."""
 
 from __future__ import annotations
 

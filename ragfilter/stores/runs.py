@@ -1,8 +1,5 @@
-"""Evaluation runs, saved as they progress: their plan, and a record of every finished query.
-
-A stopped run continues where it stopped if collection, labels and settings are the same. Source:
-docs/design.md#evaluate.
-"""
+"""Evaluation runs, saved as they progress: their plan, and a record of every finished query. A stopped run continues
+where it stopped if collection, labels and settings are the same. Source: docs/design.md#evaluate."""
 
 from __future__ import annotations
 

@@ -107,10 +107,8 @@ class Workspace:
                     workspace._own(kind)
                 _open[folder] = workspace
             elif (workspace.server, workspace.address) != (server, address):
-                raise InputError(
-                    f"The workspace {folder} is already open with another vector store.",
-                    remedy="Close it first, or open another folder.",
-                )
+                message = f"The workspace {folder} is already open with another vector store."
+                raise InputError(message, remedy="Close it first, or open another folder.")
             workspace._times_open += 1
             return workspace
 
@@ -257,11 +255,9 @@ def take_lock(lock: BaseFileLock) -> bool:
     except Timeout:
         return False
     except OSError as error:
-        raise InputError(
-            f"The lock {lock.lock_file} cannot be opened: {error.strerror}.",
-            remedy="Make it a file that this user can write, or use another folder.",
-            action="folder",
-        ) from None
+        message = f"The lock {lock.lock_file} cannot be opened: {error.strerror}."
+        remedy = "Make it a file that this user can write, or use another folder."
+        raise InputError(message, remedy=remedy, action="folder") from None
     return True
 
 

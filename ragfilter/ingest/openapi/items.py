@@ -201,10 +201,9 @@ class Items:
         return {item: sorted(each) for item, each in used.items()}
 
     def unlinked(self, item: Item, ids: Mapping[Item, str]) -> tuple[str, list[str]]:
-        """The Markdown of a guide or tag with links to chunks replaced by their labels, and the ids
-        of these chunks. Such a link is ``[label](#operation/<operationId>)`` or a reference such as
-        ``[label](common.yaml#/components/schemas/Money)``; other links stay.
-        """
+        """The Markdown of a guide or tag with links to chunks replaced by their labels, and the ids of these chunks.
+        Such a link is ``[label](#operation/<operationId>)`` or a reference such as
+        ``[label](common.yaml#/components/schemas/Money)``; other links stay."""
         chunk_ids: dict[str, None] = {}
 
         def plain(match: re.Match[str]) -> str:

@@ -51,10 +51,8 @@ def load_openapi(folder: Path, names: Iterable[str], reading: ReadOptions) -> tu
             if isinstance(version, str | int | float):
                 known.add(name)
                 if not re.match(r"3(\.|$)", str(version)):
-                    raise InputError(
-                        f"{name}: OpenAPI version {str(version)[:40]!r} cannot be read.",
-                        remedy="Convert it to OpenAPI 3; for version 2, use swagger2openapi.",
-                    )
+                    message = f"{name}: OpenAPI version {str(version)[:40]!r} cannot be read."
+                    raise InputError(message, remedy="Convert it to OpenAPI 3; for version 2, use swagger2openapi.")
                 trees[name] = tree
         except InputError as error:
             known.add(name)
@@ -119,7 +117,5 @@ def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -
 
 def not_openapi(source: str) -> InputError:
     """The error for a JSON or YAML file that does not describe an API."""
-    return InputError(
-        f"{source}: this is not an OpenAPI description (no openapi version at the top).",
-        remedy="Use an OpenAPI 3 file, or turn the data into JSONL records.",
-    )
+    message = f"{source}: this is not an OpenAPI description (no openapi version at the top)."
+    return InputError(message, remedy="Use an OpenAPI 3 file, or turn the data into JSONL records.")

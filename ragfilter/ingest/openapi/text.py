@@ -46,11 +46,8 @@ _TAG = re.compile(
 
 
 def title_and_text(item: Item, api: Descriptions, *, name: str, statuses: Sequence[str]) -> tuple[str, str]:
-    """The title and the text of an item.
-
-    `name` is the API's name, `statuses` are the statuses of a shared response. Operations and
-    schemas do not name their API, because this would make all chunks alike.
-    """
+    """The title and the text of an item. `name` is the API's name, `statuses` are the statuses of a shared response.
+    Operations and schemas do not name their API, because this would make all chunks alike."""
     own, node = item.pointer[-1], item.node
     if item.kind in ("guide", "tag"):
         title, lines = item.title, iter((_prose(item.prose),))

@@ -136,10 +136,8 @@ class PgDatabase(VectorDatabase):
         return row
 
     def missing(self, name: str) -> CollectionMissing:
-        return CollectionMissing(
-            f"The collection {name!r} is not in {self.where} (any more).",
-            remedy="List the collections, or index it again.",
-        )
+        message = f"The collection {name!r} is not in {self.where} (any more)."
+        return CollectionMissing(message, remedy="List the collections, or index it again.")
 
     @staticmethod
     def add_rules(connection: sa.Connection, rules: Sequence[str]) -> None:

@@ -1,7 +1,5 @@
-"""PostgreSQL as a store of collections.
-
-Every change to a collection is one transaction, so it happens completely or not at all.
-"""
+"""PostgreSQL as a store of collections. Every change to a collection is one transaction, so it happens completely or
+not at all."""
 
 from __future__ import annotations
 
@@ -38,11 +36,8 @@ class PgStore(PgDatabase):
         return tuple(self.collection(name).info() for (name,) in names)
 
     def collection(self, name: str, *, embedder: str = "") -> PgCollection:
-        """The collection called `name`.
-
-        Raises CollectionMissing, and StoreError if `embedder` is not the model that made the
-        collection, since their vectors are not comparable.
-        """
+        """The collection called `name`. Raises CollectionMissing, and StoreError if `embedder` is not the model that
+        made the collection, since their vectors are not comparable."""
         made_with = self.row(name).embedder
         check_embedder(name, made_with, embedder)
         return PgCollection(self, name)
