@@ -146,7 +146,7 @@ class Book:
             columns = {column["name"] for column in there.get_columns(table.name)}
             if other := sorted(columns ^ set(table.columns.keys())):
                 raise StoreError(
-                    f"{self.called} failed (the table {table.name} in {self._where} has another "
+                    f"{self.called} failed (the table {table.name} in {self.where} has another "
                     f"schema: {', '.join(other)}).",
                     remedy=OTHER_SCHEMA,
                 )
@@ -175,6 +175,12 @@ class Book:
                 yield connection
                 self._commit(change)
 
+    def _write(self, *statements: sa.Executable) -> None:
+        """Execute statements in one transaction."""
+        with self._writing() as connection:
+            for statement in statements:
+                connection.execute(statement)
+
     def _commit(self, change: sa.RootTransaction) -> None:
         try:
             change.commit()
@@ -202,7 +208,8 @@ class Book:
         return shared[1] if shared is not None and shared[0] == self._url else None
 
     @property
-    def _where(self) -> str:
+    def where(self) -> str:
+        """The address without user and password."""
         url = self._engine.url
         return shown(url.set(drivername=url.get_backend_name()).render_as_string(hide_password=False))
 
@@ -214,7 +221,7 @@ class Book:
         except IntegrityError:
             raise
         except SQLAlchemyError as error:
-            url, where = self._engine.url, self._where
+            url, where = self._engine.url, self.where
             cause = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
             # A driver's message may repeat secrets from the URL.
             for secret in (url.password, *map(str, url.query.values())):

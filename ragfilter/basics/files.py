@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ragfilter.errors import InputError, complaint
+from ragfilter.errors import InputError, RagfilterError, complaint
 from ragfilter.text.normalise import loads
 
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -42,8 +42,9 @@ def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]
 def read_text(path: Path, name: str = "") -> str:
     """Read a text file in UTF-8, or in UTF-16 with a byte order mark; line ends become ``\\n``. Raises InputError if it
     is unreadable or not UTF-8; the message has `name`, or else the path."""
-    with _opened(path, name or str(path)) as file:
-        return decode(file.read(), name or str(path))
+    name = name or str(path)
+    with _opened(path, name) as file:
+        return decode(file.read(), name)
 
 
 def read_lines(path: Path, name: str = "") -> Iterator[str]:
@@ -59,14 +60,18 @@ def read_lines(path: Path, name: str = "") -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _opened(path: Path, name: str) -> Iterator[io.BufferedReader]:
+def explain_os_error(failure: str, remedy: str, kind: type[RagfilterError] = InputError) -> Iterator[None]:
+    """Raise an error of this kind for an OSError in the block: ``<failure>: <the system's words>.``"""
     try:
-        with path.open("rb") as file:
-            yield file
+        yield
     except OSError as error:
-        raise InputError(
-            f"{name} cannot be read: {error.strerror or error}.", remedy="Check its name and permissions."
-        ) from None
+        raise kind(f"{failure}: {error.strerror or error}.", remedy=remedy) from None
+
+
+@contextlib.contextmanager
+def _opened(path: Path, name: str) -> Iterator[io.BufferedReader]:
+    with explain_os_error(f"{name} cannot be read", "Check its name and permissions."), path.open("rb") as file:
+        yield file
 
 
 def decode(content: bytes, name: str, *, line: int = 1) -> str:
@@ -185,12 +190,8 @@ T = TypeVar("T", bound=TomlTable)
 
 def toml_paths(folder: Path) -> tuple[Path, ...]:
     """The TOML files of a folder, sorted by name. Raises InputError."""
-    try:
+    with explain_os_error(f"{folder} cannot be read", f"Name a folder of {SUFFIX} files."):
         files = [path for path in folder.iterdir() if path.suffix == SUFFIX]
-    except OSError as error:
-        raise InputError(
-            f"{folder} cannot be read: {error.strerror or error}.", remedy=f"Name a folder of {SUFFIX} files."
-        ) from None
     return tuple(sorted(files, key=lambda path: path.stem))
 
 
@@ -261,12 +262,8 @@ class TextFiles:
     def delete(self, name: str) -> None:
         """Delete a file if it exists."""
         path = self.folder / name
-        try:
+        with explain_os_error(f"{path} cannot be deleted", "Make the workspace folder writable."):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"{path} cannot be deleted: {error.strerror}.", remedy="Make the workspace folder writable."
-            ) from None
 
     def close(self) -> None:
         """Close the storage behind them."""

@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 from ragfilter.basics.files import CSV_REMEDY, by_column, read_text, rows
-from ragfilter.errors import InputError
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, refuse, to_record
 
 MISSING = "Name a column that the file has, or index the file apart from the others."
@@ -34,16 +33,12 @@ def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
             numbered = bool(reading.columns) and not {"id", "_id"} & set(names)
             _check(names, place, numbered=numbered)
             continue
-        try:
+        with reading.refusing():
             row = by_column(cells, names, place)
             raw = {name: cell for name, cell in row.items() if cell.strip() not in NOTHING.get(name, ())}
             if numbered:
                 raw["id"] = f"{source}#{number}"
-            record = to_record(raw, place=place, source=source)
-        except InputError as error:
-            reading.refuse(error)
-        else:
-            yield record
+            yield to_record(raw, place=place, source=source)
 
 
 def columns(path: Path) -> dict[str, int]:

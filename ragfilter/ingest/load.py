@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
-from ragfilter.basics.files import kind
+from ragfilter.basics.files import explain_os_error, kind
 from ragfilter.errors import InputError
 from ragfilter.ingest import adsapi, demo
 from ragfilter.ingest.csv_file import load_csv
@@ -90,17 +90,10 @@ def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Reco
             raise not_openapi(path.name)
         yield from descriptions
     elif suffix in LOADERS:
-        yield from _usable(LOADERS[suffix], path, path.name, reading)
+        with reading.refusing():
+            yield from LOADERS[suffix](path, source=path.name, reading=reading)
     else:
         raise InputError(f"{path}: this kind of file cannot be indexed.", remedy=REMEDY)
-
-
-def _usable(loader: Loader, path: Path, source: str, reading: ReadOptions) -> Iterator[Record]:
-    """Yield records until their file becomes unreadable."""
-    try:
-        yield from loader(path, source=source, reading=reading)
-    except InputError as error:
-        reading.refuse(error)
 
 
 def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Record]:
@@ -121,7 +114,8 @@ def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Reco
         (reading.skip or log.warning)(InputError(f"{source}: {passed_over(others)}."))
     for name, loader in loaders.items():
         if loader is not None:
-            yield from _usable(loader, files[name], name, reading)
+            with reading.refusing():
+                yield from loader(files[name], source=name, reading=reading)
     yield from descriptions
 
 
@@ -147,17 +141,13 @@ def stage(files: Iterable[tuple[str, bytes]], folder: Path, *, limit: int) -> tu
     """Write uploads (name, content) to `folder`, and unpack zips. Returns what was left out, and why. All uploads
     together may have at most `limit` bytes, unpacked. Raises InputError if the folder cannot be written."""
     refused: list[InputError] = []
-    try:
+    with explain_os_error("The uploads cannot be kept", "Free up space on the disk of the workspace."):
         for name, content in files:
             left = limit - sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
             try:
                 refused += _stage(name, content, folder, left)
             except InputError as error:
                 refused.append(error)
-    except OSError as error:
-        raise InputError(
-            f"The uploads cannot be kept: {error.strerror}.", remedy="Free up space on the disk of the workspace."
-        ) from None
     return tuple(refused)
 
 

@@ -24,7 +24,7 @@ import operator
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -67,41 +67,33 @@ class ReadOptions:
     def __post_init__(self) -> None:
         columns = [column for column in self.columns.values() if column]
         unknown = sorted(self.columns.keys() - set(COLUMNS))
-        for wrong, message, remedy in (
-            (
-                not SHORTEST <= self.size <= MOST,
-                f"Passages cannot have {self.size} characters.",
-                f"Choose a size from {SHORTEST} to {MOST:,}.",
-            ),
-            (
-                not 0 <= self.overlap <= self.size // 2,
-                f"Passages of {self.size} characters cannot overlap by {self.overlap}.",
-                f"Choose an overlap from 0 to {self.size // 2}, half the size.",
-            ),
-            (
-                unknown,
-                f"There is no field {unknown[:1]} that a column could hold.",
-                f"Name one of {', '.join(COLUMNS)}; other columns are kept as metadata.",
-            ),
-            (
-                len({*columns}) < len(columns),
-                "One column is named for two fields.",
-                "Name another column for one of them.",
-            ),
-            (
-                self.columns and not self.columns.get("text"),
-                "No column is named for the text.",
-                "Name the column that holds it.",
-            ),
-        ):
-            if wrong:
-                raise InputError(message, remedy=remedy)
+        if not SHORTEST <= self.size <= MOST:
+            remedy = f"Choose a size from {SHORTEST} to {MOST:,}."
+            raise InputError(f"Passages cannot have {self.size} characters.", remedy=remedy)
+        if not 0 <= self.overlap <= self.size // 2:
+            message = f"Passages of {self.size} characters cannot overlap by {self.overlap}."
+            raise InputError(message, remedy=f"Choose an overlap from 0 to {self.size // 2}, half the size.")
+        if unknown:
+            remedy = f"Name one of {', '.join(COLUMNS)}; other columns are kept as metadata."
+            raise InputError(f"There is no field {unknown[:1]} that a column could hold.", remedy=remedy)
+        if len({*columns}) < len(columns):
+            raise InputError("One column is named for two fields.", remedy="Name another column for one of them.")
+        if self.columns and not self.columns.get("text"):
+            raise InputError("No column is named for the text.", remedy="Name the column that holds it.")
 
     def refuse(self, error: InputError) -> None:
         """Pass `error` to `skip`, or raise it if there is none."""
         if self.skip is None:
             raise error
         self.skip(error)
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Refuse an InputError in the block."""
+        try:
+            yield
+        except InputError as error:
+            self.refuse(error)
 
 
 PLAIN = ReadOptions()
@@ -180,12 +172,8 @@ def each_id_once(records: Iterable[Record], reading: ReadOptions = PLAIN) -> Ite
         if first is record:
             yield record
         else:
-            reading.refuse(
-                InputError(
-                    f"{record.place}: the id {record.chunk.id!r} was already used in {first.place}.",
-                    remedy="Give every record an id of its own.",
-                )
-            )
+            message = f"{record.place}: the id {record.chunk.id!r} was already used in {first.place}."
+            reading.refuse(InputError(message, remedy="Give every record an id of its own."))
 
 
 def load_jsonl(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
@@ -194,12 +182,8 @@ def load_jsonl(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iter
         if not line.strip():
             continue
         place = f"{source}, line {number}"
-        try:
-            record = to_record(json_object(line, place, ONE_OBJECT), place=place, source=source)
-        except InputError as error:
-            reading.refuse(error)
-        else:
-            yield record
+        with reading.refusing():
+            yield to_record(json_object(line, place, ONE_OBJECT), place=place, source=source)
 
 
 def to_line(chunk: Chunk, clearance_as_given: str | None = None) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from ragfilter.basics.files import kind
+from ragfilter.basics.files import explain_os_error, kind
 from ragfilter.errors import DependencyError, ModelError, extra
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
@@ -165,10 +165,8 @@ def bundled_folder() -> Path:
 
 def read_weights(file: Path, sha256: str = SHA256) -> bytes:
     """Read `file`. Raises ModelError unless it has the expected sha256."""
-    try:
+    with explain_os_error(f"The weights {file} cannot be read", REMEDY, ModelError):
         weights = file.read_bytes()
-    except OSError as error:
-        raise ModelError(f"The weights {file} cannot be read: {error.strerror}.", remedy=REMEDY) from error
     digest = hashlib.sha256(weights).hexdigest()
     if digest != sha256:
         other = f"sha256 {digest[:12]}…, not {sha256[:12]}…"

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from ragfilter.basics.files import explain_os_error
 from ragfilter.errors import StoreError, extra
 from ragfilter.model import Chunk, readable_level
 from ragfilter.protocols import Catalogue, Vectors
@@ -192,13 +193,11 @@ class Copies:
 
     def rename(self, old: str, new: str) -> None:
         """Rename a copy, if there is one."""
-        try:
+        failure = f"The copy {self.path(old)} cannot be renamed"
+        with explain_os_error(failure, "Check the permissions of its folder.", StoreError):
             self.delete(new)
             if self.path(old).exists():
                 self.path(old).rename(self.path(new))
-        except OSError as error:
-            message = f"The copy {self.path(old)} cannot be renamed: {error.strerror}."
-            raise StoreError(message, remedy="Check the permissions of its folder.") from None
 
     def delete(self, name: str) -> None:
         """Delete a copy, if there is one."""

@@ -219,8 +219,7 @@ class LabelBook(database.Book):
 
     def remove_set(self, collection: str, name: str) -> None:
         """Delete a query set. The labels of its questions stay."""
-        with self._writing() as connection:
-            connection.execute(_sets.delete().filter_by(collection=collection, name=name))
+        self._write(_sets.delete().filter_by(collection=collection, name=name))
 
     def sets(self, collection: str) -> dict[str, int]:
         """The number of questions in every set, by name; the two built-in sets come last."""

@@ -112,21 +112,17 @@ class EveryTable(database.Book):
     def rename(self, old: str, new: str) -> None:
         """Move all rows that belong to the collection `old` to `new`."""
         try:
-            with self._writing() as connection:
-                for table in self._of_collections:
-                    mine = table.c.collection == old
-                    connection.execute(table.update().where(mine).values(collection=new))
+            self._write(
+                *(table.update().filter_by(collection=old).values(collection=new) for table in self._of_collections)
+            )
         except IntegrityError:
             message = f"There are still rows of an earlier collection {new!r}."
             raise StoreError(message, remedy="Use another name.") from None
 
     def delete(self, name: str) -> None:
         """Delete all rows that belong to the collection `name`."""
-        with self._writing() as connection:
-            for table in self._of_collections:
-                connection.execute(table.delete().where(table.c.collection == name))
-            connection.execute(labels.ORPHANS)
-            connection.execute(runs.ORPHANS)
+        own_rows = (table.delete().filter_by(collection=name) for table in self._of_collections)
+        self._write(*own_rows, labels.ORPHANS, runs.ORPHANS)
 
     def rows(self, table: sa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """All rows of a table by their keys, with times in UTC."""

@@ -86,9 +86,8 @@ class Preferences(database.Book):
             "second": second.text,
         }
         turned = choice if first is left else _turned(choice)
-        with self._writing() as connection:
-            connection.execute(_votes.delete().filter_by(**row))
-            connection.execute(_votes.insert().values(**row, at=datetime.now(UTC), choice=turned))
+        vote = _votes.insert().values(**row, at=datetime.now(UTC), choice=turned)
+        self._write(_votes.delete().filter_by(**row), vote)
 
     def votes(self, collection: str) -> tuple[Vote, ...]:
         """The votes on the questions of a collection, oldest first."""

@@ -98,9 +98,7 @@ class Runs(database.Book):
     def keep(self, run_id: int, query_id: str, record: Mapping[str, Any]) -> None:
         """Store the record of a query, replacing any earlier one."""
         own = {"run": run_id, "query_id": query_id}
-        with self._writing() as connection:
-            connection.execute(_records.delete().filter_by(**own))
-            connection.execute(_records.insert().values(**own, body=json.dumps(record)))
+        self._write(_records.delete().filter_by(**own), _records.insert().values(**own, body=json.dumps(record)))
 
     def saved(self, collection: str | None = None) -> tuple[Run, ...]:
         """The runs of a collection, or all, newest first."""
@@ -127,9 +125,7 @@ class Runs(database.Book):
     def remove(self, run_id: int) -> None:
         """Delete the run with this number. Raises InputError if there is none."""
         self.get(run_id)
-        with self._writing() as connection:
-            connection.execute(_records.delete().filter_by(run=run_id))
-            connection.execute(_runs.delete().filter_by(id=run_id))
+        self._write(_records.delete().filter_by(run=run_id), _runs.delete().filter_by(id=run_id))
 
 
 def _list() -> sa.Select[Any]:

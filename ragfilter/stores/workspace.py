@@ -324,14 +324,11 @@ class SharedTextFiles(TextFiles, database.OptionalBook):
 
     def write(self, name: str, text: str) -> None:
         self._open()
-        with self._writing() as connection:
-            connection.execute(_files.delete().filter_by(name=name))
-            connection.execute(_files.insert().values(name=name, text=text))
+        self._write(_files.delete().filter_by(name=name), _files.insert().values(name=name, text=text))
 
     def delete(self, name: str) -> None:
         self._open()
-        with self._writing() as connection:
-            connection.execute(_files.delete().filter_by(name=name))
+        self._write(_files.delete().filter_by(name=name))
 
     def close(self) -> None:
         database.OptionalBook.close(self)

@@ -251,11 +251,9 @@ def _prefix(source: str, tree: Mapping[str, Any]) -> str:
         return _tidy(prefix)
     words = _slug(api_title(source, tree)) or _slug(PurePosixPath(source).stem) or "api"
     # Cut at the end of a word if possible: "github-v3-rest-api" rather than "github-v3-rest-a".
-    return (
-        words
-        if len(words) <= LONGEST_PREFIX
-        else (words[: LONGEST_PREFIX + 1].rpartition("-")[0] or words[:LONGEST_PREFIX])
-    )
+    if len(words) <= LONGEST_PREFIX:
+        return words
+    return words[: LONGEST_PREFIX + 1].rpartition("-")[0] or words[:LONGEST_PREFIX]
 
 
 def _guides(source: str, tree: Mapping[str, Any]) -> Iterator[Item]:

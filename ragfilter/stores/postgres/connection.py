@@ -53,11 +53,6 @@ class VectorDatabase(Book):
         """Whether changes to a foreign collection are allowed."""
         super().__init__(address)
 
-    @property
-    def where(self) -> str:
-        """The address without user and password."""
-        return self._where
-
     def _prepare(self) -> None:
         self._searching = self._engine.execution_options(postgresql_readonly=True)
         with self._writing() as connection:
