@@ -115,10 +115,8 @@ class Book:
         except (ArgumentError, ModuleNotFoundError, ValueError) as error:
             # The message does not repeat a URL that cannot be parsed: it may contain a password.
             why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
-            raise InputError(
-                f"The {self.what}'s database URL cannot be used ({why}).",
-                remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the database's driver.",
-            ) from None
+            remedy = "Write sqlite:///path/to/file or postgresql://host/database, and install the database's driver."
+            raise InputError(f"The {self.what}'s database URL cannot be used ({why}).", remedy=remedy) from None
         answer_in_time(engine, lambda: self._timeout_s)
         return engine
 
@@ -145,11 +143,8 @@ class Book:
                 continue
             columns = {column["name"] for column in there.get_columns(table.name)}
             if other := sorted(columns ^ set(table.columns.keys())):
-                raise StoreError(
-                    f"{self.called} failed (the table {table.name} in {self.where} has another "
-                    f"schema: {', '.join(other)}).",
-                    remedy=OTHER_SCHEMA,
-                )
+                what = f"the table {table.name} in {self.where} has another schema: {', '.join(other)}"
+                raise StoreError(f"{self.called} failed ({what}).", remedy=OTHER_SCHEMA)
 
     def _read(self, query: sa.Executable) -> list[sa.Row[Any]]:
         with self._connected() as connection:
@@ -187,10 +182,9 @@ class Book:
         except DBAPIError as error:
             if not error.connection_invalidated:
                 raise
-            raise OutcomeUnknown(
-                f"{self.called} did not say whether it has saved the change.",
-                remedy="Look whether it has, once it answers again, before you repeat it.",
-            ) from error
+            message = f"{self.called} did not say whether it has saved the change."
+            remedy = "Look whether it has, once it answers again, before you repeat it."
+            raise OutcomeUnknown(message, remedy=remedy) from error
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

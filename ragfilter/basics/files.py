@@ -146,9 +146,8 @@ def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(
-            f"{source}, line {line}: a quote is not closed or not doubled ({error}).", remedy=QUOTE_REMEDY
-        ) from None
+        message = f"{source}, line {line}: a quote is not closed or not doubled ({error})."
+        raise InputError(message, remedy=QUOTE_REMEDY) from None
 
 
 def by_column(cells: list[str], names: list[str], place: str) -> dict[str, str]:
@@ -206,9 +205,8 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise InputError(
-            f"{name} is not valid TOML: {why}.", remedy="Check its quotes, brackets and numbers."
-        ) from None
+        message = f"{name} is not valid TOML: {why}."
+        raise InputError(message, remedy="Check its quotes, brackets and numbers.") from None
 
 
 def check_table(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: str) -> T:

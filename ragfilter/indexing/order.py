@@ -74,9 +74,8 @@ class RayEmbedder:
         try:
             return np.concatenate(ray.get([self._embed.remote(self.name, part) for part in parts]))
         except ray.exceptions.RayError as error:
-            raise ModelError(
-                f"Ray did not embed the texts: {error}", remedy="Run the same command again to continue from there."
-            ) from error
+            message = f"Ray did not embed the texts: {error}"
+            raise ModelError(message, remedy="Run the same command again to continue from there.") from error
 
 
 def _embed(model: str, texts: Sequence[str]) -> Vectors:

@@ -98,11 +98,7 @@ class ReadOptions:
 
 PLAIN = ReadOptions()
 
-FIELDS = frozenset(("id", "_id", "text", "content", "title", "type", "source", "page", "refs", "clearance")) | {
-    "department",
-    "query_must",
-    "metadata",
-}
+FIELDS = frozenset((*COLUMNS, "_id", "content", "query_must", "metadata"))
 
 ONE_OBJECT = 'Write one JSON object per line, such as {"id": "a", "text": "..."}.'
 MANY = 32

@@ -61,7 +61,6 @@ def parse_yaml(text: str, *, place: str) -> object:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise InputError(
-            f"{place}{line}: this is neither JSON nor YAML ({problem}).",
-            remedy="Correct it there. A text that begins with & * @ % or ` needs quotes.",
-        ) from None
+        message = f"{place}{line}: this is neither JSON nor YAML ({problem})."
+        remedy = "Correct it there. A text that begins with & * @ % or ` needs quotes."
+        raise InputError(message, remedy=remedy) from None

@@ -236,10 +236,8 @@ class VersionedCollection(ChunkedCollection):
         if now.withheld:
             return f"{self._withheld()} {INDEX_AGAIN}"
         if now.ours and not now.content:
-            return (
-                f"Collection {self._name!r} is incomplete: it is being indexed, or its indexing "
-                f"was interrupted. {INDEX_AGAIN}"
-            )
+            reason = "it is being indexed, or its indexing was interrupted"
+            return f"Collection {self._name!r} is incomplete: {reason}. {INDEX_AGAIN}"
         # Empty sources are never indexed.
         if now.ours and not now._count_of_version():
             return f"{self._emptied()} {FOUND_AGAIN}"
@@ -247,11 +245,8 @@ class VersionedCollection(ChunkedCollection):
         if not lost:
             return ""
         count = now.count()
-        remedy = FOUND_AGAIN if now.ours else "Create it again."
-        return (
-            f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
-            f"chunks can be found. {remedy}"
-        )
+        reason = f"only {count - len(lost):,} of its {count:,} chunks can be found"
+        return f"Collection {self._name!r} is damaged: {reason}. {FOUND_AGAIN if now.ours else 'Create it again.'}"
 
     def check_not_empty(self) -> None:
         """Raise CollectionMissing if it has no chunks, and StoreError if it has lost them."""
@@ -260,9 +255,8 @@ class VersionedCollection(ChunkedCollection):
             return
         if now.content:
             raise StoreError(self._emptied(), remedy=FOUND_AGAIN, action="rebuild")
-        raise CollectionMissing(
-            f"The collection {self._name!r} is empty.", remedy="Index chunks into it.", action="index"
-        )
+        message = f"The collection {self._name!r} is empty."
+        raise CollectionMissing(message, remedy="Index chunks into it.", action="index")
 
     def info(self) -> CollectionInfo:
         now = self.snapshot()

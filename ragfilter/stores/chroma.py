@@ -93,9 +93,8 @@ def guard(where: str) -> Iterator[None]:
     except (httpx.TimeoutException, TimeoutError) as error:
         raise StoreUnavailable(f"The Chroma server at {where} did not answer in time.", remedy=NO_SERVER) from error
     except httpx.HTTPError as error:
-        raise StoreUnavailable(
-            f"The Chroma server at {where} cannot be reached: {_words(error)}.", remedy=NO_SERVER
-        ) from error
+        message = f"The Chroma server at {where} cannot be reached: {_words(error)}."
+        raise StoreUnavailable(message, remedy=NO_SERVER) from error
     except NotFoundError as error:
         message = f"The collection is not in {where} (any more): {_words(error)}."
         raise CollectionMissing(message, remedy="List the collections, or index it again.") from error

@@ -36,22 +36,8 @@ with extra("chroma"):
 log = logging.getLogger(__name__)
 
 _TYPES = {"page": pa.int64(), "clearance": pa.int64(), "refs": pa.list_(pa.string())}
-_NAMES = (
-    "id",
-    "text",
-    "title",
-    "type",
-    "source",
-    "page",
-    "refs",
-    "clearance",
-    "clearance_as_given",
-    "department",
-    "rule",
-    "fingerprint",
-    "metadata",
-)
-FIELDS = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NAMES])
+_NAMES = "id text title type source page refs clearance clearance_as_given department rule fingerprint metadata"
+FIELDS = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NAMES.split()])
 COLUMNS = (*FIELDS.names, "vector")
 REPLACE = "Move it away, then index the source again and replace the collection."
 
@@ -114,16 +100,12 @@ class Copies:
     def replace(self, name: str, rows: Sequence[StoredRow], *, embedder: str) -> None:
         """Replace a copy atomically: readers see the old or the new copy. Requires at least one row."""
         names = [field.name for field in fields(Chunk) if field.name in FIELDS.names]
-        records = (
-            {name: getattr(row.chunk, name) for name in names}
-            | {
-                "metadata": json.dumps(dict(row.chunk.metadata)),
-                "fingerprint": row.fingerprint,
-                "clearance_as_given": row.clearance_as_given,
-            }
-            for row in rows
-        )
-        table = pa.Table.from_pylist(list(records), schema=FIELDS)
+        records = []
+        for row in rows:
+            record = {name: getattr(row.chunk, name) for name in names}
+            record["metadata"] = json.dumps(dict(row.chunk.metadata))
+            records.append(record | {"fingerprint": row.fingerprint, "clearance_as_given": row.clearance_as_given})
+        table = pa.Table.from_pylist(records, schema=FIELDS)
         vectors = _vector_array([row.vector for row in rows])
         _replace(self.path(name), table.append_column("vector", vectors), embedder)
 

@@ -206,9 +206,8 @@ def rebuild(
     with locked(workspace, name):
         summary = copies.summary(name)
         if summary is None:
-            raise StoreError(
-                f"There is no copy of collection {name!r} in {workspace.copies_dir}.", remedy="Index its source again."
-            )
+            message = f"There is no copy of collection {name!r} in {workspace.copies_dir}."
+            raise StoreError(message, remedy="Index its source again.")
         rows = {row.chunk.id: row for row in copies.read(name)}
         step = counter(progress, len(rows))
         try:

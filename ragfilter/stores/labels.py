@@ -198,10 +198,8 @@ class LabelBook(database.Book):
         missing or reserved or there are no queries, and ConflictError if the set to be replaced is not `before`."""
         name = _plain(name)
         if not name or name in (LABELLED, ASKED) or len(name) > LONGEST_NAME:
-            raise InputError(
-                f"A query set cannot be called {name[:80]!r}.",
-                remedy=f"Choose a name other than {LABELLED} and {ASKED}, of at most {LONGEST_NAME} characters.",
-            )
+            remedy = f"Choose a name other than {LABELLED} and {ASKED}, of at most {LONGEST_NAME} characters."
+            raise InputError(f"A query set cannot be called {name[:80]!r}.", remedy=remedy)
         if not queries:
             raise InputError(f"The query set {name!r} would be empty.", remedy="Add questions.")
         rows = [

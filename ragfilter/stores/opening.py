@@ -84,9 +84,8 @@ def openings(files: TextFiles) -> dict[str, Opening]:
         saved: Mapping[str, Any] = json.loads(files.read(FILE) or "{}")
         return {name: Opening(**values) for name, values in saved.items()}
     except (InputError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise StoreError(
-            f"{files.folder / FILE} cannot be read: {error}.", remedy="Move it away, then open the collections again."
-        ) from None
+        message = f"{files.folder / FILE} cannot be read: {error}."
+        raise StoreError(message, remedy="Move it away, then open the collections again.") from None
 
 
 def resolve_location(folder: str) -> str:
@@ -98,10 +97,9 @@ def resolve_location(folder: str) -> str:
             # An unreadable URL is not repeated.
             secret = shown(folder) == UNSHOWN or bool(urlsplit(folder).password)
         if secret or "password=" in folder:
-            raise InputError(
-                f"{shown(folder)} contains a user or password, which would be stored in a file.",
-                remedy="Put it into ~/.pgpass or PGPASSWORD, or start ragfilter with RAGFILTER_CHROMA_URL.",
-            )
+            message = f"{shown(folder)} contains a user or password, which would be stored in a file."
+            remedy = "Put it into ~/.pgpass or PGPASSWORD, or start ragfilter with RAGFILTER_CHROMA_URL."
+            raise InputError(message, remedy=remedy)
         return folder.rstrip("/") if folder.startswith(SERVERS) else folder
     try:
         return str(Path(folder).expanduser().resolve())
@@ -263,9 +261,8 @@ class Stores:
         store = self.at(folder)
         other = self._openings().get(name)
         if (folder and name in own) or (other is not None and other.folder != folder):
-            raise InputError(
-                f"There is another collection {name!r} in this workspace.", remedy="Rename or close that one first."
-            )
+            message = f"There is another collection {name!r} in this workspace."
+            raise InputError(message, remedy="Rename or close that one first.")
         collection = (
             cast("TableStore", store).open(name, opening.columns, opening.metric)
             if is_address(folder)
@@ -275,10 +272,9 @@ class Stores:
             raise InputError(f"Collection {name!r} was made by ragfilter in this workspace.", remedy="Use it directly.")
         model = opening.embedder or embedder_hint(collection)
         if not model:
-            raise InputError(
-                f"Nothing says which embedding model made the vectors of {name!r}.",
-                remedy="Specify it. Another model returns meaningless results, even if the dimensions match.",
-            )
+            message = f"Nothing says which embedding model made the vectors of {name!r}."
+            remedy = "Specify it. Another model returns meaningless results, even if the dimensions match."
+            raise InputError(message, remedy=remedy)
         checks = check(collection, load_embedder(model))
         self._keep(name, replace(opening, folder=folder, embedder=model))
         return checks

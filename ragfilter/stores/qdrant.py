@@ -314,17 +314,13 @@ def _guard(where: str) -> Iterator[None]:
     except RagfilterError:
         raise
     except ResponseHandlingException as error:
-        raise StoreUnavailable(
-            f"The Qdrant server at {where} cannot be reached: {error}.",
-            remedy="Check that it runs and that the URL is right.",
-        ) from error
+        message = f"The Qdrant server at {where} cannot be reached: {error}."
+        raise StoreUnavailable(message, remedy="Check that it runs and that the URL is right.") from error
     except Exception as error:
         # Other servers at the address do not send this message.
         if MISSING.search(str(error)):
-            raise CollectionMissing(
-                f"The collection is not in {where} (any more).", remedy="List the collections, or index it again."
-            ) from error
-        message = " ".join(str(error).split())[:300].rstrip(".")
-        raise StoreError(
-            f"Qdrant failed: {message}.", remedy=f"Check the address, permissions and disk of {where}, and its API key."
-        ) from error
+            message = f"The collection is not in {where} (any more)."
+            raise CollectionMissing(message, remedy="List the collections, or index it again.") from error
+        reason = " ".join(str(error).split())[:300].rstrip(".")
+        remedy = f"Check the address, permissions and disk of {where}, and its API key."
+        raise StoreError(f"Qdrant failed: {reason}.", remedy=remedy) from error

@@ -273,9 +273,8 @@ def _folder(path: str | os.PathLike[str]) -> Path:
         probe.unlink()
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"The workspace folder {folder} cannot be used: {reason}.", remedy="Use a writable folder.", action="folder"
-        ) from error
+        message = f"The workspace folder {folder} cannot be used: {reason}."
+        raise InputError(message, remedy="Use a writable folder.", action="folder") from error
     return folder
 
 

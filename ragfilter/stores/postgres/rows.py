@@ -70,9 +70,8 @@ def upgrade(connection: sa.Connection) -> None:
         with Operations.context(context):
             context.run_migrations()
     except CommandError:
-        raise StoreError(
-            "The workspace was changed by a newer version of ragfilter.", remedy="Install that version here too."
-        ) from None
+        message = "The workspace was changed by a newer version of ragfilter."
+        raise StoreError(message, remedy="Install that version here too.") from None
 
 
 def chunk_table(table: str, dimension: int) -> str:

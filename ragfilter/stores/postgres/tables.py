@@ -141,10 +141,9 @@ class TableStore(VectorDatabase):
     def table(self, name: str) -> Table:
         """The table, or part of one, called `name`. Raises CollectionMissing."""
         if name not in self._tables and name not in (names := self.names()):
-            raise CollectionMissing(
-                f"There is no table {name!r} with vectors in {self.where}.",
-                remedy=f"There are: {', '.join(names)}." if names else "Name another database.",
-            )
+            message = f"There is no table {name!r} with vectors in {self.where}."
+            remedy = f"There are: {', '.join(names)}." if names else "Name another database."
+            raise CollectionMissing(message, remedy=remedy)
         return self._tables[name]
 
     def collections(self) -> tuple[CollectionInfo, ...]:
