@@ -31,8 +31,7 @@ log = logging.getLogger(__name__)
 BUSY_S = 10.0
 """How long to wait for a lock in SQLite, and for a server to accept a connection."""
 MAKING = 0x72616766
-"""The advisory lock in PostgreSQL for making tables: if two processes make the same table at once,
-the second one fails, even with IF NOT EXISTS."""
+"""The advisory lock for making tables: if two processes make the same one at once, one fails despite IF NOT EXISTS."""
 _DAMAGED = re.compile("not a database|malformed")
 _USER = re.compile('(user|role) "[^"]*"')
 _together: ContextVar[tuple[str, sa.Connection] | None] = ContextVar("together", default=None)
@@ -121,8 +120,7 @@ class Book:
         return engine
 
     def _prepare(self) -> None:
-        """Make missing tables and indexes. Raises StoreError, before any change, if a table exists
-        with other columns."""
+        """Make missing tables and indexes. Raises StoreError, before any change, if a table has other columns."""
         with self._guard():
             with self._engine.connect() as connection:
                 self._check(sa.inspect(connection))

@@ -1,5 +1,4 @@
-"""Reads text, JSON lines, CSV and TOML written by people, with errors that name file and place.
-Writes files completely or not at all."""
+"""Reads files written by people, with errors that name file and place. Writes files completely or not at all."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ LONGEST_NAME = 200
 
 
 def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]:
-    """The kind of thing at a path; empty if there is nothing, or if no file can have this path.
-    `Path.exists` raises for a name that is too long."""
+    """What is at a path; empty for nothing, and for a name that is too long, for which `Path.exists` raises."""
     try:
         mode = Path(path).stat().st_mode
     except (OSError, ValueError):
@@ -151,8 +149,7 @@ def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def by_column(cells: list[str], names: list[str], place: str) -> dict[str, str]:
-    """The cells of a row by the names in the header, without empty ones. Raises InputError for a row with more cells
-    than the header."""
+    """The cells of a row by the header's names, without empty ones. Raises InputError for more cells than names."""
     if len(cells) > len(names):
         raise InputError(f"{place}: {len(cells)} cells, but the header names {len(names)}.", remedy=CELL_REMEDY)
     return {name: cell for name, cell in zip(names, cells, strict=False) if name and cell.strip()}
@@ -166,8 +163,7 @@ _QUOTED = re.compile(r'"[^"]*"?')
 
 def _separated(text: str) -> tuple[str, str]:
     """The separator of a CSV text, and the text. Excel's first line (``sep=;``) becomes empty. The separator is the
-    comma, semicolon, tab or bar that is most frequent in the header outside quotes. If there is none, each row is a
-    single cell."""
+    most frequent of comma, semicolon, tab and bar in the header outside quotes; without any, each row is a cell."""
     if match := _TOLD.match(text):
         return match[1], "\n" + text[match.end() :]
     header = _QUOTED.sub("", text[:LONGEST_HEADER]).lstrip().splitlines()[:1]

@@ -135,8 +135,7 @@ class Done:
 
 
 def _counted(records: Iterable[Record], report: Report, refused: Sequence[Refusal]) -> Iterator[Record]:
-    """Yield the records and report their count, since their total is not known in advance. Raises
-    InputError if all were `refused`."""
+    """Yield the records, reporting their count, as their total is unknown. Raises InputError if all were `refused`."""
     number = 0
     for number, record in enumerate(records, start=1):
         if number % EVERY == 0:
@@ -201,8 +200,7 @@ def carry_out(
 
 
 def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:
-    """Save the quotes that a collection's labels judge, before its chunks change. Returns the
-    labelled chunks; None without labels. Raises StoreError."""
+    """Save the quotes that labels judge before chunks change. Returns labelled chunks or None. Raises StoreError."""
     labelled = {label.chunk_id for label in bench.labels.standing(name)}
     chunks: Mapping[str, Chunk] = {}
     if labelled:

@@ -248,8 +248,7 @@ class Queue(database.Book):
             ZipFile(io.BytesIO(parcel)).extractall(source)
 
     def tell(self, job_id: int, status: JobStatus, worker: int | None = None) -> bool:
-        """Write a job's status. Returns whether `worker` should continue: False if the job was
-        stopped, removed or taken over."""
+        """Write a job's status. Returns whether `worker` should continue: not if stopped, removed or taken over."""
         this = _jobs.c.id == job_id
         if worker is not None:
             this &= _jobs.c.worker == worker

@@ -14,8 +14,7 @@ MISSING = "Name a column that the file has, or index the file apart from the oth
 NEEDED = {"text", "id", "clearance", "department"}
 """Fields whose chosen column must exist. Without the last two, secret chunks would become public."""
 NOTHING = {"page": {"NaN", "nan", "NA"}, "clearance": {"NaN", "nan"}, "department": {"NaN"}}
-"""How tables write a missing value. A clearance of NA is not one: it is unreadable and hides its
-chunk. A department may be called NA."""
+"""How tables write a missing value. A clearance of NA is unreadable, so it hides its chunk; a department can be NA."""
 SAMPLE = 50
 """Number of rows from which the length of a column's cells is estimated."""
 
@@ -42,8 +41,7 @@ def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
 
 
 def columns(path: Path) -> dict[str, int]:
-    """The columns of a CSV file, each with the total characters in its first cells; empty for an
-    empty file. Raises InputError."""
+    """The columns of a CSV file, each with the total characters in its first cells. Raises InputError."""
     every = (cells for _, cells in rows(read_text(path, path.name), path.name))
     header = [cell.strip() for cell in next(every, [])]
     lengths = dict.fromkeys(filter(None, header), 0)
@@ -55,8 +53,7 @@ def columns(path: Path) -> dict[str, int]:
 
 
 def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[str]:
-    """The header with the chosen columns renamed to their fields. Another column with the name of a
-    field becomes one of the source's own fields."""
+    """The header with chosen columns renamed to their fields. Others with a field's name become the source's own."""
     fields = {column: field for field, column in columns.items() if column}
     for column, field in fields.items():
         if field in NEEDED and column not in header:

@@ -190,9 +190,8 @@ def safe_name(name: str) -> str | None:
 def unpack(
     archive: Path | io.BytesIO, folder: Path, *, source: str, suffixes: tuple[str, ...] = ("",), limit: int = LARGEST
 ) -> list[InputError]:
-    """Unpack the files of a zip with these `suffixes` into `folder`. Returns what was left out. Hidden files and
-    folders are skipped. No name leads out of the folder. Raises InputError if the file is not a zip, damaged, locked,
-    or larger than `limit` bytes unpacked."""
+    """Unpack a zip's files with these `suffixes` into `folder`. Returns what was left out, except hidden files. No name
+    leads out of the folder. Raises InputError if it is no zip, damaged, locked, or above `limit` bytes unpacked."""
     try:
         with zipfile.ZipFile(archive) as opened:
             files = [i for i in opened.infolist() if not i.is_dir() and not _hidden(i.filename)]

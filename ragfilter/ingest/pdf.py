@@ -12,8 +12,7 @@ from ragfilter.ingest.passages import passages
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
 
 LITTLE, MUCH = 20, 100
-"""Characters other than white space. A page with fewer than `LITTLE` has only a number or a stamp.
-If another page has `MUCH`, it was probably scanned."""
+"""Characters other than white space. A page with fewer than `LITTLE` was probably scanned if another has `MUCH`."""
 SCANNED = "If they were scanned, recognise their text first, for example with ocrmypdf"
 
 

@@ -40,8 +40,7 @@ from ragfilter.rules.rule import parse, read_rule
 from ragfilter.text.normalise import loads, whole
 
 LONGEST = 1000
-"""Default maximum of characters in a passage. The bundled model reads 256 tokens; in English, a
-token has a little over four characters."""
+"""Default maximum of characters in a passage: the bundled model reads 256 tokens of a little over four characters."""
 SHORTEST, MOST = 100, 8000
 """The range of `size`, in characters."""
 COLUMNS = ("text", "id", "title", "type", "source", "page", "clearance", "department", "refs")
@@ -113,8 +112,7 @@ _PACKED = re.compile(r"[01]{8,}|\\x[\da-f]+|[A-Za-z\d+/=]{64}", re.IGNORECASE)
 
 class Record(NamedTuple):
     """A chunk with its place in the source ("rules.jsonl, line 3"). `clearance_as_given` is the text of an unreadable
-    clearance or department (the chunk's clearance is then None). `warnings` are about values that were accepted, but
-    may not be as intended."""
+    clearance or department, which hides the chunk. `warnings` are about accepted values that may be unintended."""
 
     chunk: Chunk
     place: str
@@ -258,8 +256,7 @@ def _own_fields(raw: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def plain_values(own: Mapping[Any, Any], place: str) -> dict[str, Any]:
-    """A source's own fields as plain JSON values, without vectors. Types that JSON lacks become
-    text. Raises InputError naming `place`."""
+    """A source's own fields as plain JSON values, or else text, without vectors. Raises InputError naming `place`."""
     if not own:
         return {}
     try:

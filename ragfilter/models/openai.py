@@ -157,8 +157,7 @@ def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float)
         return _connection(error, causes, at, answered=answered)
     if isinstance(error, openai.APIError):
         return failure("reported", _detail(error, at) or "without a message")
-    # The remaining case is an unreadable answer. Its text may contain anything, so the message
-    # names only the type of the error.
+    # An unreadable answer. Its text may contain anything, so the message names only the error's type.
     return failure("unreadable", type(error).__name__)
 
 
@@ -330,9 +329,8 @@ class OpenAIChat:
     def _open(
         self, messages: Sequence[Message], schema: Mapping[str, object] | None, deadline: float, stop: threading.Event
     ) -> openai.Stream[Any]:
-        """Open the stream. If the server refuses an optional part of the request, leaves it out:
-        the part that the message names, or else the schema, then the other one. This client never
-        sends that part again, so that the refusal costs only one call."""
+        """Open the stream. If the server refuses an optional part of the request, leaves it out: the part that the
+        message names, or else the schema, then the other one. This client never sends that part again."""
         shape = {"name": "answer", "schema": schema, "strict": True}
         optional: dict[str, Any] = {
             "response_format": {"type": "json_schema", "json_schema": shape} if schema else None,

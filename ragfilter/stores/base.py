@@ -30,8 +30,7 @@ NAME_RULE = "Use 3 to 512 letters, digits, dots, hyphens or underscores, with a 
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """A collection in a list. `embedder` is empty if it is unknown; `incomplete` says why chunks
-    are missing, and is empty if none are."""
+    """A collection in a list. `embedder` is empty if unknown; `incomplete` says why chunks are missing, or is empty."""
 
     name: str
     count: int
@@ -76,9 +75,8 @@ def check_name(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """The result of an indexing run. `total` is the number of chunks in the collection afterwards,
-    `embedded` the number of texts that the model embedded, and `not_in_source` the number of chunks
-    that are only from earlier runs."""
+    """The result of an indexing run. `total` counts the chunks in the collection afterwards, `embedded` the texts that
+    the model embedded, and `not_in_source` the chunks that are only from earlier runs."""
 
     collection: str
     total: int
@@ -137,9 +135,8 @@ def pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
 
 
 def query_vector(vector: Vectors, dimension: int = 0) -> Vectors:
-    """Reshape a question's vector from (dimension,) or (1, dimension) to (dimension,). Raises
-    StoreError if it is not finite, which a store would answer with arbitrary chunks, or if it does
-    not have the `dimension`, if that is known."""
+    """Reshape a question's vector from (dimension,) or (1, dimension) to (dimension,). Raises StoreError if it is not
+    finite, which stores answer with arbitrary chunks, or does not have the `dimension`, if that is known."""
     query = np.asarray(vector, dtype=np.float32)
     query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
     if query.ndim != 1 or not np.isfinite(query).all():

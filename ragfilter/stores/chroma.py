@@ -167,9 +167,8 @@ def _words(error: BaseException) -> str:
     return type(error).__name__
 
 
-# Wide pools need a wide search: on 30,000 vectors in 600 clusters, the recall of the nearest 200 is
-# 0.80 with Chroma's default of 100 and 0.97 with this, for 4 ms more per query. Set on creation,
-# because a later change takes effect only after the store is opened again.
+# On 30,000 vectors in 600 clusters, the recall of the nearest 200 is 0.80 with Chroma's default of 100 and 0.97 with
+# this, for 4 ms more per query. Set on creation, because a later change takes effect only after reopening.
 HNSW = {"space": "l2", "ef_search": 1000}
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
@@ -348,8 +347,7 @@ class ChromaStore(VersionedStore[ChromaCollection]):
 
     @classmethod
     def folder(cls, folder: Path, *, shared: bool = False) -> ChromaStore:
-        """The embedded store in `folder`. The caller must hold the workspace lock, unless the store
-        is `shared` with its owner."""
+        """The embedded store in `folder`. The caller must hold the workspace lock, unless it is `shared`."""
         return cls(open_folder(folder), where=str(folder), shared=shared)
 
     @property

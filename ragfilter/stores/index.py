@@ -182,8 +182,7 @@ class _Indexing:
         model, unfinished = self.embedder.name, f"{UNFINISHED}{self.name}"
         lacking = {record.chunk.passage for record in fresh} - vectors.keys()
         vectors |= self.cached.find(model, list(lacking), collection=unfinished)
-        # Batches of similar length waste the least padding. The longest come first, so that the
-        # estimated time left falls.
+        # Similar lengths in a batch waste the least padding. The longest first, so that the estimated time left falls.
         texts = sorted(lacking - vectors.keys(), key=lambda text: (-len(text), text))
         step = counter(self.progress, len(texts) + written)
         step(0)
@@ -231,8 +230,7 @@ def rebuild(
 
 
 def counter(progress: Progress | None, total: int) -> Step:
-    """Make a function that counts embedding and writing together. It raises if the user stops the
-    work, so call it only after the results are saved."""
+    """Make a counter of embedding and writing together. It raises if the user stops, so call it only after saving."""
     done = 0
 
     def add(steps: int) -> None:

@@ -109,8 +109,7 @@ class LabelBook(database.Book):
         who: str,
         quotation: Quotation | None = None,
     ) -> tuple[Label, ...]:
-        """Give all chunks the same label, with the `quotation` that it judges in them, or none. It
-        replaces the labeller's earlier labels."""
+        """Label all chunks alike, with the `quotation` that was judged. Replaces the labeller's earlier labels."""
         with self._writing() as connection:
             labels = tuple(
                 _label(connection.execute(_labels.insert().values(row).returning(_labels)).one())
@@ -182,8 +181,7 @@ class LabelBook(database.Book):
         return bool(self._read(sa.select(_labels).filter_by(collection=collection).limit(1)))
 
     def version(self, collection: str, *, questions: bool = False) -> str:
-        """A version that changes with every label added or removed and, with `questions`, also with
-        every question that is asked or put into a set."""
+        """A version that changes with the labels and, with `questions`, every question asked or put into a set."""
         counted = (
             sa.select(sa.literal(i), sa.func.count(), sa.func.max(table.c.id)).where(table.c.collection == collection)
             for i, table in enumerate((_labels, _sets, _asked) if questions else (_labels,))
@@ -251,8 +249,7 @@ class LabelBook(database.Book):
         return tuple(i for row in self._read(recorded) for i in loads(row.chunk_ids))
 
     def remember(self, collection: str, question: str) -> None:
-        """Add a question to the history, without duplicates, unless the collection's history is
-        off. Only the last thousand questions are kept."""
+        """Add a question to the history, unless it is off, without duplicates. Only the last thousand are kept."""
         if not self.records_history(collection):
             return
         row = {"collection": collection, "text": _plain(question)}
@@ -284,8 +281,7 @@ def quotation_of(chunk: Chunk) -> Quotation:
 
 
 def selected_quotation(chunk: Chunk, selected: str) -> Quotation | None:
-    """The quotation of the text `selected` in a chunk, ignoring differences in white space; None if
-    the chunk does not contain it."""
+    """The quotation of the text `selected` in a chunk, whatever its white space; None if the chunk lacks it."""
     words = whole(selected).split()
     match = re.search(r"\s+".join(map(re.escape, words)), whole(chunk.text)) if words else None
     return replace(quotation_of(chunk), quote=match.group()) if match else None

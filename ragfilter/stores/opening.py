@@ -280,8 +280,7 @@ class Stores:
         return checks
 
     def forget(self, name: str) -> None:
-        """Remove a foreign collection from the list, without changing the collection. Raises
-        InputError if it was not opened."""
+        """Remove a foreign collection from the list; it stays as it is. Raises InputError if it was not opened."""
         if name not in (opened := self._openings()):
             message = f"Collection {name!r} was not opened from elsewhere."
             raise InputError(message, remedy=f"Opened from elsewhere: {', '.join(sorted(opened)) or 'none'}.")

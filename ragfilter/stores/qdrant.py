@@ -261,8 +261,7 @@ class QdrantStore(VersionedStore[QdrantCollection]):
                 return
 
     def make(self, name: str, attributes: Mapping[str, Any], dimension: int) -> None:
-        """Make an empty collection, replacing any of that name, since the dimension of its vectors
-        cannot be changed."""
+        """Make an empty collection, replacing any of that name, since the dimension of vectors cannot be changed."""
         vectors = models.VectorParams(size=dimension, distance=models.Distance.EUCLID)
         with self.asking() as client:
             client.delete_collection(name)

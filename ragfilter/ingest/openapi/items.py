@@ -157,8 +157,7 @@ class Items:
         return list(chunks), [ref for ref in refs if self.api.find(ref) is None]
 
     def _refs(self, node: Any, seen: dict[int, Any], named: bool = False) -> Iterator[str]:
-        """Yield the references in a node that lead to chunks or cannot be found. The targets of
-        others, such as shared parameters, are searched in turn."""
+        """Yield a node's references that lead to chunks or nowhere. Targets such as shared parameters are searched."""
         if not isinstance(node, dict | list) or id(node) in seen:
             return
         seen[id(node)] = node  # Kept alive, so that its id() is not reused.

@@ -35,9 +35,8 @@ _SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:"""
 
 
 def load_openapi(folder: Path, names: Iterable[str], reading: ReadOptions) -> tuple[list[Record], set[str]]:
-    """Read the API descriptions among these files of a folder, which may refer to each other and to
-    the rest of the folder. Returns their records and the names of all files that were read,
-    including refused ones. Raises InputError with file and, for invalid syntax, line."""
+    """Read the API descriptions among these files of a folder, which may refer to each other and to the rest of it.
+    Returns records and the names of all files read, even refused ones. Raises InputError with file and line."""
     trees: dict[str, Any] = {}
     known: set[str] = set()
     for name in names:
@@ -89,8 +88,7 @@ def parse(text: str, suffix: str, source: str) -> object:
 
 
 def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -> list[Record]:
-    """The records of parsed descriptions (source → tree). The last record of each carries the
-    warnings about it. `read` returns the content of parts."""
+    """The records of parsed descriptions (source → tree); the last of each has its warnings. `read` reads parts."""
     items = Items(api := Descriptions(trees, read))
     ids = identify(items.every, trees)
     statuses = items.statuses()

@@ -231,8 +231,7 @@ def _facets(schema: Any) -> list[str]:
 def _properties(
     schema: Any, before: str = "", depth: int = 0, visits: Iterator[int] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the dotted name (``bid.amount``) of each property of a schema and its inline schemas,
-    with a line about it."""
+    """Yield the dotted name (``bid.amount``) of each property of a schema and its inline schemas, with a line on it."""
     visits = count() if visits is None else visits
     if not isinstance(schema, dict) or depth > DEEPEST or next(visits) > MAX_VISITS:
         return

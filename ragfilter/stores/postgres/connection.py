@@ -89,8 +89,7 @@ class VectorDatabase(Book):
 
 
 class PgDatabase(VectorDatabase):
-    """The database of a workspace, with caches of its collections. Upgrades its tables to the
-    newest version. Thread-safe."""
+    """A workspace's database, with caches of collections. Upgrades its tables to the newest version. Thread-safe."""
 
     what = "workspace"
     called = "The workspace's database"

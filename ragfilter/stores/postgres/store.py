@@ -1,5 +1,4 @@
-"""PostgreSQL as a store of collections. Every change to a collection is one transaction, so it happens completely or
-not at all."""
+"""PostgreSQL as a store of collections. Every change to a collection is one transaction, all or nothing."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class PgStore(PgDatabase):
         return PgCollection(self, name)
 
     def outdated(self, version: str) -> bool:
-        """Whether a collection has changed since this version, as far as this process has seen.
-        Does not query the store."""
+        """Whether a collection has changed since this version, as far as this process saw. Does not query the store."""
         number, _, count = version.partition(":")
         return number.isdigit() and self.versions.get(int(number), 0) > int(count)
 

@@ -1,6 +1,5 @@
-"""Foreign tables with vectors, read in place as collections. LangChain, LlamaIndex and Haystack make such tables, and
-so do people. Each row is a chunk: id, text, vector, and fields in columns or in JSON. Only rules can be changed, if
-changes are allowed."""
+"""Foreign tables with vectors, read in place, as LangChain, LlamaIndex, Haystack and people make them. Each row is a
+chunk: id, text, vector, and fields in columns or in JSON. Only rules can be changed, if changes are allowed."""
 
 from __future__ import annotations
 
@@ -155,8 +154,7 @@ class TableStore(VectorDatabase):
         return self.open(name, *self.options(name))
 
     def outdated(self, version: str) -> bool:
-        """Whether a table has changed since this version, as far as this process has seen. Does not
-        query the database."""
+        """Whether a table has changed since this version, as far as this process saw. Does not query the database."""
         table, _, _ = version.partition(":")
         seen = (version for version, _ in self.catalogues.values())
         return any(each != version and each.startswith(f"{table}:") for each in seen)
@@ -276,8 +274,7 @@ class TableCollection(RowCollection):
         return ((i, rows.read(text)) for i, text in pairs)
 
     def catalogue(self) -> Catalogue:
-        """Every chunk by id without text, whatever their number: the database checks no conditions,
-        because its fields may hold anything."""
+        """Every chunk by id without text: the database checks no conditions, because its fields may hold anything."""
         return self.entries()
 
     def entries(self) -> Catalogue:
