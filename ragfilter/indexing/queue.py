@@ -128,15 +128,8 @@ class Queue(database.Book):
     def put(self, order: Order) -> IndexJob:
         """Submit a job. With PostgreSQL, the files of a temporary source are stored with it."""
         elsewhere = order.temporary and self._engine.dialect.name == "postgresql"
-        row = {
-            "given": _json(order),
-            "standing": _json(JobStatus()),
-            "state": "waiting",
-            "stop": 0,
-            "worker": 0,
-            "tries": 0,
-            "parcel": _packed(Path(order.source)) if elsewhere else b"",
-        }
+        row = {"given": _json(order), **_row(JobStatus()), "stop": 0, "worker": 0, "tries": 0}
+        row["parcel"] = _packed(Path(order.source)) if elsewhere else b""
         with self._writing() as connection:
             number: int = connection.execute(_jobs.insert().values(row).returning(_jobs.c.id)).scalar_one()
         return IndexJob(number, order)

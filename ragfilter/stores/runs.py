@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,26 +16,6 @@ from ragfilter.model import User
 
 with extra("chroma"):
     import sqlalchemy as sa
-
-_runs = database.table(
-    "runs",
-    at=TIME,
-    who=TEXT,
-    name=TEXT,
-    collection=TEXT,
-    query_set=TEXT,
-    profile=TEXT,
-    changes=TEXT,
-    viewer=TEXT,
-    collection_version=TEXT,
-    labels_version=TEXT,
-    model=TEXT,
-    space=TEXT,
-    queries=WHOLE,
-)
-_records = database.table("run_records", sa.UniqueConstraint("run", "query_id"), run=WHOLE, query_id=TEXT, body=TEXT)
-ORPHANS = _records.delete().where(_records.c.run.not_in(sa.select(_runs.c.id)))
-"""Deletes the records of deleted runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +32,13 @@ class Plan:
     model: str
     space: str
     queries: int
+
+
+_PLAN = {each.name: WHOLE if each.name == "queries" else TEXT for each in fields(Plan)}
+_runs = database.table("runs", at=TIME, who=TEXT, name=TEXT, **_PLAN)
+_records = database.table("run_records", sa.UniqueConstraint("run", "query_id"), run=WHOLE, query_id=TEXT, body=TEXT)
+ORPHANS = _records.delete().where(_records.c.run.not_in(sa.select(_runs.c.id)))
+"""Deletes the records of deleted runs."""
 
 
 @dataclass(frozen=True, slots=True)
