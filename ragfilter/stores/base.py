@@ -243,7 +243,8 @@ class VersionedCollection(ChunkedCollection):
             return ""
         count = now.count()
         reason = f"only {count - len(lost):,} of its {count:,} chunks can be found"
-        return f"Collection {self._name!r} is damaged: {reason}. {FOUND_AGAIN if now.ours else 'Create it again.'}"
+        remedy = FOUND_AGAIN if now.ours else "Create it again."
+        return f"Collection {self._name!r} is damaged: {reason}. {remedy}"
 
     def check_not_empty(self) -> None:
         """Raise CollectionMissing if it has no chunks, and StoreError if it has lost them."""
