@@ -205,8 +205,7 @@ def citations(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...
     return known, tuple(n for n in numbers if not 1 <= n <= n_chunks)
 
 
-VERSION = "answer-1"
-"""Increase this whenever the text below changes."""
+VERSION = "answer-1"  # increase this whenever the text below changes
 
 REFUSAL = "The context does not answer this."
 

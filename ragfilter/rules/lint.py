@@ -1,7 +1,4 @@
-"""Finds errors and doubts in rules and, if possible, a better rule. Pure.
-
-Source: docs/design.md#contradictions (the three-group mistake) and docs/design.md#rules.
-"""
+"""Finds errors and doubts in rules, and better rules. Pure. Source: docs/design.md#contradictions and #rules."""
 
 from __future__ import annotations
 

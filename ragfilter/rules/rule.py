@@ -240,8 +240,7 @@ def terms_at(place: str, group: Sequence[str]) -> dict[str, str]:
 
 
 def template(title: str) -> str:
-    """A valid rule to start from, as indented JSON text, for a chunk without one: it requires any
-    distinctive word of the title; the other parts are empty."""
+    """A valid rule to start from, as indented JSON: any distinctive word of the title; the other parts are empty."""
     words = dict.fromkeys(re.findall(r"[^\W\d_]{3,}", normalise(title)))
     group = [word for word in words if word not in FUNCTION_WORDS][:_TEMPLATE_TERMS]
     group = group or ["term", "other spelling"]
