@@ -224,9 +224,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
         yield number, record
 
 
-# expectations
-
-
+# Expectations of rules.
 Wanted = Literal["stay", "go"]
 EXPECTED = 'Write {"question": "…", "stay": ["id"], "go": ["id"]}.'
 NO_CHUNK = "the collection has no such chunk"

@@ -478,8 +478,7 @@ def _form(name: str) -> str:
 
 
 def _proper(sentence: str) -> Sequence[str]:
-    """The sides of a sentence that is just "X or Y" with two proper names, such as "Ruby or
-    Python?", or with an aspect after them: "iOS or Android for beginners?"."""
+    """The sides of a sentence that is "X or Y" with proper names: "Ruby or Python?", "iOS or Android for games?"."""
     sides = alternatives(sentence)
     words = (word for name in (_named(sides) if sides else ()) for word in name.split())
     return sides if all(any(map(str.isupper, word)) for word in words) else ()
