@@ -131,7 +131,10 @@ class RuleBook:
         return passes | dict.fromkeys(self.errors, len(queries))
 
     def _find(self, query: str) -> set[int]:
-        return set[int]().union(*(needles.find(prepared(query, mode)) for mode, needles in self._needles.items()))
+        term_numbers: set[int] = set()
+        for mode, needles in self._needles.items():
+            term_numbers |= needles.find(prepared(query, mode))
+        return term_numbers
 
     def _index(self) -> None:
         clauses: dict[frozenset[int], int] = {}
