@@ -1,7 +1,6 @@
 """Small static plots, as coordinates for SVGs in the templates. Pure.
 
-A chart library would add megabytes to every report, mostly for interaction.
-"""
+A chart library would add megabytes to every report, mostly for interaction."""
 
 from __future__ import annotations
 

@@ -89,16 +89,13 @@ def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[
     ids = to_label(listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind)
     first = [row.id for row in listed if row.rank][:FIRST]
     chunks = resources.bench.collection(chosen.collection).chunks(ids)
-    texts = {i: chunk for i, chunk in chunks.items() if user.sees(chunk)}
     grades = qrels_of(label for label in labels if label.query == query).get(query, {})
-    return {
-        "query": query,
-        "passages": [
-            {"id": i, "title": texts[i].name, "text": texts[i].text, "grade": grades.get(i), "first": i in first}
-            for i in ids
-            if i in texts
-        ],
-    }
+    passages = [
+        {"id": i, "title": chunk.name, "text": chunk.text, "grade": grades.get(i), "first": i in first}
+        for i in ids
+        if (chunk := chunks.get(i)) and user.sees(chunk)
+    ]
+    return {"query": query, "passages": passages}
 
 
 def _take(chosen: ChosenSet) -> None:
