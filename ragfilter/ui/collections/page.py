@@ -130,13 +130,12 @@ MODEL = (
 
 def _collections(page_run: PageRun, user: User) -> None:
     html.heading("Collections")
-    if not page_run.collections:
+    if page_run.collections:
+        every = overview(page_run.resources.bench, user)
+        _table(every)
+        _one(every, page_run, user)
+    else:
         html.empty("No collection yet.", "Add files on the left, or build a sample on the Inspect page.")
-        _elsewhere(page_run.resources)
-        return
-    every = overview(page_run.resources.bench, user)
-    _table(every)
-    _one(every, page_run, user)
     _elsewhere(page_run.resources)
     if state.session().collection in problems.DEMOS:
         # Offer the other demo to whoever tries one.

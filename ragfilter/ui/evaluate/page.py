@@ -201,11 +201,8 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
     run = measured.run
     notes = runs.changed_since(run.plan, chosen.resources.bench)
     if not run.complete:
-        notes.insert(
-            0,
-            f"{run.done} of {counted(run.plan.queries, 'question')} measured. Measure continues "
-            "if settings, user, labels and collection are unchanged.",
-        )
+        then = "Measure continues if settings, user, labels and collection are unchanged."
+        notes.insert(0, f"{run.done} of {counted(run.plan.queries, 'question')} measured. {then}")
     if measured.settings != chosen.page_run.settings:
         notes.append("This run used different settings from the sidebar's.")
     before = runs.earlier(run, chosen.page_run.saved_runs.values()) if run.complete else None

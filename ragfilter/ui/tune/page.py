@@ -27,7 +27,6 @@ from ragfilter.report.thresholds import learned_elsewhere
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
-from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
@@ -36,7 +35,6 @@ from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import PageRun
 from ragfilter.ui.tune import tuning_map
-from ragfilter.ui.tune.tuning_map import STOP
 
 
 @problems.show_errors(retry=True)
@@ -67,11 +65,11 @@ def draw(page_run: PageRun) -> None:
         return
     html.aside(*wording.about_labels(labels))
     job: Job[Suggestion] | None = page_run.resources.jobs.find(_key(page_run, labels, wish))
-    if (suggestion := jobs.result(job, "tuning", "Gathering", stop=STOP)) is not None:
+    if (suggestion := jobs.result(job, "tuning", "Gathering", stop=tuning_map.STOP)) is not None:
         _draw(suggestion, page_run, labels, query_set.name)
     else:
         html.empty(
-            f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
+            f"{counted(len(labels.labelled), 'labelled question')} can suggest settings.",
             "You see their gain on held-out questions, the changes and the losses. It usually takes "
             f"{_usual_time(page_run.settings, len(labels.labelled), rerank=wish.rerank)}.",
         )
@@ -174,7 +172,7 @@ def _carry_over(page_run: PageRun, asked: Mapping[str, str]) -> None:
 def _carried_over(page_run: PageRun) -> None:
     """Draw the carried-over thresholds, if they were requested."""
     job = page_run.resources.jobs.find(_key(page_run, None, None))
-    after: Settings | None = jobs.result(job, "carrying", "Gathering", stop=STOP)
+    after: Settings | None = jobs.result(job, "carrying", "Gathering", stop=tuning_map.STOP)
     if after is None:
         return
     with st.container(key="suggestion", border=True, gap="small"):
