@@ -247,7 +247,7 @@ def _layers(measured: MeasuredRun) -> None:
 
 def _queries(measured: MeasuredRun) -> None:
     with st.container(key="queries-bar", horizontal=True, gap="small"):
-        look = {"persist_state": None, "format_func": str.capitalize}
+        look: dict[str, Any] = {"persist_state": None, "format_func": str.capitalize}
         wanted = html.choice("Questions shown", ("all", *KINDS), key="query-filter", default="all", **look)
         rows = measured.questions
         for kind in KINDS:
