@@ -120,11 +120,10 @@ def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
                 return
             store = chosen.resources.bench.collection(chosen.collection)
             chunk = store.chunks([chunk_id]).get(chunk_id, visible) if quote else visible
-            marked = chosen.book.label(
-                chosen.collection, query, [chunk_id], grade, who=author(), quotation=selected_quotation(chunk, quote)
-            )
+            quotation = selected_quotation(chunk, quote)
+            labels = chosen.book.label(chosen.collection, query, [chunk_id], grade, who=author(), quotation=quotation)
             session.label_query = query
-            state.remember_labels(marked, chunk_id, chosen.collection, query)
+            state.remember_labels(labels, chunk_id, chosen.collection, query)
         case "undo", () if session.label_history:
             chosen.book.take_back(session.label_history[-1].label_ids)
             session.label_history = session.label_history[:-1]

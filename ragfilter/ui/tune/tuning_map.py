@@ -103,11 +103,8 @@ def _key(page_run: PageRun, labels: Labels, axes: Axes) -> Hashable:
     names = [layer.name for layer in LAYERS]
     scored = settings.quality.enabled and settings.quality.reranker != "none"
     sections = ("retrieval", *(names[: names.index("quality") + 1] if scored else ()))
-    deciding = tuple(
-        settings.get(info.path)
-        for info in fields()
-        if info.path.partition(".")[0] in sections and info.path not in axes
-    )
+    paths = (info.path for info in fields() if info.section in sections and info.path not in axes)
+    deciding = tuple(map(settings.get, paths))
     bench, collection, user = page_run.resources.bench, state.session().collection, state.user()
     return "pools", collection, bench.version_seen(collection, user), labels_version(labels), user, scored, deciding
 
