@@ -59,14 +59,12 @@ def draw(view: View) -> None:
             st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.count(len(rows))}"))
         with st.popover("More", key="table-more", type="tertiary"):
             with_refs = st.toggle("Show references", key="with-refs", persist_state="session")
-            html.download(
-                "CSV",
-                "download-csv",
-                lambda: csv(exported, references(result) if with_refs else None),
-                "ragfilter.csv",
-                "Downloads these chunks in this order, as the user can see them. Cells that a "
-                "spreadsheet would run as formulas are escaped.",
+            about = (
+                "Downloads these chunks in this order, as the user can see them. Cells that a spreadsheet would run as "
+                "formulas are escaped."
             )
+            exported_refs = references(result) if with_refs else None
+            html.download("CSV", "download-csv", lambda: csv(exported, exported_refs), "ragfilter.csv", about)
             question_box.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     with st.container(key="table"):
@@ -92,10 +90,8 @@ def listed(view: View, rows: Sequence[ChunkRow]) -> list[ChunkRow]:
 
 
 def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str]] | None) -> pd.DataFrame:
-    """The table's data for `rows`. `refs` has the references of each row by id.
-
-    The most important columns come first: a narrow window has room only up to the reason.
-    """
+    """The table's data for `rows`. The most important columns come first: a narrow window has room only up to the
+    reason. `refs` has the references of each row by id."""
     titles = grid.fitting_titles([row.title for row in rows], TITLE_PX)
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
@@ -124,7 +120,6 @@ def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str
 
 def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     column, dark = st.column_config, theme.is_dark()
-    chips, marks = theme.chips(dark=dark), theme.rule_chips(dark=dark)
     words = {
         "reason": (232, "What was compared. The Chunk tab shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
@@ -142,7 +137,7 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         **{name: column.TextColumn(width=w, help=about) for name, (w, about) in words.items()},
         **{name: column.NumberColumn(format="%.3f", width=w, help=about) for name, (w, about) in figures.items()},
         "rank": column.NumberColumn(width=44, help="Rank by distance to the question."),
-        "outcome": column.MultiselectColumn(width=94, options=list(chips), color=list(chips.values())),
+        "outcome": grid.chip_column(94, theme.chips(dark=dark)),
         "title": column.ButtonColumn(
             width=TITLE_PX,
             help="Click to open the chunk.",
@@ -155,11 +150,8 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         "label": column.NumberColumn(
             width=52, format=f"{theme.LABELLED} %d", help="2: relevant, 1: partly, 0: not relevant."
         ),
-        "rule": column.MultiselectColumn(
-            width=92,
-            options=list(marks),
-            color=list(marks.values()),
-            help="draft: not saved. changed: edited since the last export.",
+        "rule": grid.chip_column(
+            92, theme.rule_chips(dark=dark), "draft: not saved. changed: edited since the last export."
         ),
         "distance": column.ProgressColumn(
             format="%.3f",

@@ -146,15 +146,10 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
 
 
 def _columns(state_width: int) -> dict[str, Any]:
-    chips = theme.rule_chips(dark=theme.is_dark())
-    text = st.column_config.TextColumn
+    text, chips = st.column_config.TextColumn, theme.rule_chips(dark=theme.is_dark())
+    about = f"{theme.RULE_STATES_HELP} Only the editor and Findings check rules against the text."
     return {
-        "state": st.column_config.MultiselectColumn(
-            width=state_width,
-            options=list(chips),
-            color=list(chips.values()),
-            help=f"{theme.RULE_STATES_HELP} Only the editor and Findings check rules against the text.",
-        ),
+        "state": grid.chip_column(state_width, chips, about),
         "title": text(width=TITLE_PX),
         "rule": text(width=192, help="The first term of each part, and how many others it has."),
         "source": text(width=136),
