@@ -56,24 +56,14 @@ def draw(view: View) -> None:
         row.id: title if row.outcome in ("kept", "dropped") else f"{title}, {row.outcome}"
         for row, title in zip(view.rows, short, strict=True)
     }
+    steps_of = (result, detail) if session.cut_controls and detail is not None else None
+    second = (name, others[name]) if name in others else None
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
-            points,
-            line,
-            ranges,
-            steps_of=(result, detail) if session.cut_controls and detail is not None else None,
-            second=(name, others[name]) if name in others else None,
-            chosen=session.chunk,
-            dark=theme.is_dark(),
+            points, line, ranges, steps_of=steps_of, second=second, chosen=session.chunk, dark=theme.is_dark()
         )
-        theme.draw_plot(
-            plot,
-            key="curve",
-            fixed=True,
-            on_select=_selected,
-            selection_mode="points",
-            alt="Each hit by its place at the cutoff and the value compared there, with the limit",
-        )
+        alt = "Each hit by its place at the cutoff and the value compared there, with the limit"
+        theme.draw_plot(plot, key="curve", fixed=True, on_select=_selected, selection_mode="points", alt=alt)
         summary, ids = view.summary, [row.id for row in points.rows]
         data = overlay(result, points, plot, titles, session.chunk, with_controls=session.cut_controls) | {
             "told": f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}",

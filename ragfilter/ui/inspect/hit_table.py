@@ -30,29 +30,21 @@ BY_RANK, KEPT_FIRST = "By rank", "Kept first"
 def draw(view: View) -> None:
     """The table with its controls."""
     result, rows = view.shown, view.rows
+    words, rule = st.session_state.get("filter", ""), st.session_state.get("filter-rule")
+    look: dict[str, Any] = {"persist_state": "session", "label_visibility": "collapsed"}
     with html.row("table-bar"):
         html.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
-        st.text_input(
-            "Filter",
-            st.session_state.get("filter", ""),
-            key="filter",
-            persist_state="session",
-            placeholder="Words",
-            label_visibility="collapsed",
-            icon=":material/search:",
-            width=112,
-        )
-        rule = st.session_state.get("filter-rule")
+        icon = ":material/search:"
+        st.text_input("Filter", words, key="filter", placeholder="Words", icon=icon, width=112, **look)
         st.selectbox(
             "Rule",
             WORDS,
             WORDS.index(rule) if rule else None,
             key="filter-rule",
-            persist_state="session",
             placeholder="Any rule",
-            label_visibility="collapsed",
             format_func=lambda word: "no rule" if word == "none" else word,
             width=116,
+            **look,
         )
         shown, exported = listed(view, rows), listed(view, view.exported)
         if len(shown) < len(rows):
@@ -63,14 +55,18 @@ def draw(view: View) -> None:
                 "Downloads these chunks in this order, as the user can see them. Cells that a spreadsheet would run as "
                 "formulas are escaped."
             )
-            exported_refs = references(result) if with_refs else None
-            html.download("CSV", "download-csv", lambda: csv(exported, exported_refs), "ragfilter.csv", about)
+            html.download(
+                "CSV",
+                "download-csv",
+                lambda: csv(exported, references(result) if with_refs else None),
+                "ragfilter.csv",
+                about,
+            )
             question_box.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
+    table, ids = _frame(view, shown, refs), [row.id for row in shown]
     with st.container(key="table"):
-        grid.draw(
-            _frame(view, shown, refs), [row.id for row in shown], name=NAME, height=400, columns=_columns(view, shown)
-        )
+        grid.draw(table, ids, name=NAME, height=400, columns=_columns(view, shown))
         # Arrow keys continue from the cell whose button was clicked. The click does not focus the
         # table, so draw this after it.
         html.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)
@@ -133,6 +129,8 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         "rerank": (60, "The reranker's score, 0 to 1."),
         "similarity": (72, "1 − distance / 2 in an l2 collection, 1 − distance otherwise."),
     }
+    farthest = max((row.distance for row in view.rows), default=1.0) or 1.0
+    about = "Distance to the question in the collection's space. Lower is closer."
     return {
         **{name: column.TextColumn(width=w, help=about) for name, (w, about) in words.items()},
         **{name: column.NumberColumn(format="%.3f", width=w, help=about) for name, (w, about) in figures.items()},
@@ -153,13 +151,7 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         "rule": grid.chip_column(
             92, theme.rule_chips(dark=dark), "draft: not saved. changed: edited since the last export."
         ),
-        "distance": column.ProgressColumn(
-            format="%.3f",
-            min_value=0.0,
-            max_value=max((row.distance for row in view.rows), default=1.0) or 1.0,
-            width=90,
-            help="Distance to the question in the collection's space. Lower is closer.",
-        ),
+        "distance": column.ProgressColumn(format="%.3f", min_value=0.0, max_value=farthest, width=90, help=about),
     }
 
 

@@ -193,9 +193,9 @@ def _verdicts(result: PoolResult) -> None:
     chips = theme.verdicts(dark=theme.is_dark())
     verdicts = [verdict(row, result.judgement) for row in rows]
     came = any(row.by is not None for row in rows)
-    full = [row.title for row in rows]
+    ids, full = [row.id for row in rows], [row.title for row in rows]
     short = telling_titles(full, TITLE_BESIDE if came else TITLE_ALONE)
-    via = dict(zip((row.id for row in rows), telling_titles(full, VIA_WIDTH), strict=True))
+    via = dict(zip(ids, telling_titles(full, VIA_WIDTH), strict=True))
     table: dict[str, list[Any]] = {
         "verdict": [[word] for word in verdicts],
         "chunk": [title if row.by is None else f"└ {title}" for row, title in zip(rows, short, strict=True)],
@@ -210,14 +210,9 @@ def _verdicts(result: PoolResult) -> None:
             width=130, help="Number of references from the expanded chunk, and the chunk whose reference led here."
         ),
     }
+    height = grid.ROW_PX * min(len(rows), MAX_ROWS) + 38
     with st.container(key="verdicts"):
-        grid.draw(
-            pd.DataFrame(table),
-            [row.id for row in rows],
-            name="verdicts",
-            height=grid.ROW_PX * min(len(rows), MAX_ROWS) + 38,
-            columns=config,
-        )
+        grid.draw(pd.DataFrame(table), ids, name="verdicts", height=height, columns=config)
 
 
 def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:

@@ -260,13 +260,11 @@ def _marked(explanation: Explanation, question: str) -> str:
     """The question with exact matches and near matches highlighted."""
     looks = [""] * len(question)
     for part in explanation.parts:
-        if part.near is not None:
-            for i in range(*part.near.span):
-                looks[i] = "rf-near"
-        forbidden = part.place.startswith("contain_none_of")
-        for span in (span for term in part.found for span in term.spans):
-            for i in range(*span):
-                looks[i] = "rf-out" if forbidden else "rf-in"
+        look = "rf-out" if part.place.startswith("contain_none_of") else "rf-in"
+        marks = [] if part.near is None else [(part.near.span, "rf-near")]
+        marks += [(span, look) for term in part.found for span in term.spans]
+        for span, look in marks:
+            looks[slice(*span)] = [look] * (span[1] - span[0])
     pieces = []
     for look, run in groupby(zip(looks, question, strict=True), key=itemgetter(0)):
         piece = html.text("".join(char for _, char in run))

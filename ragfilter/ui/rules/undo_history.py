@@ -107,11 +107,9 @@ def _what(step: Step) -> str:
 
 def _step(visible: VisibleCollection, edit_id: int | None) -> None:
     among = _among(visible)
-    visible_edits = [
-        edit
-        for edit in (() if edit_id is None else visible.resources.bench.journal.step(edit_id))
-        if edit.collection == visible.collection and (among is None or edit.chunk_id in among)
-    ]
+    step = () if edit_id is None else visible.resources.bench.journal.step(edit_id)
+    own = (edit for edit in step if edit.collection == visible.collection)
+    visible_edits = [edit for edit in own if among is None or edit.chunk_id in among]
     if not visible_edits:
         html.empty("No change is open.", "Click a row.")
         return
