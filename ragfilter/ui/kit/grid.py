@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Any
@@ -51,6 +51,11 @@ def _marked(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
             room = round(1.06 * width)
             table[name] = [_fitting(text, room) if isinstance(text, str) else text for text in table[name]]
     return table
+
+
+def chip_column(width: int, chips: Mapping[str, str], about: str | None = None) -> Any:
+    """A column of lists of words, each tinted as `chips` says."""
+    return st.column_config.MultiselectColumn(width=width, options=list(chips), color=list(chips.values()), help=about)
 
 
 def draw(
