@@ -55,13 +55,11 @@ def draw(view: View) -> None:
                 "Downloads these chunks in this order, as the user can see them. Cells that a spreadsheet would run as "
                 "formulas are escaped."
             )
-            html.download(
-                "CSV",
-                "download-csv",
-                lambda: csv(exported, references(result) if with_refs else None),
-                "ragfilter.csv",
-                about,
-            )
+
+            def export() -> str:
+                return csv(exported, references(result) if with_refs else None)
+
+            html.download("CSV", "download-csv", export, "ragfilter.csv", about)
             question_box.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     table, ids = _frame(view, shown, refs), [row.id for row in shown]

@@ -139,14 +139,10 @@ def _change(kind: str) -> RuleChange:
 
 
 def _terms(label: str) -> list[str]:
+    terms, about = st.session_state.get(TERMS, []), "The question must contain one of them."
+    hint = "Type a term and press Enter"
     return st.multiselect(
-        label,
-        st.session_state.get(TERMS, []),
-        key=TERMS,
-        persist_state="session",
-        accept_new_options=True,
-        placeholder="Type a term and press Enter",
-        help="The question must contain one of them.",
+        label, terms, key=TERMS, persist_state="session", accept_new_options=True, placeholder=hint, help=about
     )
 
 
