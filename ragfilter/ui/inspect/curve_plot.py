@@ -32,6 +32,12 @@ from ragfilter.ui.look import theme
 from ragfilter.ui.look.theme import UNDIMMED, Ink
 
 MIN_SHOWN = 10
+HEIGHT, TUNING_HEIGHT = 372, 440
+STEPS, CURVE = 0.2, 0.26
+"""Where the strip of steps ends and the curve begins, as fractions of the height."""
+NAMED_FROM = 0.08
+"""The share of the height above the line that leaves room for its name."""
+Shapes = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +128,6 @@ def axis_ranges(points: Points, window: tuple[float, float], line: CutLine | Non
         low, high = min(low, line.limit), max(high, line.limit)
         room = max(high - low, 0.05)
     return AxisRanges(window, (low - 0.3 * room, high + 0.12 * room))
-
-
-Shapes = list[dict[str, Any]]
-STEPS, CURVE = 0.2, 0.26
-"""Where the strip of steps ends and the curve begins, as fractions of the height."""
-NAMED_FROM = 0.08
-"""The share of the height above the line that leaves room for its name."""
-HEIGHT, TUNING_HEIGHT = 372, 440
 
 
 def plot(
