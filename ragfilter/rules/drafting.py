@@ -1,8 +1,10 @@
-"""Asks a chat model to draft `query_must` rules for chunks. Nothing here saves a rule.
+"""Asks a chat model to draft `query_must` rules for chunks, and stores the drafts. Nothing here saves a rule.
 
 Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. If an answer has several JSON objects, the
 last rule counts, since models think before they conclude. It is also a fault if a part of a rule is not about the
 chunk: a model may repeat the example from its prompt, which is a perfect rule for another chunk.
+
+Each draft is stored as it is made, so a run that is stopped or killed loses none, and the next one skips their chunks.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
 from ragfilter.answer.context import SHORTENED, defuse, estimate, head, one_line
 from ragfilter.answer.reply import ask, prompt_tokens, total_usage, without_thought
 from ragfilter.answer.stream import Prices
-from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError
+from ragfilter.basics import database
+from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError, extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.rules.lint import check_rule
@@ -25,14 +30,16 @@ from ragfilter.rules.match import check
 from ragfilter.rules.rule import KEYS, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
 
+with extra("chroma"):
+    import sqlalchemy as sa
+
 MAX_OBJECTS = 50
 NO_JSON = "the answer contains no JSON object"
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedRule:
-    """The rule in an answer. If there is none, `faults` says why; otherwise they are doubts that do
-    not prevent its use."""
+    """The rule in an answer, with doubts as its `faults`. If there is no rule, they say why."""
 
     rule: Rule | None
     faults: tuple[str, ...] = ()
@@ -87,9 +94,7 @@ MAX_TEXT_TOKENS = 1500
 MAX_QUOTED_TOKENS = 500
 MIN_REPAIR_S = 0.2
 NO_TEXT = "the chunk has neither title nor text"
-
-MAX_FAILURES = 3
-"""A run ends after this many consecutive failures of the endpoint."""
+MAX_FAILURES = 3  # of the endpoint in a row that end a run
 _HOPELESS: tuple[ChatErrorKind, ...] = ("auth", "unreachable", "rate_limit")
 _OF_THE_ANSWER = ("", "chunk", "rule")
 
@@ -148,10 +153,8 @@ class Draft:
 
 
 def suggest(chunk: Chunk, chat: ChatModel, *, timeout_s: float, templates: Sequence[Template] | None = None) -> Draft:
-    """Ask `chat` for a rule for `chunk`, at most twice and within `timeout_s` seconds in all.
-
-    Never raises and never saves; errors are in `Draft.error`. By default, `templates` are the packaged ones.
-    """
+    """Ask `chat` for a rule for `chunk`, at most twice and within `timeout_s` seconds in all. Never raises and never
+    saves; errors are in `Draft.error`. By default, `templates` are the packaged ones."""
     started = perf_counter()
     draft = _suggest(chunk, chat, started + timeout_s, templates)
     if draft.error:
@@ -267,11 +270,8 @@ def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) 
 def drafts(
     chunks: Iterable[Chunk], chat: ChatModel, *, timeout_s: float, templates: Sequence[Template] | None
 ) -> Iterator[Draft]:
-    """Yield a draft for each chunk, even if it failed.
-
-    Raises ChatError after a failure that would also affect the next chunk: the endpoint is
-    unreachable, refuses the key or has reached its rate limit, or it failed three times in a row.
-    """
+    """Yield a draft for each chunk, even if it failed. Raises ChatError after a failure that would also affect the next
+    chunk: the endpoint is unreachable, refuses the key, has reached its rate limit or failed three times in a row."""
     failures = 0
     for chunk in chunks:
         draft = suggest(chunk, chat, timeout_s=timeout_s, templates=templates)
@@ -300,3 +300,38 @@ def total(drafts: Sequence[Draft], seconds: float, prices: Prices | None = None)
         currency=prices.currency if prices else "",
         seconds=seconds,
     )
+
+
+_DRAFT = TypeAdapter(Draft)
+_drafts = database.table("rule_drafts", collection=database.TEXT, chunk_id=database.TEXT, body=database.TEXT)
+
+
+class DraftStore(database.Book):
+    """The drafts in the database at `url`."""
+
+    what = "drafts"
+    called = "Keeping drafts"
+    tables = (_drafts,)
+
+    def drafts(self, collection: str) -> tuple[Draft, ...]:
+        """All drafts, including failed ones, in the order in which they were made."""
+        own = sa.select(_drafts.c.body).where(_drafts.c.collection == collection)
+        return tuple(_DRAFT.validate_json(body) for (body,) in self._read(own.order_by("id")))
+
+    def keep(self, collection: str, draft: Draft) -> None:
+        """Store a draft, replacing an earlier one for its chunk. It is on disk on return."""
+        body = _DRAFT.dump_json(draft).decode()
+        with self._writing() as connection:
+            connection.execute(_delete(collection), [{"gone": draft.chunk_id}])
+            connection.execute(_drafts.insert().values(collection=collection, chunk_id=draft.chunk_id, body=body))
+
+    def forget(self, collection: str, chunk_ids: Iterable[str]) -> None:
+        """Remove these chunks' drafts."""
+        rows = [{"gone": chunk_id} for chunk_id in chunk_ids]
+        if rows:
+            with self._writing() as connection:
+                connection.execute(_delete(collection), rows)
+
+
+def _delete(collection: str) -> sa.Delete:
+    return _drafts.delete().where(_drafts.c.collection == collection, _drafts.c.chunk_id == sa.bindparam("gone"))
