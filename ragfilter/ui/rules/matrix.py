@@ -84,11 +84,11 @@ def rule_cell(rule: str | None) -> str:
 
 
 def _matrix(visible: VisibleCollection, questions: GatheredQuestions) -> Matrix:
-    every = visible.chunks.values()
+    all_chunks = visible.chunks.values()
 
     def build() -> Matrix:
         with st.spinner("Replaying the questions without each rule …"):
-            return build_matrix(questions.pools, questions.qrels, every, questions.settings, questions.user)
+            return build_matrix(questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)
 
     of, shelf = (visible.user, visible.settings, visible.questions_key), visible.resources.shelf(MATRICES)
     matrix = shelf.of((*visible.key, *of), build)
@@ -140,8 +140,8 @@ def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questi
     except RuleError as error:
         st.error(message(saving.error_text(error)))
         return
-    every = visible.chunks.values()
-    parts = build_parts(row.rule, questions.pools, questions.qrels, every, questions.settings, questions.user)
+    all_chunks = visible.chunks.values()
+    parts = build_parts(row.rule, questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)
     titles, terms = [place_name(part.place) for part in parts], [rule.written(part.place) for part in parts]
     table, config = _frame("part", titles, parts, terms), _columns("part")
     st.dataframe(table, key="matrix-parts", hide_index=True, placeholder="–", column_config=config)
