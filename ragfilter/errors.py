@@ -36,23 +36,10 @@ _PLAINLY = {
     "a valid ": "a ",
 }
 
-Action = Literal[
-    "",
-    "index",
-    "finish",
-    "rebuild",
-    "replace",
-    "folder",
-    "writable",
-    "open",
-    "close",
-    "runs",
-    "baseline",
-    "tune",
-    "recalibrate",
-    "label",
-    "settings",
-]
+Action = (
+    Literal["", "index", "finish", "rebuild", "replace", "folder", "writable", "open", "close"]
+    | Literal["runs", "baseline", "tune", "recalibrate", "label", "settings"]
+)
 """A remedy that a front end can offer: index something, finish an indexing job, rebuild a collection from its copy,
 replace it, name another workspace folder, allow changes to a foreign collection, open it with its model, close it, list
 the saved runs, make a new baseline, tune settings, recalibrate them, import labels, or list the settings."""

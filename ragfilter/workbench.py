@@ -211,14 +211,11 @@ class Workbench:
         except CollectionMissing:
             names = ", ".join(info.name for info in self.collections())
             known = f"There are: {names}. " if names else ""
+            what, copy = f"There is no collection {name!r}", "but there is a copy of it"
             if name in self.workspace.copied():
-                what, remedy = (
-                    f"There is no collection {name!r}, but there is a copy of it.",
-                    "Rebuild it from the copy.",
-                )
-                raise CollectionMissing(what, remedy=f"{known}{remedy}", action="rebuild") from None
-            what = f"There is no collection {name!r}."
-            raise CollectionMissing(what, remedy=f"{known}Index one first.", action="index") from None
+                remedy = f"{known}Rebuild it from the copy."
+                raise CollectionMissing(f"{what}, {copy}.", remedy=remedy, action="rebuild") from None
+            raise CollectionMissing(f"{what}.", remedy=f"{known}Index one first.", action="index") from None
 
     def version_seen(self, name: str, user: User) -> str:
         """The version of a collection as `user` sees it, without hidden chunks. Raises StoreError."""

@@ -248,10 +248,9 @@ def start_logging(verbose: int, form: LogFormat | None = None) -> None:
     def is_new(record: logging.LogRecord) -> bool:
         """A warning about a collection would repeat for each query, so it is logged once."""
         text = record.getMessage()
-        if record.levelno != logging.WARNING or text not in warnings:
-            warnings.add(text)
-            return True
-        return False
+        is_repeated = record.levelno == logging.WARNING and text in warnings
+        warnings.add(text)
+        return not is_repeated
 
     handler.addFilter(is_new)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

@@ -205,7 +205,6 @@ def story(result: PoolResult) -> Story:
 
 
 def _unjudged(result: PoolResult) -> str:
-    """Why the kept chunks have no verdicts although an LLM should judge them."""
     if result.trace("judge").failed:
         return "The LLM that was to judge them failed."
     waits = any(need.layer == "judge" for need in result.needs)

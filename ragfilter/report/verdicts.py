@@ -66,6 +66,10 @@ class JudgeStats:
     shortened: int = 0
 
 
+OF_CALL = ("ms", "prompt_tokens", "completion_tokens", "cached", "model", "prompt_version")
+"""Figures that describe the call alone."""
+
+
 def waits_for_judge(result: PoolResult) -> bool:
     """Whether the judge is on, but has not been called for these chunks yet."""
     return any(need.kind == "judge" for need in result.needs)
@@ -90,16 +94,11 @@ def judge_stats(result: PoolResult) -> JudgeStats | None:
         expanded=expanded,
         reduction=1 - kept / original if original else 0.0,
         fallback=fallback,
-        ms=judgement.ms,
-        prompt_tokens=judgement.prompt_tokens,
-        completion_tokens=judgement.completion_tokens,
         error=judgement.error or (trace.note if fallback else ""),
-        cached=judgement.cached,
-        model=judgement.model,
-        prompt_version=judgement.prompt_version,
         left_out=len(judgement.left_out),
         remarks=len(judgement.remarks),
         shortened=len(judgement.shortened),
+        **{name: getattr(judgement, name) for name in OF_CALL},
     )
 
 
@@ -186,7 +185,7 @@ def forecast(
 ) -> Forecast | None:
     """The forecast of the judge's call that `result` needs; None if it needs none. Pure, except
     that it reads what `judgements` has cached for `model`."""
-    if not any(need.kind == "judge" for need in result.needs):
+    if not waits_for_judge(result):
         return None
     prompt = judge_prompt(result)
     assert prompt is not None
