@@ -57,11 +57,8 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """The open parts. Create it with `open`, and use it in a `with` statement or close it.
-
-    `chat` is None if no LLM endpoint is configured. `judgements` caches the LLM's verdicts, and
-    `replies` stores verdicts and answers for later runs.
-    """
+    """The open parts. Create it with `open`, and use it in a `with` statement or close it. `chat` is None without an
+    LLM endpoint. `judgements` caches the LLM's verdicts, and `replies` stores verdicts and answers for later runs."""
 
     deployment: Deployment
     workspace: Workspace
@@ -76,11 +73,9 @@ class Workbench:
 
     @classmethod
     def open(cls, deployment: Deployment, *, kind: str = "ragfilter") -> Self:
-        """Open the workspace that `deployment` names, and settle any edits that a stopped process left unfinished.
-
-        `kind` tells other processes what has the workspace open ("app", "query"). No model is
-        loaded yet. Raises WorkspaceLocked, StoreError or InputError, and then leaves nothing open.
-        """
+        """Open the workspace that `deployment` names, and settle any edits that a stopped process left unfinished. No
+        model is loaded yet. `kind` tells other processes what has the workspace open ("app", "query"). Raises
+        WorkspaceLocked, StoreError or InputError, and then leaves nothing open."""
         with ExitStack() as closing:
             judge_prompts.use_folder(prompt_folder(deployment))
             workspace = closing.enter_context(open_workspace_of(deployment, kind))

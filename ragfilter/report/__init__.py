@@ -1,7 +1,5 @@
-"""A result for people and programs: rows, table, CSV, JSON document, summary, debug trace.
-
-Everything here is pure, except for the preview of an expansion. Sources: docs/design.md#json and docs/design.md#page.
-"""
+"""A result for people and programs: rows, table, CSV, JSON document, summary, debug trace. Source: docs/design.md#json
+and docs/design.md#page."""
 
 from __future__ import annotations
 
