@@ -1,8 +1,5 @@
-"""`ragfilter eval`: measure settings over queries, alone, side by side, or as a saved run.
-
-Source: docs/design.md#evaluate; Intelligent Chunk Filtering, "Before/After Comparison Framework" and "Experimental
-Tuning Process".
-"""
+"""`ragfilter eval`: measure settings over queries, alone, side by side, or as a saved run. Source: Intelligent Chunk
+Filtering, "Before/After Comparison Framework", "Experimental Tuning Process"; docs/design.md#evaluate."""
 
 from __future__ import annotations
 

@@ -21,11 +21,9 @@ NO_BUDGET = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The result at a glance.
-
-    `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a plain search (`unfiltered`
-    chunks, of which `left_out` do not fit); both within the context budget. `layers` has what each layer did, also in
-    words. `strategies` has how many hits each cutoff strategy would keep; it is empty if the cutoff is off.
+    """The result at a glance. `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a
+    plain search (`unfiltered` chunks, of which `left_out` do not fit); both within the budget. `layers` has what each
+    layer did, also in words. `strategies` has how many hits each cutoff strategy would keep, none if the cutoff is off.
     """
 
     kept: int

@@ -91,11 +91,8 @@ def check(
     if apply:
         document |= {"fixed": fixed, "saved": saved.done, "effect": saved.effect}
         diff = selection.change_text(stored, fixed) if saving.dry_run else ""
-        lines += [
-            diff,
-            f"{counted(len(fixed), 'rule')} {'fixed' if saved.done else 'would be fixed'}",
-            selection.effect_text(saved.effect),
-        ]
+        outcome = f"{counted(len(fixed), 'rule')} {'fixed' if saved.done else 'would be fixed'}"
+        lines += [diff, outcome, selection.effect_text(saved.effect)]
     show(document, *lines)
     return selection.FOUND if any(f.severity in grave for f in findings) or not saved.wanted else 0
 
