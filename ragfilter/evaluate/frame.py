@@ -20,6 +20,7 @@ from ragfilter.errors import extra
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, interval, intervals
 from ragfilter.evaluate.measure import QueryRecord
+from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import Curve, best_prefix, by_k, counts_of, prefixes, without_nothing
 from ragfilter.evaluate.variants import ABOUT_ORACLE, CURRENT, FIXED, ORACLE, UNFILTERED, Variant
 
@@ -29,26 +30,10 @@ with extra("eval"):
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
 
-LABELS = {
-    "f1": "F1",
-    "precision": "precision",
-    "recall": "recall",
-    "f2": "F2",
-    "ndcg": "nDCG",
-    "kept": "chunks",
-    "tokens": "tokens",
-    "cost": "cost",
-    "ms": "ms",
-    "unlabelled": "unlabelled",
-    "f1_most": "F1 upper bound",
-}
-DIGITS = {"kept": 1, "tokens": 0, "ms": 1, "unlabelled": 1}
-"""How many decimals a figure has, if not three."""
-SHARES = ("precision", "recall", "f1", "f2", "ndcg", "f1_most")
-"""Figures from 0 to 1."""
-SCORED = (*SHARES, "unlabelled")
+SHARES = tuple(name for name, each in FIGURES.items() if each.kind == "share")
+SCORED = (*SHARES, *(name for name, each in FIGURES.items() if each.kind == "labelled"))
 """Figures that need labels."""
-COUNTED = ("kept", "tokens", "ms")
+COUNTED = tuple(name for name, each in FIGURES.items() if each.kind == "counted")
 _COLUMNS = tuple(
     each.name for each in fields(QueryRecord) if each.name not in ("error", "status", "curve", "ids", "lost_ids")
 )
@@ -209,7 +194,7 @@ def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> 
         name = row["variant"]
         alike.setdefault(tuple(kept.get(name, [name])), []).append(row)
     merged = [{**each[0], "names": [row["variant"] for row in each]} for each in alike.values()]
-    sign = 1 if figure in COUNTED or figure == "unlabelled" else -1
+    sign = -1 if figure in SHARES else 1
     # Rows without the figure come last, before the oracle.
     return sorted(merged, key=lambda row: (row["group"] == "oracle", pd.isna(row[figure]), sign * row[figure]))
 
@@ -249,7 +234,7 @@ def flat(figures: Mapping[str, Interval]) -> dict[str, float]:
 
 def written(figure: str, value: float) -> str:
     """A value of a figure with its decimals."""
-    return f"{value:,.{DIGITS.get(figure, 3)}f}"
+    return f"{value:,.{FIGURES[figure].digits}f}"
 
 
 def cost(row: Row, prices: Prices) -> Interval | None:

@@ -9,7 +9,8 @@ from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval, Target
-from ragfilter.evaluate.frame import DIGITS, LABELS, written
+from ragfilter.evaluate.frame import written
+from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
@@ -158,7 +159,7 @@ UNCHANGED = (
 
 def gain_in(figure: str, differences: Figures) -> str:
     """``F1 +0.012 (…)`` or ``tokens −12 (…)``."""
-    return f"{LABELS[figure]} {gain(differences[figure], DIGITS.get(figure, 3))}"
+    return f"{FIGURES[figure].label} {gain(differences[figure], FIGURES[figure].digits)}"
 
 
 def verdict(tuning: Tuning) -> str:
@@ -214,7 +215,7 @@ def notes(tuning: Tuning) -> list[str]:
         if tuning.seen
         else "If the previous settings were chosen on these labels, their figures look better "
         "than they would elsewhere.",
-        f"Oracle, by {LABELS[tuning.target.oracle]}: {ABOUT_ORACLE}.",
+        f"Oracle, by {FIGURES[tuning.target.oracle].label}: {ABOUT_ORACLE}.",
     ]
     caveats.append(stands_in(tuning))
     caveats.append(f"Nothing was learned: {tuning.why_not}." if tuning.why_not else _missing(tuning))
@@ -256,7 +257,8 @@ def sides(tuning: Tuning) -> list[tuple[str, ...]]:
         write = partial(written, figure)
         both = (tuning.before[figure], tuning.tuned.means[figure])
         means = (f"{write(each.mean)} ({between_ends(each, write)})" for each in both)
-        rows.append((LABELS[figure], *means, gain(tuning.tuned.gain_over_before[figure], DIGITS.get(figure, 3))))
+        gained = gain(tuning.tuned.gain_over_before[figure], FIGURES[figure].digits)
+        rows.append((FIGURES[figure].label, *means, gained))
     return rows
 
 
@@ -321,12 +323,12 @@ def compared_means(tuning: Tuning) -> dict[str, Figures]:
 def cells(means: Figures, target: Target) -> dict[str, str]:
     """A row of figures by column name, the tuned figure first."""
     tuned = means[target.figure]
-    words = {LABELS[name]: written(name, each.mean) for name, each in means.items()}
+    words = {FIGURES[name].label: written(name, each.mean) for name, each in means.items()}
     if means["recall"].mean < target.recall:
         words["recall"] += f" (under {target.recall:g})"
     columns = ("precision", "recall", "F1", "F1 upper bound", "chunks", "tokens")
     return {
-        LABELS[target.figure]: written(target.figure, tuned.mean),
+        FIGURES[target.figure].label: written(target.figure, tuned.mean),
         "95% interval": between_ends(tuned, partial(written, target.figure)),
         **{name: words[name] for name in columns},
     }

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import frame, gate, wording
+from ragfilter.evaluate import frame, gate, metrics, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
@@ -184,7 +184,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
                 key="measure",
                 persist_state="session",
                 width=130,
-                format_func=frame.LABELS.__getitem__,
+                format_func=lambda name: metrics.FIGURES[name].label,
                 label_visibility="collapsed",
             )
             every = st.toggle("All figures", key="all-figures", persist_state="session")
