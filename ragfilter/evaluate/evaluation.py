@@ -296,8 +296,7 @@ def _tuned(
     old: Settings | None = None,
     profile: str = "",
 ) -> Tuning:
-    """Tune on the labelled results, starting from their settings or, as `recalibrate` does, from
-    `profile`. Raises InputError."""
+    """Tune on the labelled results, from their settings or, like `recalibrate`, from `profile`. Raises InputError."""
     if folds < 2:
         raise InputError(f"folds is {folds}.", remedy="Pass at least 2, to hold some queries out.")
     one, labels = _checked(results, qrels, least=2)
@@ -328,8 +327,7 @@ def _tuned(
 
 
 def _checked(results: Mapping[str, PoolResult], qrels: Qrels, *, least: int) -> tuple[PoolResult, Labels]:
-    """Check that the results share settings and user. Returns one of them, and the labels of their
-    queries. Raises InputError."""
+    """Check that all results share settings and user. Returns one, and the queries' labels. Raises InputError."""
     labelled = [result for i, result in results.items() if i in qrels]
     if len(labelled) < least:
         raise InputError(

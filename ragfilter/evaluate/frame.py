@@ -109,33 +109,22 @@ def by_variant(each: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def with_bounds(records: Sequence[QueryRecord]) -> list[QueryRecord]:
-    """Add the best fixed k and the oracle to the records. With one query, nothing can be held out,
-    so there is no best fixed k."""
+    """Add the best fixed k and the oracle to the records. One query has no best fixed k: nothing can be held out."""
     plain = _plain(records)
     if not plain:
         return [*records]
     curves = curves_of(records)
-    counts, orders = counts_of(curves), prefixes(curves)
-    gains = np.stack([by_k(each.ndcg, float(not each.relevant)) for each in curves])
+    orders = prefixes(curves)
+    tables = {name: np.asarray(each).tolist() for name, each in counts_of(curves)._asdict().items()}
+    tables["ndcg"] = [by_k(each.ndcg, float(not each.relevant)).tolist() for each in curves]
     chosen = {ORACLE: best_prefix(orders)}
     if len(plain) > 1:
         folds = folds_of([record.query for record in plain], FOLDS)
         chosen = {FIXED: Target().held_out(without_nothing(orders), folds), **chosen}
-    kept, relevant, unlabelled, tokens = (np.asarray(each).tolist() for each in counts)
     bounds = [
-        replace(
-            record,
-            variant=name,
-            curve=None,
-            ids=(),
-            ndcg=float(gains[row][column]),
-            kept=kept[row][column],
-            found=relevant[row][column],
-            unlabelled=unlabelled[row][column],
-            tokens=tokens[row][column],
-        )
+        replace(record, variant=name, curve=None, ids=(), **{each: table[row][k] for each, table in tables.items()})
         for name, columns in chosen.items()
-        for row, (record, column) in enumerate(zip(plain, columns.tolist(), strict=True))
+        for row, (record, k) in enumerate(zip(plain, columns.tolist(), strict=True))
     ]
     return [*records, *bounds]
 
@@ -244,16 +233,14 @@ def cost(row: Row, prices: Prices) -> Interval | None:
 
 
 def gain_over(records: Sequence[QueryRecord], baseline: str, variant: str) -> Interval | None:
-    """The gain in F1 of a variant over `baseline`; None if the baseline was not measured, like the
-    best fixed k with fewer than two queries."""
+    """The gain in F1 of a variant over `baseline`; None if that was not measured, like a best fixed k for one query."""
     sides = by_variant(frame(with_bounds(records), by="query"))
     return paired(side_by_side(sides[baseline], sides[variant])).gain if baseline in sides else None
 
 
 def side_by_side(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """Join two sides over the queries that both have. Each side has the rows of `frame` by query
-    for one variant. Every column appears twice, with the suffixes ``_a`` and ``_b``, and ``gain``
-    is the gain in F1. Different questions with the same id are not compared."""
+    """Join two sides over the queries that both have: rows of `frame` by query, one variant each. Columns appear twice,
+    with the suffixes ``_a`` and ``_b``; ``gain`` is in F1. Different questions with the same id are left out."""
     both = a.merge(b, on=["id", "query"], suffixes=("_a", "_b"))
     return both.assign(gain=both["f1_b"] - both["f1_a"])
 

@@ -85,12 +85,11 @@ def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Label
     if user.unrestricted and not catalogue:
         # The store is too large to list its chunks.
         return labels
-    qrels = {}
-    for query_id, grades in labels.qrels.items():
-        kept = {i: g for i, g in grades.items() if i in catalogue and user.sees(catalogue[i])}
-        if kept:
-            qrels[query_id] = kept
-    return Labels(labels.queries, qrels)
+    qrels = {
+        query_id: {i: grade for i, grade in grades.items() if i in catalogue and user.sees(catalogue[i])}
+        for query_id, grades in labels.qrels.items()
+    }
+    return Labels(labels.queries, {i: grades for i, grades in qrels.items() if grades})
 
 
 def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:

@@ -171,8 +171,7 @@ def _keeps(examples: Sequence[TrainingExample], chances: Sequence[Floats]) -> di
 
 
 def _outcomes(examples: Sequence[TrainingExample], chances: Sequence[Floats], settings: Settings) -> dict[str, Floats]:
-    """All figures of each query if its hits had these probabilities. Layers after the cutoff are
-    ignored, since this only chooses between models."""
+    """All figures of each query if its hits had these probabilities, without the layers after the cutoff."""
     counts = [_counts(*pair, settings) for pair in zip(examples, chances, strict=True)]
     wanted = [each.wanted for each in examples]
     return figures(Counts(*np.array(counts).T), wanted)

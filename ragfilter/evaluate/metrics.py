@@ -62,8 +62,7 @@ class Counts(NamedTuple):
 
 
 def figures(counts: Counts, relevant: ArrayLike) -> dict[str, Values]:
-    """All figures of counts, given the number of `relevant` chunks. `f1_most` is F1 if all chunks
-    without a label were relevant."""
+    """All figures of counts, given how many chunks are `relevant`. `f1_most`: F1 if unlabelled ones were, too."""
     kept, found, unlabelled, tokens = (np.asarray(each, dtype=np.float64) for each in counts)
     relevant = np.asarray(relevant)
     precision, recall = _shares(kept, found, relevant)

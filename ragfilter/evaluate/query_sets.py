@@ -43,8 +43,7 @@ def title(name: str, *, llm: bool, qrels: str | None = None) -> str:
 
 
 def untitled(title: str) -> tuple[str, str, bool]:
-    """Parse a title into the name of the query set, its qrels file (empty without one), and
-    whether an LLM's labels count."""
+    """Parse a title into the query set's name, its qrels file (empty without one), and whether LLM labels count."""
     name, _, qrels = title.removesuffix(WITH_LLM).partition(LABELS_OF)
     return name, qrels, title.endswith(WITH_LLM)
 
@@ -154,21 +153,17 @@ def _qrels(book: LabelBook, collection: str, name: str, queries: Mapping[str, st
         shipped = of_demo(name).qrels
     standing = book.standing(collection)
     people, every = qrels_of(standing), qrels_of(standing, llm=llm)
-    qrels = {}
-    for query_id, text in queries.items():
-        question = text.strip()
-        grades = {**every.get(question, {}), **shipped.get(query_id, {}), **people.get(question, {})}
-        if grades:
-            qrels[query_id] = grades
-    return qrels
+    asked = {i: text.strip() for i, text in queries.items()}
+    qrels = {i: {**every.get(q, {}), **shipped.get(i, {}), **people.get(q, {})} for i, q in asked.items()}
+    return {i: grades for i, grades in qrels.items() if grades}
 
 
 def exported(
     book: LabelBook, collection: str, name: str, catalogue: Mapping[str, Chunk], user: User
 ) -> tuple[Labels, Labels]:
-    """All questions of a set, twice: with the labels by people and a demo's own labels, and with an
-    LLM's labels for the other pairs. `user` gets only labels of chunks that they can see. Raises
-    InputError if there is no such set, and StoreError."""
+    """All questions of a set, twice: with the labels by people and a demo's own labels, and with an LLM's labels for
+    the other pairs. `user` gets only labels of chunks that they can see. Raises InputError if there is no such set, and
+    StoreError."""
     queries = questions(book, collection, name, catalogue, user)
     people, every = (_qrels(book, collection, name, queries, llm=with_llm) for with_llm in (False, True))
     by_llm = {

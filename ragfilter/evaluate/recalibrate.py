@@ -61,16 +61,14 @@ def start(old: Settings, profile: str) -> Settings:
 
 
 def as_they_are(settings: Settings, pool: Pool, *, guess: bool = False) -> Settings:
-    """The same values, as if they had been chosen with the pool's model, space and reranker.
-    `guess` marks them as a guess."""
+    """The same values, as if chosen with the pool's model, space and reranker. `guess` marks them as a guess."""
     key = reranker_key(settings.quality) if always_reranks(settings.quality) else ""
     changed = {}
     for path in RECORDS:
         record: TunedOn | Calibration | None = settings.get(path)
         if record is not None:
             reranks = isinstance(record, TunedOn) or record.reranker
-            place = {"embedder": pool.embedder, "space": pool.space}
-            place |= {"reranker": key if reranks else ""}
+            place = {"embedder": pool.embedder, "space": pool.space, "reranker": key if reranks else ""}
             if isinstance(record, TunedOn):
                 place["score"] = settings.cutoff.score
             changed[path] = record.model_copy(update=place | ({"guess": True} if guess else {}))

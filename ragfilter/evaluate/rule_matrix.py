@@ -104,8 +104,7 @@ class _Tally:
     recall: float = 0.0
 
     def add(self, question: _Question, freed: frozenset[str], passes: int, kept: Sequence[str]) -> None:
-        """Count a question for which, without the rule or part, `freed` would pass the rules and
-        `kept` would be kept."""
+        """Count a question: without the rule or part, `freed` would pass the rules and `kept` would be kept."""
         self.queries += 1
         self.blocks += len(freed)
         self.passes += passes
@@ -265,8 +264,7 @@ class _Question:
     waiting: bool = False
 
     def let_pass(self, freed: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-        """The kept ids if the rules of `freed` (blocked ids, in retrieval order) do not count, and
-        whether a layer lacks something."""
+        """The kept ids without the rules of `freed` (in retrieval order), and whether a layer lacks something."""
         if self.settings.judge.enabled or _follows(self.settings, self.inputs.pinned):
             # The judge's expansions reach chunks that were not retrieved, where rules count as
             # well. A chunk that comes in may be the one whose references are pinned.
@@ -284,8 +282,8 @@ class _Question:
         return _ids(result.kept), undecided(result.needs)
 
     def ruled_by(self, rule: str) -> frozenset[str]:
-        """The ids of all chunks with this rule, even those that were not retrieved: if the first
-        ones are no longer pinned, the next ones would be."""
+        """The ids of all chunks with this rule, even those that were not retrieved: if the first ones are no longer
+        pinned, the next ones would be."""
         hits = (*self.pool.hits, *self.pool.reachable)
         return frozenset(hit.id for hit in hits if hit.chunk.rule == rule)
 
@@ -355,8 +353,8 @@ def _follows(settings: Settings, pinned: Mapping[str, str]) -> bool:
 
 
 def _reached(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) -> list[Hit]:
-    """The hits down to the last one that a later layer can look at. The sides of a comparison,
-    which may be pinned, do not count towards its limit."""
+    """The hits down to the last one that a later layer can look at. The sides of a comparison, which may be pinned, do
+    not count towards its limit."""
     sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
     wanted = usable_hits(settings)
     reached = []

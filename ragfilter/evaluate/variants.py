@@ -89,8 +89,8 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
 
 
 def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Variant, ...]:
-    """Each of the `named` settings without the judge, then judged with each prompt. Raises
-    ValueError for an unknown prompt."""
+    """Each of the `named` settings without the judge, then judged with each prompt. Raises ValueError for an unknown
+    prompt."""
     variants: list[Variant] = []
     for name, settings in named.items():
         on = settings.with_values({"judge.enabled": True})
@@ -103,8 +103,8 @@ def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Varia
 
 
 def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
-    """`variants`, preceded by an unfiltered search for every k among them. It searches all files if
-    any variant with this k does."""
+    """`variants`, preceded by an unfiltered search for every k among them. It searches all files if any variant with
+    this k does."""
     off = {f"{layer}.enabled": False for layer in SWITCHES}
     every = sorted((v.settings for v in variants), key=lambda s: s.retrieval.source_pattern)
     # The last one counts.

@@ -52,8 +52,7 @@ def compared(of: Interval) -> str:
 
 
 def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current settings") -> str:
-    """Whether the settings beat the best fixed k, or why they are not compared: `learned` is the
-    warning of `in_sample`. Empty with fewer than two queries."""
+    """Whether the settings beat the best fixed k. `learned`, from `in_sample`, says why not. Empty for one query."""
     if learned:
         return f"Not compared with the best fixed k: {learned[0].lower()}{learned[1:]}"
     if gained is None:
@@ -66,8 +65,7 @@ def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current 
 
 
 def unlabelled(row: Mapping[str, float]) -> str:
-    """How much F1 may be off because of missing labels, given a row of `frame` by variant; empty if every kept chunk
-    has one."""
+    """How much F1 may be off because of missing labels, given a row of `frame` by variant; empty without any."""
     if not row["unlabelled"]:
         return ""
     return (
@@ -173,8 +171,8 @@ def verdict(tuning: Tuning) -> str:
 
 
 def headline(tuning: Tuning) -> str:
-    """The gain from tuning over the previous settings, in a sentence; over the best fixed k if
-    labels chose the previous settings."""
+    """The gain from tuning over the previous settings, in a sentence; over the best fixed k if labels chose the
+    previous settings."""
     tuned = tuning.tuned
     differences, other = tuned.gain_over_before, "your settings"
     if tuning.seen:
