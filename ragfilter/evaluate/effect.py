@@ -39,11 +39,9 @@ Verdict = tuple[bool, bool, bool, bool]
 
 @dataclass(frozen=True)
 class GatheredQuestions:
-    """Labelled or asked questions with their pools and kept chunks, ready to measure changes.
-
-    `verdicts` caches the rules' verdicts by question and rule. `short` are the questions that need a new search,
-    because changes have left too few hits in their pools.
-    """
+    """Labelled or asked questions with their pools and kept chunks, ready to measure changes. `verdicts` caches the
+    rules' verdicts by question and rule. `short` are the questions that need a new search, because changes have left
+    too few hits in their pools."""
 
     pools: Mapping[str, Pool]
     qrels: Qrels

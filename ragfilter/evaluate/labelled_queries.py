@@ -48,10 +48,8 @@ class Labels:
 
 
 def choose(labels: Labels, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
-    """The queries in `only` (all if it is empty) except those in `leave_out`, with their labels.
-
-    Raises InputError for an unknown id, and if there are labels but no relevant one is left.
-    """
+    """The queries in `only` (all if it is empty) except those in `leave_out`, with their labels. Raises InputError for
+    an unknown id, and if there are labels but no relevant one is left."""
     only, leave_out = frozenset(only) or labels.queries.keys(), frozenset(leave_out)
     if unknown := sorted((only | leave_out) - labels.queries.keys()):
         raise InputError(f"There is no query {unknown[0]!r}.", remedy="Look up the ids in the queries file.")

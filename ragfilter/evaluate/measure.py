@@ -183,11 +183,9 @@ def records_of(
     *,
     times: Mapping[str, float] | None = None,
 ) -> tuple[QueryRecord, ...]:
-    """Replay the pool (one for all variants, or one for each by name) with every variant, and count. Pure.
-
-    Without `labels`, only chunks, tokens and times mean anything. A variant that does not apply to
-    the pool is left out. Raises SettingsError if the first one does not apply.
-    """
+    """Replay the pool (one for all variants, or one for each by name) with every variant, and count. Pure. Without
+    `labels`, only chunks, tokens and times mean anything. A variant that does not apply to the pool is left out. Raises
+    SettingsError if the first one does not apply."""
     user, grades = viewer_of(variants, user), labels or {}
     memos: dict[tuple[int, bool], ReplayMemo] = {}
     records = []

@@ -29,11 +29,9 @@ SHOWN_RANKS = 30
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The first `DEEPEST` chunks of a query's unfiltered ranking, without their ids.
-
-    For every rank: the distance, the grade (`UNLABELLED` without a label), the estimated tokens of
-    the chunks up to this rank that fit the prompt, and (if requested) their nDCG.
-    """
+    """The first `DEEPEST` chunks of a query's unfiltered ranking, without their ids. For every rank: the distance, the
+    grade (`UNLABELLED` without a label), the estimated tokens of the chunks up to this rank that fit the prompt, and
+    (if requested) their nDCG."""
 
     query: str
     relevant: int

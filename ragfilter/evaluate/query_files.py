@@ -262,12 +262,9 @@ SPAN = 'Write {"question": "…", "source": "…", "quote": "…"}, or start and
 
 
 def read_spans(path: Path, sources: Path | None = None) -> list[Span]:
-    """Read spans from JSON lines with `question`, `source`, and `start` and `end` or `quote`, as in
-    public chunking benchmarks; `grade` (default: 2) and `page` are optional.
-
-    `sources` is the folder of the texts in which `start` and `end` count characters from 0; a quote
-    does not need it. Raises InputError with file and line.
-    """
+    """Read spans from JSON lines with `question`, `source`, and `start` and `end` or `quote`, as in public chunking
+    benchmarks; `grade` (default: 2) and `page` are optional. `sources` is the folder of the texts in which `start` and
+    `end` count characters from 0; a quote does not need it. Raises InputError with file and line."""
     spans = [_span(row, where, sources) for where, row in json_objects(path, SPAN)]
     if not spans:
         raise InputError(f"{path} holds no labels.", remedy="Name another file.")

@@ -126,11 +126,9 @@ def _stored(book: LabelBook, collection: str, name: str) -> dict[str, str]:
 
 
 def load(book: LabelBook, collection: str, name: str, *, llm: bool = False, bare: bool = False) -> Labels:
-    """The questions of a set with their labels. A demo's own labels count unless somebody has
-    overridden them. `llm`: an LLM's label counts if no person has labelled the pair.
-
-    Raises InputError if there is no such set, or if none of its questions has a label (unless `bare`), and StoreError.
-    """
+    """The questions of a set with their labels. A demo's own labels count unless somebody has overridden them. `llm`:
+    an LLM's label counts if no person has labelled the pair. Raises InputError if there is no such set, or if none of
+    its questions has a label (unless `bare`), and StoreError."""
     queries = questions(book, collection, name)
     qrels = _qrels(book, collection, name, queries, llm=llm)
     if not qrels and bare:
@@ -209,10 +207,8 @@ def are_files(queries: str, qrels: str | None) -> bool:
 
 
 def load_files(queries: str, qrels: str | None) -> Labels:
-    """Load labelled queries from two files. A demo collection's name, alone or for both, means its own labels.
-
-    Raises InputError.
-    """
+    """Load labelled queries from two files. A demo collection's name, alone or for both, means its own labels. Raises
+    InputError."""
     if queries in DEMOS and qrels in (None, queries):
         return of_demo(queries)
     if qrels is None or {queries, qrels} & {*DEMOS}:

@@ -84,11 +84,8 @@ def quantiles(settings: Settings, pools: Collection[Pool]) -> dict[str, float]:
 
 
 def carried(settings: Settings, pools: Collection[Pool]) -> Settings:
-    """The settings moved to the scale of these pools (one per question) and marked as a guess.
-
-    Settings without a recorded quantile stay as they are: a calibration, which has no scale, and
-    thresholds that labels did not choose.
-    """
+    """The settings moved to the scale of these pools (one per question) and marked as a guess. Settings without a
+    recorded quantile stay as they are: a calibration, which has no scale, and thresholds that labels did not choose."""
     moved = as_they_are(settings, next(iter(pools)), guess=True)
     record = moved.cutoff.tuned_on
     if record is None:

@@ -43,10 +43,8 @@ OFTEN = 2
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """One rule, or its part at `place`. Figures that need labels are None without them.
-
-    `conflicts` are (query id, chunk id).
-    """
+    """One rule, or its part at `place`. Figures that need labels are None without them. `conflicts` are (query id,
+    chunk id)."""
 
     rule: str
     chunk_ids: tuple[str, ...]
@@ -132,11 +130,9 @@ class _Tally:
 def build_matrix(
     pools: Mapping[str, Pool], qrels: Qrels, chunks: Iterable[Chunk], settings: Settings, user: User | None = None
 ) -> Matrix:
-    """Build the matrix of the rules of `chunks` over the questions of `pools` (by id). Pure.
-
-    Rules count even if `settings` switch them off. If only some questions have labels, pass only those; pass the rest
-    separately with empty `qrels`. Chunks that `user` cannot see, and their rules, are left out.
-    """
+    """Build the matrix of the rules of `chunks` over the questions of `pools` (by id). Pure. Rules count even if
+    `settings` switch them off. If only some questions have labels, pass only those; pass the rest separately with empty
+    `qrels`. Chunks that `user` cannot see, and their rules, are left out."""
     viewed = effective_user(user, settings)
     questions = _prepare_all(pools, qrels, settings, viewed)
     ids: dict[str, list[str]] = defaultdict(list)
@@ -177,10 +173,8 @@ def build_parts(
     settings: Settings,
     user: User | None = None,
 ) -> tuple[RuleRow, ...]:
-    """A row for every group and every term of `rule`, most harmful first. Pure.
-
-    Raises RuleError if the rule cannot be read.
-    """
+    """A row for every group and every term of `rule`, most harmful first. Pure. Raises RuleError if the rule cannot be
+    read."""
     read = parse(rule)
     viewed = effective_user(user, settings)
     ids = [chunk.id for chunk in chunks if chunk.rule == rule and viewed.sees(chunk)]

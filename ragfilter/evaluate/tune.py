@@ -457,11 +457,9 @@ def _held_out(
 def _best(
     ways: Mapping[str, _Way], learned: Learned | None, texts: Sequence[str], target: Target, places: Choice
 ) -> str:
-    """The best strategy for the target on the queries at these `places`, which are those of `learned`.
-
-    Strategies are judged by held-out figures, because the best of a hundred candidates looks better
-    than it is, and a learned strategy is not chosen from a hundred.
-    """
+    """The best strategy for the target on the queries at these `places`, which are those of `learned`. Strategies are
+    judged by held-out figures, because the best of a hundred candidates looks better than it is, and a learned strategy
+    is not chosen from a hundred."""
     alone = len(places) == 1
     folds = np.zeros(1, np.intp) if alone else folds_of([texts[place] for place in places.tolist()], INNER)
     honest: dict[str, Tables] = {}

@@ -114,10 +114,8 @@ def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
 
 
 def layer_variants(settings: Settings) -> tuple[Variant, ...]:
-    """Variants with the enabled layers added one by one, in order, and with each left out once.
-
-    Clearance stays on. `added` begins without any other layer.
-    """
+    """Variants with the enabled layers added one by one, in order, and with each left out once. Clearance stays on.
+    `added` begins without any other layer."""
     on = [n for n in SWITCHES if n != "clearance" and settings.get(f"{n}.enabled")]
     off = {f"{name}.enabled": False for name in on}
     added = [Variant("no layer", "added", settings.with_values(off))]

@@ -214,9 +214,9 @@ def notes(tuning: Tuning) -> list[str]:
         else "If the previous settings were chosen on these labels, their figures look better "
         "than they would elsewhere.",
         f"Oracle, by {FIGURES[tuning.target.oracle].label}: {ABOUT_ORACLE}.",
+        stands_in(tuning),
+        f"Nothing was learned: {tuning.why_not}." if tuning.why_not else _missing(tuning),
     ]
-    caveats.append(stands_in(tuning))
-    caveats.append(f"Nothing was learned: {tuning.why_not}." if tuning.why_not else _missing(tuning))
     if tuning.dial:
         kept = "; ".join(f"{float(s):.0%} asked, {k:.0%} kept" for s, k in tuning.dial.items())
         caveats.append(
