@@ -152,10 +152,7 @@ class DependencyError(RagfilterError, ImportError):
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """A context for imports of packages that only the extra `name` installs.
-
-    Raises DependencyError if one of them is missing.
-    """
+    """A context for imports of packages that the extra `name` installs. Raises DependencyError if one is missing."""
     try:
         yield
     except ModuleNotFoundError as error:

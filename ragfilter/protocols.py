@@ -52,9 +52,8 @@ class Vocabulary(Protocol):
 
 
 class Catalogue(dict[str, Chunk]):
-    """Every chunk of a collection by id, without text (`loaded` False), in one version of the
-    collection. It never changes, so its methods compute their answers once.
-    """
+    """Every chunk of one version of a collection by id, without text (`loaded` False). It never changes, so its methods
+    compute their answers once."""
 
     @cached_property
     def distinct_rules(self) -> tuple[str, ...]:
@@ -98,9 +97,8 @@ class Collection(Protocol):
 
     @property
     def incomplete(self) -> str:
-        """Why a query may miss chunks (indexing was interrupted, the index is damaged) and what to
-        do about it; empty if the collection is complete. This property is optional.
-        """
+        """Why a query may miss chunks (indexing was interrupted, the index is damaged) and what to do about it; empty
+        if the collection is complete. This property is optional."""
         ...
 
     def count(self) -> int: ...
@@ -108,11 +106,8 @@ class Collection(Protocol):
     def nearest(
         self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
     ) -> list[tuple[str, float]]:
-        """Up to `n` pairs (id, distance), ascending, with ties sorted by id; only from `ids` if
-        given. If `n` is below 1, the list is empty.
-
-        In the space ``rank``, only the order counts, not the numbers.
-        """
+        """Up to `n` pairs (id, distance), ascending, with ties sorted by id; only from `ids` if given; none if `n` is
+        below 1. In the space ``rank``, only the order counts, not the numbers."""
         ...
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
@@ -120,9 +115,8 @@ class Collection(Protocol):
         ...
 
     def catalogue(self) -> Mapping[str, Chunk] | None:
-        """Every chunk by id, without text, for rules and clearance. None if the collection is too
-        large for that: every search then checks clearance, and rules are read with the hits.
-        """
+        """Every chunk by id, without text, for rules and clearance. None if the collection is too large for that: every
+        search then checks clearance, and rules are read with the hits."""
         ...
 
 
@@ -159,8 +153,7 @@ class Reranker(Protocol):
 
 
 class PrunePassage(NamedTuple):
-    """A chunk as a pruner reads it: its title, and the pieces of its text (sentences, headings,
-    tables, lists, code) in order."""
+    """A chunk as a pruner reads it: its title, and its sentences, headings, tables, lists and code in order."""
 
     title: str
     pieces: tuple[str, ...]

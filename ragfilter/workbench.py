@@ -41,7 +41,7 @@ from ragfilter.text.urls import shown
 if TYPE_CHECKING:
     from ragfilter.engine.gather import Backends
     from ragfilter.models.openai import OpenAIChat, OpenAIEmbedder
-    from ragfilter.rules.draft_store import DraftStore
+    from ragfilter.rules.drafting import DraftStore
     from ragfilter.rules.templates import Template
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.chroma import Server
@@ -119,8 +119,7 @@ class Workbench:
 
     @property
     def journal(self) -> Journal:
-        """The journal of edits. Raises StoreError if its database fails and InputError if its URL
-        is bad, as do the books below."""
+        """The journal of edits. Like the books below, raises StoreError, and InputError if the URL is bad."""
         return self._open_book(Journal)
 
     @property
@@ -153,7 +152,7 @@ class Workbench:
     @property
     def drafts(self) -> DraftStore:
         """The drafts of rules that await review."""
-        from ragfilter.rules.draft_store import DraftStore
+        from ragfilter.rules.drafting import DraftStore
 
         return self._open_book(DraftStore)
 
@@ -222,8 +221,7 @@ class Workbench:
             raise CollectionMissing(what, remedy=f"{known}Index one first.", action="index") from None
 
     def version_seen(self, name: str, user: User) -> str:
-        """The version of a collection as `user` sees it: changes to hidden chunks do not affect it.
-        Raises StoreError."""
+        """The version of a collection as `user` sees it, without hidden chunks. Raises StoreError."""
         collection = self.collection(name)
         make = partial(self.workspace.version_seen, collection, user)
         return self.once((Workspace.version_seen, name, collection.version, user), make)
@@ -323,8 +321,7 @@ def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
 
 
 def read_deployment(*, data_dir: str | Path | None = None) -> Deployment:
-    """The deployment that the environment describes; `data_dir` is a folder or an address. Raises
-    SettingsError with the name of the variable."""
+    """The deployment that the environment describes; `data_dir` is a folder or an address. Raises SettingsError."""
     arguments: dict[str, Any] = {} if data_dir is None else {"workspace": str(data_dir)}
     try:
         return Deployment(**arguments)
@@ -360,8 +357,8 @@ def chat_of(deployment: Deployment) -> OpenAIChat | None:
 
 
 def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> NamedEmbedder:
-    """The embedding model of this name: ``openai:NAME``, a sentence-transformers name or path, or
-    the bundled model if `model` is empty. Nothing is loaded yet. Raises SettingsError."""
+    """The embedding model, not loaded yet: ``openai:NAME``, or a name or path; the bundled one if empty. Raises
+    SettingsError."""
     if model in ("", BUNDLED, f"sentence-transformers/{BUNDLED}"):
         return BundledEmbedder()
     if not model.startswith(OPENAI):
@@ -375,8 +372,7 @@ def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> Nam
 
 
 def _settle_edits(bench: Workbench) -> None:
-    """Finish or roll back rule edits that a stopped process left unfinished. A failure of the
-    journal is only logged, since searching does not need it."""
+    """Finish or roll back unfinished rule edits. A failing journal is only logged: searching does not need it."""
     try:
         unfinished = bench.journal.unfinished()
     except StoreError as error:

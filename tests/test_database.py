@@ -13,7 +13,7 @@ from waiting import PROCESS_S
 
 from ragfilter.basics.database import Book
 from ragfilter.errors import StoreError
-from ragfilter.rules.draft_store import DraftStore
+from ragfilter.rules.drafting import DraftStore
 from ragfilter.rules.journal import Journal
 from ragfilter.stores.labels import LabelBook
 from ragfilter.stores.preferences import Preferences

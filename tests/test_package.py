@@ -184,7 +184,7 @@ BEYOND_THE_CORE = [
     "ragfilter.library.workspace",
     "ragfilter.models.openai",
     "ragfilter.publish",
-    "ragfilter.rules.draft_store",
+    "ragfilter.rules.drafting",
     "ragfilter.rules.edits",
     "ragfilter.rules.journal",
     "ragfilter.streamlit_app",

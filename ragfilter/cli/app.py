@@ -233,8 +233,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _sigterm_as_interrupt() -> Iterator[None]:
-    """While a command runs, SIGTERM stops it like Ctrl+C: finished work is reported, and the
-    workspace is released. A handler that the process itself installed is kept."""
+    """While a command runs, SIGTERM stops it like Ctrl+C, unless the process has a handler of its own."""
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield

@@ -1,7 +1,7 @@
 """`ragfilter eval`: measure settings over queries, alone, side by side, or as a saved run.
 
-Source: Intelligent Chunk Filtering, "Before/After Comparison Framework", "Experimental Tuning
-Process"; docs/design.md#evaluate.
+Source: docs/design.md#evaluate; Intelligent Chunk Filtering, "Before/After Comparison Framework" and "Experimental
+Tuning Process".
 """
 
 from __future__ import annotations
@@ -65,8 +65,7 @@ class Sides(options.Viewing):
         return [self._open(name, {}) for name in dict.fromkeys(names)]
 
     def variants(self) -> tuple[tuple[Variant, ...], str]:
-        """The variants to measure, and a note on refused combinations of values. Raises
-        SettingsError if all are refused."""
+        """The variants, and a note on refused combinations of values. Raises SettingsError if all are refused."""
         bases, axes = [loaded for loaded, _ in self.load()], self._axes()
         choices: dict[str, Settings] = {}
         refused: list[SettingsError] = []

@@ -136,11 +136,8 @@ class _Progress:
 
 
 def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done | None:
-    """Hand the job to the process that has the workspace open, and wait for it.
-
-    Returns None if that process accepts no jobs, or if the workspace is at an address: the app may
-    be on another machine, without the source.
-    """
+    """Hand the job to the process that has the workspace open, and wait for it. Returns None if that accepts no jobs,
+    or if the workspace is at an address: the app may be on another machine, without the source."""
     deployment = read_deployment(data_dir=data_dir)
     if deployment.address:
         return None

@@ -1,7 +1,4 @@
-"""The command group `ragfilter labels`: import, export, list and make labels; LLM proposals.
-
-Source: docs/design.md#labels.
-"""
+"""The command group `ragfilter labels`: make, import, export and list labels. Source: docs/design.md#labels."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Options that several commands share, and groups of options: where, for whom and how to filter,
-and over which labelled queries."""
+"""Options that commands share, alone or in groups: where, for whom and how to filter, over which labelled queries."""
 
 from __future__ import annotations
 
@@ -70,10 +69,7 @@ ProfileName = Annotated[Text, "--profile", "-p", f"{', '.join(PROFILES)}. Defaul
 
 
 def settings_file(context: typer.Context, value: Path | None) -> Path | None:
-    """Callback of `--config`: a file, otherwise the name of settings saved in the workspace.
-
-    Also makes the workspace's own judge prompts available, since any settings may name them.
-    """
+    """Callback of `--config`. Also makes the workspace's own judge prompts available: any settings may name them."""
     from ragfilter.workbench import prompt_folder, read_deployment
 
     deployment = read_deployment(data_dir=context.params.get("data_dir"))
@@ -82,8 +78,7 @@ def settings_file(context: typer.Context, value: Path | None) -> Path | None:
 
 
 def file_of(value: Path, deployment: Deployment) -> Path:
-    """The settings file that `value` names: `value` itself, or the file of settings saved in the
-    workspace. Raises InputError, and SettingsError if there are none."""
+    """`value` itself, or the file of the settings saved under that name. Raises InputError or SettingsError."""
     try:
         if value.exists() or value.suffix == ".toml" or len(value.parts) != 1:
             return value
@@ -148,15 +143,13 @@ class Place:
         return backends
 
     def entries(self, bench: Workbench) -> tuple[Mapping[str, Chunk], str]:
-        """The chunks of the collection by id, without texts, and why some may be missing. Warns if
-        some may be missing."""
+        """The chunks of the collection by id, without texts, and why some may be missing, with a warning."""
         store = bench.collection(self.collection)
         warn(store.incomplete)
         return store.entries(), store.incomplete
 
     def head(self, incomplete: str) -> dict[str, Any]:
-        """The beginning of a JSON document about the collection. `incomplete` says why chunks may
-        be missing; empty if the collection is complete."""
+        """The beginning of a JSON document about the collection; `incomplete` says why chunks may be missing."""
         return {"collection": self.collection, "incomplete": incomplete}
 
 
@@ -205,10 +198,7 @@ class Filtering(Viewing):
 def load_config(
     profile: str | None, file: Path | None, values: Sequence[str] | None, flags: Mapping[str, Mapping[str, Any]]
 ) -> Config:
-    """The settings for a command. `--set` overrides everything except the dedicated `flags`.
-
-    `flags`: name → the values that it sets, by path. None means that the flag was not given.
-    """
+    """A command's settings. `--set` overrides everything except `flags`: name → path → value, None if not given."""
     flag_values = [configuration.Given("--set", dict(map(parse_set, values or ())))]
     for name, paths in flags.items():
         there = {path: value for path, value in paths.items() if value is not None}
@@ -232,8 +222,7 @@ def parse_set(text: str) -> tuple[str, str]:
 
 
 def refuse(why: str, **options: object) -> None:
-    """Refuse `options` (name → value) that have no effect. `why` is the reason, such as "without
-    --qrels". Raises InputError for the first option that was given."""
+    """Raise InputError for the first option (name → value) that is given but has no effect `why`, "beside --llm"."""
     for name, value in options.items():
         if value:
             shown = name if name.isupper() else f"--{name.replace('_', '-')}"
@@ -323,8 +312,7 @@ class QueryOptions:
 
 
 class OpenedLabels(NamedTuple):
-    """An open workspace, and the labelled queries of a collection that the user can see. `unknown`
-    are labelled ids that the collection lacks for this user."""
+    """An open workspace, and the labels that a user can see; `unknown` are labelled ids that the collection lacks."""
 
     bench: Workbench
     backends: Backends
@@ -357,13 +345,9 @@ class LabelledOptions(QueryOptions):
 
 
 def report_visible_labels(labels: Labels, backends: Backends, user: User, *, stored: bool) -> tuple[Labels, list[str]]:
-    """The labels that `user` can see, and the labelled ids that the collection lacks for this user;
-    hidden chunks are treated like missing ones. Reports these ids, and the queries that have no
-    relevant chunks left. If the labels are `stored`, others may have made them about chunks that
-    this user must not know, so users who cannot see everything get no report.
-
-    Raises InputError if there are labels but no relevant one is left.
-    """
+    """The labels that `user` can see, and the labelled ids that are missing or hidden. Reports these ids, and queries
+    that have no relevant chunks left, unless the labels are `stored` and the user cannot see everything: others may
+    have made them about chunks that this user must not know. Raises InputError if no relevant label is left."""
     from ragfilter.engine.search import find_chunks
 
     where = backends.collection
@@ -397,8 +381,7 @@ def warn_of(labels: Labels) -> None:
 
 
 def warn_in_sample(settings: Settings, labels: Labels, collection: str, side: str = "") -> list[str]:
-    """Warn if the settings (of a `side`) may have seen these labels of a collection. Returns the
-    warning, if any, as notes for a JSON document."""
+    """Warn if the settings (of a `side`) may have seen these labels. Returns the warning, if any, as notes for JSON."""
     from ragfilter.evaluate import wording
 
     caveat = wording.in_sample(settings, labels_version(labels), collection)

@@ -111,8 +111,7 @@ def emit(result: object, *, as_file: bool = False) -> bool:
 
 
 def write(content: str, out: Path | None, prefix: str = "") -> bool:
-    """Write a file's content to `out`, with a notice, or to standard output. Returns whether a file
-    or pipe took all of it. Raises InputError."""
+    """Write a file to `out`, with a notice, or as `emit` does. Returns whether all is written. Raises InputError."""
     if out is None:
         return emit(content, as_file=True)
     write_text(out, content, remedy=OTHER_OUT)
@@ -138,8 +137,7 @@ def plain(value: object) -> Any:
 
 
 def table(head: Sequence[str], body: Iterable[Sequence[object]]) -> str:
-    """Left-aligned columns below a header. Cells are shown as they are, without interpreting
-    markup, and are wrapped only on a terminal that is too narrow."""
+    """Left-aligned columns below a header, wrapped only on a narrow terminal. Markup is not interpreted."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -21,7 +21,6 @@ from ragfilter.engine.replay import replay_as_user
 from ragfilter.layers.judge import settings_without_judge
 from ragfilter.model import PoolResult
 from ragfilter.protocols import ChatModel
-from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 
@@ -76,7 +75,10 @@ def query(
     loaded, user = filtering.load(flags)
     settings = loaded.settings
     if k is not None:
-        settings = looking_first_at_k(settings)
+        # The quality layer looks at k hits first. Source: Adaptive Retrieval System, "Core Method" (its top_k).
+        first = settings.retrieval.k
+        most = max(first, settings.quality.max_top_k)
+        settings = settings.with_values({"quality.min_top_k": first, "quality.max_top_k": most})
     if judge is False:
         settings = settings_without_judge(settings)
 
@@ -105,8 +107,7 @@ def query(
 
 
 def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, Context]:
-    """The answer to the query, with its context. If the LLM fails, it is the extractive answer with
-    the LLM's error, prompt and costs."""
+    """The answer, with its context. If the LLM fails, it is extractive, with the LLM's error, prompt and costs."""
     packed = packing.pack(result.kept, result.settings)
     name = bench.chat.name if bench.chat else ""
     cached = bench.answers.get(result.query, packed, name, bench.prices)
@@ -130,16 +131,6 @@ def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, Context]:
             doubt=quoted.doubt,
         )
     return answer, packed
-
-
-def looking_first_at_k(settings: Settings) -> Settings:
-    """`settings`, but the quality layer looks at the first k hits initially, and at k or more overall.
-
-    Source: Adaptive Retrieval System, "Core Method" (its top_k overrides MIN_TOP_K).
-    """
-    k = settings.retrieval.k
-    last = max(k, settings.quality.max_top_k)
-    return settings.with_values({"quality.min_top_k": k, "quality.max_top_k": last})
 
 
 def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:

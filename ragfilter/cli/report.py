@@ -1,7 +1,4 @@
-"""The command group `ragfilter report`: write an HTML file to share.
-
-Source: docs/design.md#reports.
-"""
+"""The command group `ragfilter report`: write an HTML file to share. Source: docs/design.md#reports."""
 
 from __future__ import annotations
 

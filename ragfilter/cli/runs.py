@@ -1,7 +1,4 @@
-"""The command group `ragfilter runs`: list, show and remove runs saved by `eval --save`, and import recorded questions.
-
-Source: docs/design.md#evaluate.
-"""
+"""The command group `ragfilter runs`: runs saved by `eval --save`, and traces. Source: docs/design.md#evaluate."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`ragfilter app`, `mcp`, `serve` and `token`: serve the page to people, tools to agents, and the
-filter to programs, and make tokens for these."""
+"""`ragfilter app`, `mcp`, `serve` and `token`: serve the page, an agent's tools and the HTTP service; make tokens."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ragfilter tune`, `recalibrate` and `fit-reranker`: find the best settings for labelled queries.
-
-Source: docs/design.md#tune.
-"""
+"""`ragfilter tune`, `recalibrate` and `fit-reranker`: the best settings for labels. Source: docs/design.md#tune."""
 
 from __future__ import annotations
 
@@ -44,15 +41,13 @@ class TuningOptions:
 
     @property
     def target(self) -> Target:
-        """What to tune for. Raises InputError, also if `out` cannot be written, so that this fails
-        before minutes of tuning."""
+        """What to tune for. Raises InputError, also if `out` has no folder: before minutes of tuning, not after."""
         if self.out is not None and kind(self.out.parent) != "folder":
             raise InputError(f"{self.out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
         return read_target(self.measure)
 
     def write(self, settings: Settings, profile: str, how: str, backends: Backends) -> None:
-        """Write the settings to `out`, with a comment on `how` they were found and on which
-        distances. Raises InputError."""
+        """Write the settings to `out`, with a comment on `how` they were found, and where. Raises InputError."""
         where = backends.collection
         about = (
             f"# {how}.\n# Collection {where.name}, {date.today().isoformat()}. Distances: "

@@ -1,5 +1,4 @@
-"""`ragfilter collections` and `workspace copy`: list and manage what a workspace contains, and copy
-it to another place."""
+"""`ragfilter collections` and `workspace copy`: list and manage the content of a workspace, and copy it."""
 
 from __future__ import annotations
 

@@ -53,11 +53,8 @@ ANSWER_FORM = (
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
-    """The messages, the ids that they ask about, the ids that did not fit, and the ids with
-    shortened text, all in order.
-
-    `version` is the variant's ``name@version``, with a hash of its text.
-    """
+    """The messages, the ids that they ask about, the ids that did not fit, and the ids with shortened text, all in
+    order. `version` is the variant's ``name@version``, with a hash of its text."""
 
     messages: tuple[Message, ...]
     asked: tuple[str, ...]

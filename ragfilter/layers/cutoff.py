@@ -1,7 +1,6 @@
-"""Cutoff: cut the ranked list where relevance falls off, and say why.
+"""Cutoff: cut the ranked list where relevance falls off, and say why. `cut` cuts a bare list of values.
 
-`cut` cuts a bare list of values. Source: Adaptive Filtering Algorithm and Adaptive Result
-Filtering; docs/design.md#cutoff.
+Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.md#cutoff.
 """
 
 from __future__ import annotations
@@ -68,8 +67,7 @@ def cut_hits(values: Sequence[float], settings: Cutoff, *, pinned: int, backgrou
 
 
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
-    """The cut of every strategy for the same values and settings. Leaves out strategies that lack
-    a background or use values of their own."""
+    """The cut of every strategy for the same values, except those that lack a background or use values of their own."""
     own = detail.cut.strategy
     names = [name for name, s in strategies().items() if s.values_of is None or name == own]
     chosen = [settings.model_copy(update={"strategy": name}) for name in names]
@@ -106,8 +104,7 @@ def cutoff_detail(result: PoolResult) -> CutoffDetail | None:
 
 
 def settings_that_cut(result: PoolResult) -> Settings:
-    """The settings with the strategy that was used: another replaces one that lacks a background,
-    scores or a calibration."""
+    """The settings with the strategy that cut, in place of one that lacked a background, scores or a calibration."""
     detail = cutoff_detail(result)
     if detail is None:
         return result.settings
@@ -129,9 +126,9 @@ def unknown_score(result: PoolResult) -> str:
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the pins and the hits before the cut. `detail` holds the cut and its values."""
     check_tuned(inputs.settings, inputs.pool)
-    pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
+    pins, free = inputs.split(hits)
     beyond = _beyond_limits(hits, inputs) if inputs.settings.cutoff.limits else {}
-    free = tuple(hit for hit in hits if hit.id not in inputs.pinned and hit.id not in beyond)
+    free = tuple([hit for hit in free if hit.id not in beyond]) if beyond else free
     scale = _scale(pins, free, inputs)
     hits = pins + scale.free
     applied = inputs.settings.cutoff

@@ -1,11 +1,8 @@
 """A result as the JSON document of `query --json`, and as the debug trace. Pure.
 
-Source: docs/design.md#json. For the trace: Adaptive Filtering Algorithm, "Debugging" (hits, gaps,
-thresholds, cut, final list); Adaptive Result Filtering, "Debug Mode" (strategy, constraints,
-dropped hits); Filtering, layer 3 (rounds: requested, excluded, kept). In our own words.
-
-Distances and gaps in the trace have four decimals, as in "Debug Mode", so that the gaps can be
-checked by hand. Everywhere else (`ragfilter.text.numbers`), they have three.
+Source: docs/design.md#json. For the trace: Adaptive Filtering Algorithm, "Debugging" (hits, gaps, thresholds, cut);
+Adaptive Result Filtering, "Debug Mode" (strategy, constraints, dropped hits; four decimals, so that gaps can be checked
+by hand); Filtering, layer 3 (rounds: requested, excluded, kept).
 """
 
 from __future__ import annotations
@@ -39,8 +36,8 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
     layer, in order. ``hidden``, the number of chunks that clearance dropped, is None, since the user must not know it.
     A pruned hit also has its ``prompt_text``, and a hit from several searches its ``scores`` by name.
 
-    ``success``, ``message``, ``count`` and ``max_security_level`` come from the Adaptive
-    Retrieval System's return format; ``kept`` is its context, and ``status`` its error.
+    ``success``, ``message``, ``count`` and ``max_security_level`` come from the Adaptive Retrieval System's return
+    format; ``kept`` is its context, and ``status`` its error.
     """
     highest = max_security_level(result)
     result = replay_as_user(result)
@@ -271,11 +268,7 @@ def _value(value: object) -> str:
 
 
 def explain(result: PoolResult, chunk_id: str) -> str:
-    """A headline and one line per layer, limited to what the result's user can see.
-
-    Raises InputError for a chunk that is not among the hits and, with the same message, for one
-    that the user cannot see.
-    """
+    """A headline and one line per layer. Raises InputError for a chunk that is no hit or that the user cannot see."""
     result = replay_as_user(result)
     row = next((row for row in rows(result) if row.id == chunk_id), None)
     if row is None:

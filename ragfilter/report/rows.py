@@ -1,6 +1,4 @@
-"""Every hit of a result as one row: for tables, CSV and other lists of hits. Pure.
-
-Source: docs/design.md#page and docs/design.md#clearance.
+"""Every hit of a result as one row: for tables, CSV and other lists of hits. Pure. Source: docs/design.md#page.
 
 With the clearance layer on, everything here is made for its user. Hidden chunks are left out as if they were not in the
 store: ranks, gaps and counts describe the visible ones. `as_operator=True` shows all chunks with their real ranks.
@@ -151,12 +149,8 @@ def references(result: PoolResult, *, as_operator: bool = False) -> dict[str, tu
 
 
 def csv(rows: Iterable[ChunkRow], refs: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The rows as CSV with a header. With `refs` (by id), the last column has each row's
-    references, separated by spaces.
-
-    A text cell that a spreadsheet would run as a formula gets a leading apostrophe. Numbers stay
-    numbers, including negative ones.
-    """
+    """The rows as CSV with a header. With `refs` (by id), the last column has each row's references, separated by
+    spaces. A text cell that a spreadsheet would run as a formula gets a leading apostrophe; numbers stay numbers."""
     text = io.StringIO()
     writer = csv_module.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS if refs is None else (*COLUMNS, "refs"))
@@ -181,11 +175,8 @@ def rerank_score(result: PoolResult, hit: Hit) -> float | None:
 
 
 def deciding(decisions: Sequence[Decision], *, kept: bool) -> Decision | None:
-    """The decision that explains a hit, among all decisions about it in layer order.
-
-    For a dropped hit, the last drop. For a kept hit, the first decision that pinned it, brought it
-    in or fell back; otherwise, that of the first layer in `EXPLAIN` that kept it.
-    """
+    """The decision that explains a hit, among all decisions about it in layer order: the last drop or, if it is kept,
+    the first that pinned it, brought it in or fell back, and otherwise that of the first layer in `EXPLAIN`."""
     if not kept:
         drops = [d for d in decisions if d.outcome == "dropped"]
         return drops[-1] if drops else None
@@ -203,11 +194,8 @@ EPSILON = 1e-9
 
 
 def confidence(distance: float, gap_before: float | None, settings: Confidence) -> Level:
-    """high below `high_below`, medium up to `medium_below`, low beyond it or after a large gap.
-
-    `gap_before` is the gap to the previous hit, None for the first hit. A gap of `large_gap` or
-    more makes the confidence low, however near the hit is.
-    """
+    """high below `high_below`, medium up to `medium_below`, low beyond it or after a gap of `large_gap` or more.
+    `gap_before` is the gap to the previous hit, None for the first."""
     if gap_before is not None and gap_before >= settings.large_gap - EPSILON:
         return "low"
     if distance < settings.high_below - EPSILON:
@@ -222,8 +210,7 @@ Keeper = Literal["a", "both", "b"]
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """A chunk that at least one of two results keeps, with its row in each. A row is None if that
-    result's search did not find the chunk."""
+    """A chunk that at least one of two results keeps, with its row in each, None if it was not found there."""
 
     id: str
     title: str

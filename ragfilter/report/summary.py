@@ -1,8 +1,5 @@
-"""A result at a glance: how many chunks are kept, why, what each layer did, and the tokens saved.
-Also tells it as a story for an audience, without jargon. Pure.
-
-Source: docs/design.md#page (what the first screen answers). For the story, every layer declares its
-own phrase (`LayerSpec.plain`).
+"""A result at a glance: how many chunks are kept, why, what each layer did, and the tokens saved; also as a story for
+an audience, in which every layer has its own phrase (`LayerSpec.plain`). Pure. Source: docs/design.md#page.
 """
 
 from __future__ import annotations
@@ -76,10 +73,9 @@ def headline(result: PoolResult) -> str:
 
 
 def max_security_level(result: PoolResult) -> int | None:
-    """The highest clearance among the kept chunks or, if the user's level is too low for all
-    chunks, the highest level that any of them needs.
+    """The highest clearance among the kept chunks or, if the user's level is too low for all chunks, the highest that
+    any of them needs. None if nothing is kept for another reason, or a kept chunk's level cannot be read.
 
-    None if nothing is kept for another reason, or if a kept chunk's level cannot be read.
     Source: Adaptive Retrieval System, "Return Format".
     """
     if result.status == "insufficient_clearance":
@@ -115,8 +111,7 @@ def first(unfiltered: int, left_out: int) -> str:
 
 
 def effects(result: PoolResult) -> dict[str, str]:
-    """What each enabled layer changed, in a word or two: ``−83``, ``pins 1``, ``fits``; empty if
-    it had nothing to do."""
+    """What each layer changed, in a word or two: ``−83``, ``pins 1``, ``fits``; empty if it had nothing to do."""
     words_of: dict[str, str] = {}
     known: set[str] = set()
     for trace in result.traces:
@@ -179,8 +174,7 @@ class Story:
     tokens_unfiltered: int
     tokens: int
     message: str = ""
-    """Why nothing is kept, if the result says so. A note on an incomplete collection is not part of
-    it, since every story shows that."""
+    """Why nothing is kept, without the note on an incomplete collection, which every story shows anyway."""
     unjudged: str = ""
     """Why the kept chunks have no verdicts although an LLM should judge them; empty otherwise."""
     drops_from_unfiltered: tuple[DropGroup, ...] = ()

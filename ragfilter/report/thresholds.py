@@ -1,8 +1,4 @@
-"""Which limit decided how many chunks are kept, and which ones had no effect. Pure.
-
-Several limits shorten a list one after the other. Raising a limit has no effect if another one acts
-first. So every limit says whether it decided anything and, if not, which limit acted first.
-"""
+"""Which limit decided how many chunks are kept, and which ones had no effect because another one acts first. Pure."""
 
 from __future__ import annotations
 
@@ -114,10 +110,9 @@ def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict
 class CutLine:
     """The line that separates kept from dropped hits.
 
-    It is either at a value, `limit`, with all kept hits except pins below it, or after a number of
-    hits, at `place`. If both are None, nothing was cut. `label` has its name and number. `below`
-    and `above` are the values around the limit, and `cliff` says how far apart they are. `larger`
-    says why a larger step near it is not the cliff. `kept` is the number of kept hits.
+    It is either at a value, `limit`, with all kept hits except pins below it, or after a number of hits, at `place`. If
+    both are None, nothing was cut. `label` has its name and number, and `kept` counts kept hits. `below` and `above`
+    are the values around the limit, `cliff` says how far apart, and `larger` why a larger step nearby is not the cliff.
     """
 
     label: str
@@ -195,11 +190,8 @@ def _at_place(path: str, k: int, n: int) -> CutLine:
 
 def change_to_keep(result: PoolResult, by: int, replayed: Callable[[Settings], PoolResult]) -> SettingChange | None:
     """The smallest change of a cutoff limit that keeps one hit more (`by` 1) or less (-1), or as near to that as
-    possible. `came` and `went` are all chunks that it adds and drops. None if no limit has this effect.
-
-    Candidates are evaluated by the cutoff alone. The chosen change is `replayed`, to include the
-    effect of the layers after the cutoff.
-    """
+    possible. `came` and `went` are all chunks that it adds and drops. None if no limit has this effect. Candidates are
+    evaluated by the cutoff alone, and `replayed` to include the layers after it."""
     detail = cutoff_detail(result)
     if detail is None:
         return None
@@ -238,8 +230,7 @@ probabilities (docs/tuning.md)."""
 
 
 def learned_elsewhere(settings: Settings, here: Fit) -> str:
-    """A sentence if the cutoff was learned, or the settings were tuned, on another collection, or
-    with another model or space; empty otherwise."""
+    """A sentence if the settings were learned or tuned on another collection, model or space; empty otherwise."""
     source = origin(settings)
     if source is None:
         return ""
@@ -256,8 +247,7 @@ def learned_elsewhere(settings: Settings, here: Fit) -> str:
 
 
 def as_applied(result: PoolResult) -> Settings:
-    """The settings as applied to the result: if there are too few hits for a background, absolute
-    thresholds replace those that are shares of it."""
+    """The settings as applied: with too few hits for a background, absolute thresholds replace shares of it."""
     settings, detail = result.settings, cutoff_detail(result)
     values: dict[str, object] = {}
     if detail is not None and detail.cut.strategy != settings.cutoff.strategy:
@@ -269,8 +259,7 @@ def as_applied(result: PoolResult) -> Settings:
 
 
 def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
-    """A sentence about thresholds that still have the values of profile `name` but were not fitted
-    to the collection `here`; empty if there are none."""
+    """A sentence about thresholds of profile `name` that were not fitted to this collection; empty if all were."""
     caveat = learned_elsewhere(settings, here)
     if caveat:
         return caveat
@@ -297,8 +286,7 @@ Steps = tuple[tuple[float, int], ...]
 
 
 def keeps(result: PoolResult, name: str, values: tuple[float, ...]) -> Steps:
-    """How many hits the cutoff would keep with each of the ascending `values` of its setting
-    `name`, as declared by the strategy itself."""
+    """How many hits the cutoff would keep with each of the ascending `values` of its setting `name`."""
     trace = result.trace("cutoff")
     assert isinstance(trace.detail, CutoffDetail)
     detail = trace.detail
@@ -331,8 +319,7 @@ def _steps(
 
 
 def _changes(kept: Callable[[int], int], low: int, high: int) -> list[int]:
-    """The places after `low` where `kept` changes. It is monotonic, so two places with the same
-    number have no change between them."""
+    """The places after `low` where `kept`, which is monotonic, changes."""
     if kept(low) == kept(high):
         return []
     if high - low == 1:

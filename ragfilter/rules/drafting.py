@@ -1,8 +1,11 @@
-"""Asks a chat model to draft `query_must` rules for chunks. Nothing here saves a rule.
+"""Asks a chat model to draft `query_must` rules for chunks, and stores the drafts. Nothing here saves a rule.
 
 Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. If an answer has several JSON objects, the
 last rule counts, since models think before they conclude. It is also a fault if a part of a rule is not about the
 chunk: a model may repeat the example from its prompt, which is a perfect rule for another chunk.
+
+Drafts that await review are stored as they are made. If a run is stopped or killed, no draft is lost, and the next run
+skips the chunks that have one.
 """
 
 from __future__ import annotations
@@ -14,16 +17,22 @@ from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
 from ragfilter.answer.context import SHORTENED, defuse, estimate, head, one_line
 from ragfilter.answer.reply import ask, prompt_tokens, total_usage, without_thought
 from ragfilter.answer.stream import Prices
-from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError
+from ragfilter.basics import database
+from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError, extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import check
 from ragfilter.rules.rule import KEYS, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
+
+with extra("chroma"):
+    import sqlalchemy as sa
 
 MAX_OBJECTS = 50
 NO_JSON = "the answer contains no JSON object"
@@ -300,3 +309,45 @@ def total(drafts: Sequence[Draft], seconds: float, prices: Prices | None = None)
         currency=prices.currency if prices else "",
         seconds=seconds,
     )
+
+
+_DRAFT = TypeAdapter(Draft)
+_drafts = sa.Table(
+    "rule_drafts",
+    sa.MetaData(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("collection", sa.Text, nullable=False),
+    sa.Column("chunk_id", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+)
+
+
+class DraftStore(database.Book):
+    """The drafts in the database at `url`."""
+
+    what = "drafts"
+    called = "Keeping drafts"
+    tables = (_drafts,)
+
+    def drafts(self, collection: str) -> tuple[Draft, ...]:
+        """All drafts, including failed ones, in the order in which they were made."""
+        own = sa.select(_drafts.c.body).where(_drafts.c.collection == collection)
+        return tuple(_DRAFT.validate_json(body) for (body,) in self._read(own.order_by("id")))
+
+    def keep(self, collection: str, draft: Draft) -> None:
+        """Store a draft, replacing an earlier one for its chunk. It is on disk on return."""
+        body = _DRAFT.dump_json(draft).decode()
+        with self._writing() as connection:
+            connection.execute(_delete(collection), [{"gone": draft.chunk_id}])
+            connection.execute(_drafts.insert().values(collection=collection, chunk_id=draft.chunk_id, body=body))
+
+    def forget(self, collection: str, chunk_ids: Iterable[str]) -> None:
+        """Remove these chunks' drafts."""
+        rows = [{"gone": chunk_id} for chunk_id in chunk_ids]
+        if rows:
+            with self._writing() as connection:
+                connection.execute(_delete(collection), rows)
+
+
+def _delete(collection: str) -> sa.Delete:
+    return _drafts.delete().where(_drafts.c.collection == collection, _drafts.c.chunk_id == sa.bindparam("gone"))

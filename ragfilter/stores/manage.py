@@ -24,7 +24,7 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError, extra
 from ragfilter.ingest.records import to_line
 from ragfilter.model import UNRESTRICTED, User
 from ragfilter.protocols import Progress
-from ragfilter.rules import draft_store, journal
+from ragfilter.rules import drafting, journal
 from ragfilter.settings import config
 from ragfilter.stores import labels, opening, preferences, runs
 from ragfilter.stores.base import check_name, pages
@@ -40,7 +40,7 @@ with extra("chroma"):
 if TYPE_CHECKING:
     from ragfilter.stores.workspace import Store, StoredCollection
 
-BOOKS = (journal.Journal, draft_store.DraftStore, labels.LabelBook, preferences.Preferences, runs.Runs)
+BOOKS = (journal.Journal, drafting.DraftStore, labels.LabelBook, preferences.Preferences, runs.Runs)
 PAGE = 1000
 
 

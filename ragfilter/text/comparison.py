@@ -27,28 +27,25 @@ MAX_CHARS = 80
 # Words that questions put around the sides, by the name that patterns use for them.
 _WORDS = {
     "more": (
-        r"(?:more|less|fewer|better|worse|best|worst|most|least|stronger|weaker|faster|slower|"
-        r"tougher|harder|softer|easier|deadlier|bigger|larger|smaller|higher|lower|smarter|cheaper|"
-        r"heavier|lighter|longer|shorter|older|younger|richer|safer|greater|scarier|meaner|rarer|"
-        r"wiser|wins?|healthier|cleaner|cooler|warmer|hotter|colder|taller|thicker|thinner|simpler|"
-        r"quicker|quieter|louder|brighter|newer|tastier|nicer|wider|deeper)\b"
+        r"(?:more|less|fewer|better|worse|best|worst|most|least|stronger|weaker|faster|slower|tougher|harder|softer|"
+        r"easier|deadlier|bigger|larger|smaller|higher|lower|smarter|cheaper|heavier|lighter|longer|shorter|older|"
+        r"younger|richer|safer|greater|scarier|meaner|rarer|wiser|wins?|healthier|cleaner|cooler|warmer|hotter|colder|"
+        r"taller|thicker|thinner|simpler|quicker|quieter|louder|brighter|newer|tastier|nicer|wider|deeper)\b"
     ),
     "quality": (
-        r"(?:performance|speed|throughput|latency|scalability|reliability|durability|security|"
-        r"safety|quality|efficiency|popularity|usability|pricing|prices?|costs?|features?|syntax|"
-        r"benchmarks?|coverage|compatibility|availability|accuracy|overhead|concurrency|consistency|"
-        r"complexity|maintenance|maintainability|documentation|ecosystem|community|adoption|support|"
-        r"tooling|salar(?:y|ies)|use cases?|(?:memory|cpu|power|energy|disk|resource) (?:usage|"
-        r"consumption)|(?:cold )?start(?:s|-?up)?(?: times?)?|response times?|explained|compared|"
-        r"battery life|learning curve|comparison|differences?|similarities|trade-?offs?|reviews?|"
-        r"pros(?: and cons)?|cons|(?:dis)?advantages?(?: (?:and|or) disadvantages?)?|benefits?|"
+        r"(?:performance|speed|throughput|latency|scalability|reliability|durability|security|safety|quality|"
+        r"efficiency|popularity|usability|pricing|prices?|costs?|features?|syntax|benchmarks?|coverage|compatibility|"
+        r"availability|accuracy|overhead|concurrency|consistency|complexity|maintenance|maintainability|documentation|"
+        r"ecosystem|community|adoption|support|tooling|salar(?:y|ies)|use cases?|"
+        r"(?:memory|cpu|power|energy|disk|resource) (?:usage|consumption)|(?:cold )?start(?:s|-?up)?(?: times?)?|"
+        r"response times?|explained|compared|battery life|learning curve|comparison|differences?|similarities|"
+        r"trade-?offs?|reviews?|pros(?: and cons)?|cons|(?:dis)?advantages?(?: (?:and|or) disadvantages?)?|benefits?|"
         r"drawbacks?)"
     ),
     "choose": (
-        r"(?:use|using|buy|buying|choose|choosing|pick|picking|prefer|take|get|learn|major|go|try|"
-        r"select|adopt|play|read|wear|eat|drink|order|study|install|deploy|recommend|suggest|"
-        r"favou?r|rent|hire|switch|move|have|invest|visit|watch|write|drive|start|work|build|sell|"
-        r"keep|walk|wait)"
+        r"(?:use|using|buy|buying|choose|choosing|pick|picking|prefer|take|get|learn|major|go|try|select|adopt|play|"
+        r"read|wear|eat|drink|order|study|install|deploy|recommend|suggest|favou?r|rent|hire|switch|move|have|invest|"
+        r"visit|watch|write|drive|start|work|build|sell|keep|walk|wait)"
     ),
     "prefer": (
         r"(?:choos(?:e|ing)|pick(?:ing)?|prefer(?:ring)?|select(?:ing)?|favou?r(?:ing)?|recommend|"
@@ -80,8 +77,7 @@ def _regex(*parts: str) -> re.Pattern[str]:
 
 
 _SENTENCE = re.compile(
-    r"[?!]+(?!\s*(?:vs|versus|or)\b|=)|[;\n]+"
-    r"|(?<!\b[A-Za-z])(?<!\b[A-Z][a-z])(?<!\bvs)(?<!\bVs)\.(?=\s|$)"
+    r"[?!]+(?!\s*(?:vs|versus|or)\b|=)|[;\n]+|(?<!\b[A-Za-z])(?<!\b[A-Z][a-z])(?<!\bvs)(?<!\bVs)\.(?=\s|$)"
 )
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F)} | {0x3000: 0x20}
@@ -120,26 +116,24 @@ _TO = _regex(r" (?:to|against) ")
 _WITH = _regex(r" with ")
 _JOINT = _regex(r"\b(?:or|and|to|with|against|over|than|from|vs|versus)\b|,")
 _BARE_OR = _regex(r"\sor\s")
+_HAS_OR = _regex(r"(?:^|\s)or\s")
 
 _THAN = (
     r"(?: (?:much|far|any|a lot|so|considered|an?|even|still|ever|always|often|\w+ly))*"
     # "Higher than the estimate" is about an amount.
     r" (?!(?:higher|lower|greater|more|less|fewer) than the (?-i:[a-z]))"
     r"(?:<more>(?: \S+){0,6}?|\w+er) than (?P<that>(?:that|those) (?:of|in|at|for) )?"
-    r"(?P<right>(?!\d|one\b|\w+ed\b|the (?:limit|budget|quote|estimate|average|sum)\b).+?)"
-    r"(?: to (?-i:[a-z]).*)?$"
+    r"(?P<right>(?!\d|one\b|\w+ed\b|the (?:limit|budget|quote|estimate|average|sum)\b).+?)(?: to (?-i:[a-z]).*)?$"
 )
 _PHRASINGS = tuple(
     _regex(row)
     for row in (
         # How does X differ from Y? How do X and Y differ? What sets X apart from Y?
-        r"^<how> (?:<do>|is|are) <X> "
-        r"(?:compare|differ|different|fare|(?:stack|measure) up) <to> <Y>",
+        r"^<how> (?:<do>|is|are) <X> (?:compare|differ|different|fare|(?:stack|measure) up) <to> <Y>",
         r"^<how> (?:do|does|did|are) (?P<sides>.+? (?:and|or) .+?) (?:differ|compare)\b",
         r"^how (?:similar|different|alike) (?:is|are) (?P<sides>.+? and .+)",
         r"\bprefer(?:red|able)? <X:> to <Proper><Y>",
-        r"^what (?:distinguishes|separates|differentiates|sets|makes) <X> "
-        r"(?:(?:apart|different) )?from <Y>",
+        r"^what (?:distinguishes|separates|differentiates|sets|makes) <X> (?:(?:apart|different) )?from <Y>",
         # The difference between X and Y; to choose between X and Y.
         r"\b(?:(?:<difference>|choice|different|trade-?offs?)\b[^,:]{0,60}?|(?:distinguish|"
         r"differentiate|choose|choosing|decide|deciding) )\b(?:between|among|b/w)(?!\w)<sides>",
@@ -156,9 +150,8 @@ _PHRASINGS = tuple(
         rf"^(?:why|what makes) <X>(?: (?:<be>|has|have))?{_THAN}",
         r"^how much <more>(?: \w+)? (?:is|are) <X> than <Y>",
         # Is X the same as Y? Is X different from Y? Are X and Y the same?
-        r"^(?:(?:when|why) )?<be> <X:> (?:\w+ly )?(?:(?:the )?same(?: \w+)? as|as (?!soon|well|far|"
-        r"long)\w+ as|(?:similar|equivalent|identical|superior|inferior|comparable|preferable) to|"
-        r"different (?:from|than|to)) <Y>",
+        r"^(?:(?:when|why) )?<be> <X:> (?:\w+ly )?(?:(?:the )?same(?: \w+)? as|as (?!soon|well|far|long)\w+ as|"
+        r"(?:similar|equivalent|identical|superior|inferior|comparable|preferable) to|different (?:from|than|to)) <Y>",
         r"^<be> (?P<sides>[^,:]+? and [^,:]+?) (?:\w+ly )?"
         r"(?:(?:the )?same(?: thing)?|similar|equivalent|identical|interchangeable)$",
         r"\bhow <X:> (?:is different|differs?|compares?) (?:from|to|with) <Y>",
@@ -171,8 +164,8 @@ _PHRASINGS = tuple(
         r"^<Proper>(?P<left>\S*) against (?!AC\b)<Proper>(?P<right>\S*)$",
         r"^contrast <X:> (?:with|to|against) <Y>",
         # X and Y comparison; X, Y and Z compared.
-        r"^(?!terms and )(?P<sides>[^:]+? and [^:]+?)(?: |: ?)(?:compared|comparison|"
-        r"(?:the )?(?:main |key )?(?:differences?|similarities))$",
+        r"^(?!terms and )(?P<sides>[^:]+? and [^:]+?)(?: |: ?)"
+        r"(?:compared|comparison|(?:the )?(?:main |key )?(?:differences?|similarities))$",
         # Why use X instead of Y? Why choose X over Y? Advantages of X over Y; what X has over Y.
         r"^<why>\b[^,:]{0,40}?\b<choose> <X:> (?:instead of|rather than) <Y>",
         r"(?:\b<quality> (?:(?:of|to|in) (?:<prefer> )?|(?:do|does) )|^what (?:do|does) |"
@@ -185,18 +178,15 @@ _PHRASINGS = tuple(
         # Two clauses: "buy a house or rent", "take the bus or walk".
         r"(?:(?:with|for|to|in|on) )?(?!an? .* or <choose>$|the .* or \w+$)"
         r"(?P<sides>.* or (?!(?:to )?(?:<choose>|be|become|not) ).+)",
-        r"^(?:which|what|who)(?: one)? (?:is|are) "
-        r"(?:(?:more|less) \w+|<more>|\w+er) between <sides>",
+        r"^(?:which|what|who)(?: one)? (?:is|are) (?:(?:more|less) \w+|<more>|\w+er) between <sides>",
         r"^should <who> (?P<sides>\w+ or \w+)$",
         # Is X or Y better? Which is better X or Y? Which is better a X or a Y?
         r"^<be> (?P<sides>[^,:]+? or [^,:]+?) (?:(?:much|far|\w+ly) )?<more>",
         r"^(?:(?:do|does|did|can|will|would) (?=[^,:]* or )|which of )"
         r"(?P<sides>[^,:]+? (?:or|and) [^,:]+?) (?:\w+ )?<more>",
-        r"^(?:which|what|who)(?: one)? (?:is|are) (?:(?:more|less) \w+|(?!more|less)<more>)"
-        r" (?!(?:for|in|at|to|<quality>)\b)"
-        r"(?P<sides>(?:(?!\b(?:or|an?)\b)[^\s,:]+ ){1,4}or (?!an? ).+)",
-        r"\b(?:which|what|whom?)\b.*?\b<more>.*?"
-        r"\b(?P<left>an? (?:(?!\ban?\b|\bor\b)\S+ ){1,8})or (?P<right>an? .+)",
+        r"^(?:which|what|who)(?: one)? (?:is|are) (?:(?:more|less) \w+|(?!more|less)<more>) "
+        r"(?!(?:for|in|at|to|<quality>)\b)(?P<sides>(?:(?!\b(?:or|an?)\b)[^\s,:]+ ){1,4}or (?!an? ).+)",
+        r"\b(?:which|what|whom?)\b.*?\b<more>.*?\b(?P<left>an? (?:(?!\ban?\b|\bor\b)\S+ ){1,8})or (?P<right>an? .+)",
     )
 )
 # X or Y: which is better?
@@ -213,52 +203,40 @@ _NEEDED = _regex(r"\s(?:are|were) \w+ed$")
 
 # Text that belongs to no side.
 _LEAD_IN = _regex(
-    r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|given|",
-    r"can you|could you|would you|i want to(?: know)?|i'd like to(?: know)?|",
-    r"(?:tell|show|give) (?:me|us)|do you know|let's|explain|describe|discuss|summari[sz]e|about|",
-    r"compare|contrast|comparing|(?:(?:when|where|how|which|what|why) )?to <choose>|",
-    r"what about|how about|who (?:would |will )?wins?(?: in a fight)?|",
-    r"(?:what(?:'s|’s| is| are) )?(?:the |an? )?(?:distinctions?|fight|battle|duel|<quality>)",
-    r"(?: (?:of(?: using)?|between)))(?: |$))+",
+    r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|given|can you|could you|"
+    r"would you|i want to(?: know)?|i'd like to(?: know)?|(?:tell|show|give) (?:me|us)|do you know|let's|explain|"
+    r"describe|discuss|summari[sz]e|about|compare|contrast|comparing|what about|how about|"
+    r"(?:(?:when|where|how|which|what|why) )?to <choose>|who (?:would |will )?wins?(?: in a fight)?|"
+    r"(?:what(?:'s|’s| is| are) )?(?:the |an? )?(?:distinctions?|fight|battle|duel|<quality>)"
+    r"(?: (?:of(?: using)?|between)))(?: |$))+"
 )
 _ARTICLE = _regex(r"^(?:an?|the|some|any) ")
 # A chunk is about a fighter, whatever the level.
 _LEVEL = _regex(r"^(?:\d+(?:st|nd|rd|th)?[\s-]+level|level[\s-]+\d+) (?=\S)")
-_ASKING = _regex(
-    r"(?<!\S)(?:whom?|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|",
-    r"would|will|if|i|it)(?!\S)",
-)
+_ASKING = _regex(r"(?<!\S)(?:whom?|which|what|how|why|when|where|<be>|<do>|should|if|i|it)(?!\S)")
 _FIRST_OF = _regex(r" first(?=,? or\s|$)")
 _LAST_ARTICLE = _regex(r"^.*\b(?:an?|the) ")
 _OF_A = _regex(r"^.*\bof an? ")
 # "Kramer come out", "hash index matter in practice"; "Go such a popular debate", "Go popular".
-_VERB = _regex(
-    r" (?:become|get|seem|make)\s.*|"
-    r" \w+(?: (?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$"
-)
+_VERB = _regex(r" (?:become|get|seem|make)\s.*| \w+(?: (?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$")
 _PREDICATE = _regex(r" (?:(?:such|so|still|often|always|really|even|very|not|an?|the)\s.*|\w+)$")
 # "Security implications of OAuth", but not "Staff of Power"; with lower-case names, only if no
 # article follows: "price of gold vs silver", "staff of power vs a wand".
 _ASPECT_OF = re.compile(r"^(?:[a-z][a-z-]* )+?of (?=[A-Z\d.$]|.*\n(?!an?\s|the\s))")
 # "Over" a time, a place or a medium does not express a preference.
 _OVER_NO_SIDE = _regex(
-    r"^(?:an? )?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|"
-    r"heat|ages?|(?:river|bridge|ocean|border|road|wall|fence)s?|\d.*|"
-    r"fire|air|(?:e-?)?mail|phone|radio|text|internet|intranet|wi-?fi|bluetooth|ethernet|usb|vpn|"
-    r"(?:tcp|udp|ip|tls|ssl|ssh|https?)|\w+days?|weekends?|weeks?|months?|years?|hours?|minutes?|"
+    r"^(?:an? )?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|heat|ages?|fire|air|"
+    r"(?:river|bridge|ocean|border|road|wall|fence)s?|(?:e-?)?mail|phone|radio|text|internet|intranet|wi-?fi|bluetooth|"
+    r"ethernet|usb|vpn|tcp|udp|ip|tls|ssl|ssh|https?|\d.*|\w+days?|weekends?|weeks?|months?|years?|hours?|minutes?|"
     r"(?:\w+ )?(?:networks?|line|connections?|distances?|period|limit|budget))(?!\S)"
 )
 _TRAILING = _regex(
-    r" (?:",
-    r"(?:in|on|at|for|as|with|without|under|during|against) ",
-    r"(?:an?|the|his|her|its|their|my|your|our|ac|a\.c\.|armou?r|hp|terms|combat|battle|melee|",
-    r"general|detail|respect|regards?|no|\d\S*)\b",
-    r"|to (?:<choose>|be|do|make|speak|understand|master|run|maintain|implement|own|raise|cook)\b",
+    r" (?:(?:in|on|at|for|as|with|without|under|during|against) (?:an?|the|his|her|its|their|my|your|our|ac|a\.c\.|"
+    r"armou?r|hp|terms|combat|battle|melee|general|detail|respect|regards?|no|\d\S*)\b"
+    r"|to (?:<choose>|be|do|make|speak|understand|master|run|maintain|implement|own|raise|cook)\b"
     r"|(?:before|after|until|unless|once) (?:an?|the|my|i|we|you|they|s?he|it|\w+ing)\b"
-    r"|(?:and )?(?:such|who|which|what|when|where|why|how|if|while|because|since|regarding|",
-    r"concerning|assuming|given|based|according|using|than|please|is|are|was|were|would|will|does|do|did|can|",
-    r"could|should|has|have|wins?|that)\b|(?:more|most|better|best)$",
-    r").*$",
+    r"|(?:and )?(?:such|who|which|what|when|where|why|how|if|while|because|since|regarding|concerning|assuming|given|"
+    r"based|according|using|than|please|<be>|<do>|should|has|have|wins?|that)\b|(?:more|most|better|best)$).*$"
 )
 # Aspects after the last side, and aspects that are certain only after a proper name ("speak with
 # dead", "marginal cost"). "Written in Scala" and "Ruby on Rails" belong together.
@@ -272,16 +250,15 @@ _TRIM = re.compile(
 )
 _SIGNS = re.compile(r"[-=<>&+*^~%#@$!]{1,3}")
 _NO_ENTITY = _regex(
-    r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+ ones?|its?|this|that|",
-    r"these|those|her|his|so|such|zero|expected|planned|today|yesterday|more|less|better|worse|same|",
-    r"different|else|dead|alive|now|never|always|",
-    r"whether|average|usual|normal|before|ever|the|vs|versus|vice versa)$",
-    r"|(?:last|next|previous|this) (?:\w*day|night|week|month|quarter|season|year|time)s?$",
-    r"|other way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)",
-    r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|me|you|we|(?-i:us)|they|them|him|s?he|",
-    r"(?:my|your|him|her|our|them)sel(?:f|ves)|otherwise|whether|so|each|",
-    r"every|favou?rably|(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|is|",
-    r"are|was|were|do|does|did|should|would|could|if|compared)(?!\S)",
+    r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+ ones?|its?|this|that|these|those|her|his|"
+    r"so|such|zero|expected|planned|today|yesterday|more|less|better|worse|same|different|else|dead|alive|now|never|"
+    r"always|whether|average|usual|normal|before|ever|the|vs|versus|vice versa)$"
+    r"|(?:last|next|previous|this) (?:\w*day|night|week|month|quarter|season|year|time)s?$"
+    r"|other way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)"
+    r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|me|you|we|(?-i:us)|they|them|him|s?he|"
+    r"(?:my|your|him|her|our|them)sel(?:f|ves)|otherwise|whether|so|each|every|favou?rably|"
+    r"(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|<be>|do|does|did|should|would|could|if|"
+    r"compared)(?!\S)"
 )
 
 _NOUN = _regex(r"^(?:an? |the )?(?!(?:this|that|my|your|our|the)\s)[^\W\d_]+ ([^\W\d_]+)$")
@@ -358,10 +335,8 @@ def _sides(query: str) -> Mapping[str, str]:
             if len(typed) > 1:
                 return _named(typed)
     first = _FIRST.search(" ".join(text.split()))
-    if first and not _ASKING.search(first["sides"]):
-        typed = _entities(_split(first["sides"]))
-        return _named(typed) if len(typed) > 1 else {}
-    return {}
+    typed = _entities(_split(first["sides"])) if first and not _ASKING.search(first["sides"]) else []
+    return _named(typed) if len(typed) > 1 else {}
 
 
 def _named(typed: Sequence[str]) -> Mapping[str, str]:
@@ -535,9 +510,7 @@ def _listed(sentence: str) -> list[str]:
     pieces = _PAUSE.split(sentence)
     if not any(_WHICH.match(_LEAD_IN.sub("", piece)) for piece in pieces[:2]):
         return []
-    last = len(pieces) - 1
-    while last > 0 and not re.search(r"(?:^|\s)or\s", pieces[last], re.IGNORECASE):
-        last -= 1
+    last = max((i for i, piece in enumerate(pieces) if _HAS_OR.search(piece)), default=0)
     first = last
     while first > 1 and not _ASKING.search(pieces[first - 1]) and _entity(pieces[first - 1]):
         first -= 1
@@ -583,8 +556,7 @@ def _titles(title: str) -> tuple[str, ...]:
 
 # A word with signs that make it a different name: C++, C#, A*, A-, Yahoo!, .NET, $PATH, -O2, -1.
 _NAME = re.compile(
-    r"(?P<before>(?<!\w)(?:[.$@](?=\w)|(?<!\S)--?(?=\w)|-(?=\d)))?"
-    r"(?P<word>\w+)(?P<after>[+#*!]+|(?<=\b\w)-(?!\w))?"
+    r"(?P<before>(?<!\w)(?:[.$@](?=\w)|(?<!\S)--?(?=\w)|-(?=\d)))?(?P<word>\w+)(?P<after>[+#*!]+|(?<=\b\w)-(?!\w))?"
 )
 
 

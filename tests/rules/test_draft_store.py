@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragfilter.protocols import Usage
-from ragfilter.rules.draft_store import DraftStore
-from ragfilter.rules.drafting import Draft
+from ragfilter.rules.drafting import Draft, DraftStore
 from ragfilter.rules.rule import parse
 
 RULE = parse('{"contain": "troll"}')

@@ -1,5 +1,4 @@
-"""`ragfilter rules bulk`, `import`, `undo` and `redo`, each of which saves its changes as one step;
-`history`, which lists the steps; and `export`."""
+"""`ragfilter rules bulk`, `import`, `undo` and `redo`, which save changes as one step; `history`; and `export`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`ragfilter rules check`, `test`, `list` and `matrix`: find and fix problems of rules, check a
-file's expectations, list chunks with their rules, and show the effect of rules on questions."""
+"""`ragfilter rules check`, `test`, `list` and `matrix`: problems, expectations, states and effects of rules."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""The command group `ragfilter rules`: how its commands select chunks (`--where field=value`, among
-those that the user can see) and save rules. They first show the effect on labelled queries, and ask
-for confirmation if these would lose relevant chunks.
-
-`import`, `bulk`, `check --apply`, `undo` and `redo` write through the journal. Commands that read chunks leave out
-those that the current clearance settings hide. Only the workspace's owner uses the journal.
-"""
+"""The command group `ragfilter rules`: how its commands select chunks (`--where field=value`, among those that the
+user can see) and save rules through the journal, which only the workspace's owner uses. They first show the effect on
+labelled queries, and ask for confirmation if these would lose relevant chunks."""
 
 from __future__ import annotations
 
@@ -146,8 +142,7 @@ class Saving(QueryOptions):
     dry_run: DryRun = False
 
     def weigh(self, rules: Rules, bench: Workbench, place: Place, filtering: Filtering) -> Saved:
-        """Measure the change and decide whether to save it. Asks for confirmation if labelled
-        queries would lose relevant chunks."""
+        """Measure the change. Asks whether to save it if labelled queries would lose relevant chunks."""
         effect = None
         if rules and not (self.queries is None and self.yes):
             known = gather_labelled(self, bench, place, filtering, bare=True)
@@ -176,8 +171,7 @@ class Saving(QueryOptions):
 def gather_labelled(
     options: QueryOptions, bench: Workbench, place: Place, filtering: Filtering, *, bare: bool = False
 ) -> GatheredQuestions | None:
-    """The named queries, by default all labelled ones of the workspace, with their pools; None if
-    there are none. `bare`: the named queries need no labels."""
+    """The named queries, or else all labelled ones, with their pools; None without any. `bare`: they need no labels."""
     loaded, user = filtering.load()
     # Rules count even if the settings switch them off.
     settings = loaded.settings.with_values({"query_must.enabled": True})

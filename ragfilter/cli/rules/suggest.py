@@ -1,10 +1,8 @@
 """`ragfilter rules suggest`: rules for families of chunks, or drafts by an LLM for a selection.
 
-Source: docs/design.md#drafting and docs/design.md#cli. Nothing is written to the collection.
-`ragfilter rules import` reads the file, and holds back drafts with remarks.
-
-The output file (JSONL) is written after every draft, so an interruption loses at most the current
-draft. The next run continues after the last draft, and retries chunks whose draft failed.
+Nothing is written to the collection. The output file (JSONL), which `ragfilter rules import` reads, is written after
+every draft, so an interruption loses at most the current one. The next run continues after the last draft, and retries
+chunks whose draft failed. Source: docs/design.md#drafting and docs/design.md#cli.
 """
 
 from __future__ import annotations
@@ -226,8 +224,7 @@ def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> 
 
 
 def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:
-    """The lines of the output file at `path`, which need not exist, and the ids with a rule there.
-    Raises InputError if it is unusable, not a file of drafts, or for another collection."""
+    """The lines of the output file, if any, and the ids with a rule there. Raises InputError if it is unusable."""
     lines = [*read_lines(path)] if path.exists() else []
     ids = set()
     for number, line in enumerate(lines, start=1):

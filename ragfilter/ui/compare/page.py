@@ -1,7 +1,6 @@
-"""The Compare page: two sides over one question or a query set. For one question, it shows the
-chunks that each side keeps and, a step away, both answers. For a query set, it shows wins, losses
-and ties, and the questions that changed most.
-"""
+"""The Compare page: two sides over one question or a query set. For one question, it shows the chunks that each side
+keeps and, a step away, both answers. For a query set, it shows wins, losses and ties, and the questions that changed
+most."""
 
 from __future__ import annotations
 
@@ -101,14 +100,8 @@ def _bar(
         names = dict.fromkeys(filter(None, (*query_set_choice.sets_of(page_run), name)))
         labels = {"": ONE} | {each: query_sets.title(each, llm=query_set_choice.counts_llm_labels()) for each in names}
         widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
-        html.button(
-            "Copy A to B",
-            "sides-copy",
-            side_choice.copy,
-            a,
-            icon="content_copy",
-            about="Copies current settings as a snapshot, to compare later changes with.",
-        )
+        about = "Copies current settings as a snapshot, to compare later changes with."
+        html.button("Copy A to B", "sides-copy", side_choice.copy, a, icon="content_copy", about=about)
         slot = st.container(key="share", width="content")
     return (a, b), slot
 
@@ -141,12 +134,8 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
     if not contrasted:
         html.empty("Neither side keeps a chunk.", "Choose a side that filters less, such as the profile unfiltered.")
         return
-    summary.draw_stacks(
-        stacked(contrasted, (sides[0].name, sides[1].name)),
-        a,
-        key="compare-stacks",
-        on_open=partial(state.keep, name=OPENED),
-    )
+    stacks = stacked(contrasted, (sides[0].name, sides[1].name))
+    summary.draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.keep, name=OPENED))
     opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))
@@ -154,11 +143,10 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
     pair = numbered_sides(("A", "B"), contexts)
     with html.row("compare-steps"):
         step = st.segmented_control("Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed")
-        names = sides[0].called, sides[1].called
         by_name = {side.name: side for side in pair}
         html.report(
             "compare-report",
-            lambda: of_two((a, b), names, **question_box.report_contents(view, by_name)),
+            lambda: of_two((a, b), sides, **question_box.report_contents(view, by_name)),
             question_box.report_name(view.asked.query),
         )
     if step == SETTINGS:
@@ -276,11 +264,8 @@ def _draw_set(page_run: PageRun, sides: tuple[ComparedSide, ComparedSide], name:
         html.empty("The two sides have no questions in common.", "Choose runs over the same query set.")
         return
     _facts(compared, resources.bench.prices)
-    html.report(
-        "compare-set-report",
-        partial(of_runs, compared, (sides[0].called, sides[1].called), resources.bench.prices),
-        "ragfilter-compare.html",
-    )
+    report = partial(of_runs, compared, sides, resources.bench.prices)
+    html.report("compare-set-report", report, "ragfilter-compare.html")
     _changes(compared)
 
 
@@ -298,14 +283,12 @@ def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, questions: str)
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
     html.empty(f"{letters} {verb} not measured yet over these questions.")
-    pressed = html.button(
-        f"Measure {letters} over {questions}",
-        "compare-measure",
-        icon="play_arrow",
-        type="primary",
-        about="Measures these settings, with every strategy and profile for comparison, and saves "
-        "the result as a run. Continues a stopped run.",
+    about = (
+        "Measures these settings, with every strategy and profile for comparison, and saves the result as a run. "
+        "Continues a stopped run."
     )
+    label = f"Measure {letters} over {questions}"
+    pressed = html.button(label, "compare-measure", icon="play_arrow", type="primary", about=about)
     if pressed or st.session_state.pop(GOES_ON, False):
         run = measuring.begin(chosen, missing[0].profile, missing[0].settings)
         if measuring.watch(run, chosen.resources):

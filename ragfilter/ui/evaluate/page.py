@@ -178,15 +178,8 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         view = html.choice("View", VIEWS, key="view", default=ROWS)
         measure, every = "f1", False
         if view == ROWS:
-            measure = st.selectbox(
-                "Sort by",
-                measuring.MEASURES,
-                key="measure",
-                persist_state="session",
-                width=130,
-                format_func=lambda name: metrics.FIGURES[name].label,
-                label_visibility="collapsed",
-            )
+            labels = {name: metrics.FIGURES[name].label for name in measuring.MEASURES}
+            measure = html.select("Sort by", labels, "measure", width=130, label_visibility="collapsed")
             every = st.toggle("All figures", key="all-figures", persist_state="session")
         st.space("stretch")
         about = "Compares this run with another one, or with other settings, by question."

@@ -5,12 +5,12 @@ Text from outside is escaped or shown literally. In our own text, `code` is betw
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
 from mimetypes import guess_type
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -22,6 +22,8 @@ from ragfilter.ui.look.prose import message
 
 if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer
+
+V = TypeVar("V")
 
 
 def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
@@ -175,6 +177,14 @@ def choice(label: str, options: Iterable[str], about: str = "", *, key: str, def
     )
     if about:
         hint(about)
+    return chosen
+
+
+def select(label: str, labels: Mapping[V, str], key: str, **given: Any) -> V:
+    """Draw a list of `labels` by value, kept for the session. `given` goes to Streamlit. Returns the chosen value."""
+    chosen: V = st.selectbox(
+        label, list(labels), key=key, format_func=labels.__getitem__, persist_state="session", **given
+    )
     return chosen
 
 

@@ -1,6 +1,5 @@
-"""The Tune page: a card with settings suggested by cross-validation, applied only by a click, and a
-map for exploring by hand.
-"""
+"""The Tune page: a card with settings suggested by cross-validation, applied only by a click, and a map for exploring
+by hand."""
 
 from __future__ import annotations
 
@@ -120,65 +119,46 @@ class Suggestion:
 
 def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> Wish:
     """Draw the buttons, and what to tune for. `elsewhere`: labels of another collection or model chose the settings."""
-    figure = st.selectbox(
-        "Tune for",
-        list(TARGETS),
-        key="tune-for",
-        persist_state="session",
-        width=150,
-        format_func=lambda name: TARGETS[name],
-        help="F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens looks "
-        "for the shortest context at a recall that you set.",
+    about = (
+        "F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens looks for the shortest context at "
+        "a recall that you set."
     )
+    figure = html.select("Tune for", TARGETS, "tune-for", width=150, help=about)
     recall = 0.0
     if figure == "tokens":
-        recall = st.number_input(
-            "Recall",
-            min_value=0.05,
-            max_value=1.0,
-            value=0.7,
-            step=0.05,
-            key="tune-recall",
-            persist_state="session",
-            width=110,
-            help="The mean share of the relevant chunks that must stay.",
-        )
-    rerank = st.toggle(
-        "Try reranking",
-        key="tune-rerank",
-        persist_state="session",
-        value=True,
-        help="Also tries settings that rerank, which takes most of the time.",
-    )
+        about = "The mean share of the relevant chunks that must stay."
+        recall = _share("Recall", 0.05, 0.7, 0.05, "tune-recall", about)
+    about = "Also tries settings that rerank, which takes most of the time."
+    rerank = st.toggle("Try reranking", True, key="tune-rerank", persist_state="session", help=about)
     wish = Wish(Target(figure, recall), rerank)
-    pressed = html.button(
-        "Suggest settings",
-        "suggest",
-        icon="auto_awesome",
-        type="secondary" if elsewhere else "primary",
-        disabled=labels is None or page_run.settings.judge.enabled,
-        about="Tries every strategy by cross-validation, and learns from the labels. Nothing "
-        "changes until you apply the result.",
+    look, judged = "secondary" if elsewhere else "primary", page_run.settings.judge.enabled
+    about = (
+        "Tries every strategy by cross-validation, and learns from the labels. Nothing changes until you apply the "
+        "result."
     )
+    none = labels is None or judged
+    pressed = html.button("Suggest settings", "suggest", icon="auto_awesome", type=look, disabled=none, about=about)
     now, recorded = state.session(), any(page_run.settings.get(path) for path in RECORDS)
     recalibrates, now.recalibrate = now.recalibrate, False
     asked = page_run.resources.bench.labels.queries(now.collection, ASKED) if labels is None else {}
     if recorded:
-        recalibrates |= html.button(
-            "Recalibrate",
-            "recalibrate",
-            icon="sync",
-            type="primary" if elsewhere else "secondary",
-            disabled=(labels is None and not asked) or page_run.settings.judge.enabled,
-            about="After a change of model, reranker, chunking or corpus: tunes again and compares "
-            "with your current settings, even if they no longer apply. Without labels, carries "
-            "thresholds over, using the questions asked on Inspect.",
+        about = (
+            "After a change of model, reranker, chunking or corpus: tunes again and compares with your current "
+            "settings, even if they no longer apply. Without labels, carries thresholds over, using the questions "
+            "asked on Inspect."
         )
+        look, none = "primary" if elsewhere else "secondary", (labels is None and not asked) or judged
+        recalibrates |= html.button("Recalibrate", "recalibrate", icon="sync", type=look, disabled=none, about=about)
     if labels is not None and (pressed or recalibrates):
         _begin(page_run, labels, wish, recalibrates=recalibrates)
-    elif recalibrates and recorded and asked and not page_run.settings.judge.enabled:
+    elif recalibrates and recorded and asked and not judged:
         _carry_over(page_run, asked)
     return wish
+
+
+def _share(label: str, low: float, value: float, step: float, key: str, about: str) -> float:
+    """Draw a box for a share of up to 1, kept for the session."""
+    return st.number_input(label, low, 1.0, value, step, key=key, persist_state="session", width=110, help=about)
 
 
 def _carry_over(page_run: PageRun, asked: Mapping[str, str]) -> None:
@@ -259,29 +239,17 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
     with st.container(key="suggestion", border=True, gap="small"):
         head = st.empty()
         with st.container(key="apply-bar", horizontal=True, vertical_alignment="bottom"):
-            name = st.selectbox(
-                "Strategy",
-                [BEST, *tuning.strategies],
-                key="tuned-strategy",
-                width=200,
-                help="The best strategy, or one that you prefer even if others score higher. "
-                "For example, calibrated has the recall dial.",
+            about = (
+                "The best strategy, or one that you prefer even if others score higher. For example, calibrated has "
+                "the recall dial."
             )
+            name = st.selectbox("Strategy", [BEST, *tuning.strategies], key="tuned-strategy", width=200, help=about)
             chosen = tuning if name == BEST else tuning.only(name)
             after = chosen.tuned.settings
             margin = None
             if suggestion.recalibrates:
-                margin = st.number_input(
-                    "Margin",
-                    min_value=0.0,
-                    max_value=1.0,
-                    value=MARGIN,
-                    step=0.01,
-                    key="tuned-margin",
-                    persist_state="session",
-                    width=110,
-                    help="The largest loss that counts as no worse. Larger ones are not applied.",
-                )
+                about = "The largest loss that counts as no worse. Larger ones are not applied."
+                margin = _share("Margin", 0.0, MARGIN, 0.01, "tuned-margin", about)
             if margin is None or chosen.loses_at_most(margin):
                 _apply(page_run.settings, after, query_set)
         with head.container(gap="small"):

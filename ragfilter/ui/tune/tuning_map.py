@@ -1,6 +1,5 @@
-"""A map over one or two settings, for exploring by hand. Gathers every labelled question, replays
-them in the background with many values, and plots the figures. A click sets the settings.
-"""
+"""A map over one or two settings, for exploring by hand. Gathers every labelled question, replays them in the
+background with many values, and plots the figures. A click sets the settings."""
 
 from __future__ import annotations
 
@@ -253,40 +252,13 @@ def warn(settings: Settings, labels: Labels) -> None:
 def _axes(settings: Settings) -> tuple[str, str, str]:
     """Draw the choice of axes and measure, and return it."""
     paths = axes(settings)
-    first = st.selectbox(
-        "Horizontal axis",
-        paths,
-        index=paths.index(usual(paths)),
-        key="map-x",
-        persist_state="session",
-        format_func=_label,
-        width=200,
-    )
-    others = [NONE, *(path for path in paths if path != first)]
-    second = st.selectbox(
-        "Vertical axis",
-        others,
-        index=others.index(OFFSET) if OFFSET in others else 0,
-        key="map-y",
-        persist_state="session",
-        format_func=lambda path: _label(path) if path else "nothing",
-        width=200,
-        help="Choose “nothing” for a line chart.",
-    )
-    measure = st.selectbox(
-        "Shown",
-        list(SHOWN),
-        key="map-measure",
-        persist_state="session",
-        width=130,
-        format_func=lambda name: SHOWN[name],
-        help="The mean over the questions.",
-    )
-    return first or paths[0], second or NONE, measure or "f1"
-
-
-def _label(path: str) -> str:
-    return f"{path.partition('.')[0]}: {field(path).label}"
+    labels = {path: f"{path.partition('.')[0]}: {field(path).label}" for path in paths}
+    first = html.select("Horizontal axis", labels, "map-x", index=paths.index(usual(paths)), width=200)
+    others = {NONE: "nothing"} | {path: label for path, label in labels.items() if path != first}
+    start, about = [*others].index(OFFSET) if OFFSET in others else 0, "Choose “nothing” for a line chart."
+    second = html.select("Vertical axis", others, "map-y", index=start, width=200, help=about)
+    measure = html.select("Shown", SHOWN, "map-measure", width=130, help="The mean over the questions.")
+    return first, second, measure
 
 
 def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
@@ -330,9 +302,8 @@ def _draw_figures(replayed: ReplayedMap, measure: str, current: int, best: int) 
         if current != best:
             html.button("Use the highest", "map-best", _set, replayed, best, icon="check")
         html.hint(
-            "Click a square, or a point of the front, to set the sliders to its values. The "
-            "highest was chosen on the questions that measured it, so expect less on others. "
-            "Suggest settings measures on held-out questions."
+            "Click a square, or a point of the front, to set the sliders to its values. The highest was chosen on the "
+            "questions that measured it, so expect less on others. Suggest settings measures on held-out questions."
         )
 
 
