@@ -109,9 +109,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "count": numbers.count,
         "counted": numbers.counted,
-        "tokens": numbers.tokens,
         "money": numbers.money,
-        "distance": numbers.distance,
         "signed": numbers.signed,
         "p_value": numbers.p_value,
         "gain": wording.gain,

@@ -77,10 +77,11 @@ Fact = tuple[str, object, str]
 """A label, its value, and a smaller note next to it."""
 
 
-def aside(words: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
-    """Draw a side note."""
-    # Streamlit's caption is too faint to be read by everybody.
-    draw(f'<p class="rf-aside">{prose(words)}</p>', width=width)
+def aside(*notes: str, width: Literal["stretch", "content"] = "stretch") -> None:
+    """Draw side notes."""
+    for words in notes:
+        # Streamlit's caption is too faint to be read by everybody.
+        draw(f'<p class="rf-aside">{prose(words)}</p>', width=width)
 
 
 def outcome(words: str, *, good: bool) -> None:
@@ -164,17 +165,11 @@ def hint(text: str) -> None:
     st.markdown("", help=text, width="content")
 
 
-def choice(label: str, options: Iterable[str], about: str = "", *, key: str, default: str) -> str:
-    """Draw a choice, kept for the session, with `about` at a question mark. Returns the choice."""
-    chosen = st.segmented_control(
-        label,
-        list(options),
-        key=key,
-        default=default,
-        required=True,
-        persist_state="session",
-        label_visibility="collapsed",
-    )
+def choice(label: str, options: Iterable[str], about: str = "", *, key: str, default: str, **given: Any) -> str:
+    """Draw a choice, kept for the session, with `about` at a question mark. `given` goes to Streamlit. Returns the
+    choice."""
+    given = {"persist_state": "session", "label_visibility": "collapsed"} | given
+    chosen: str = st.segmented_control(label, list(options), key=key, default=default, required=True, **given)
     if about:
         hint(about)
     return chosen
