@@ -23,11 +23,11 @@ from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
 from ragfilter.judge.prompt import JudgePrompt
 from ragfilter.layers.base import nearness
-from ragfilter.layers.clearance import is_clean, visible_pool
-from ragfilter.layers.judge import Finder, finder, prompt_for_user, walk
+from ragfilter.layers.clearance import visible_pool
+from ragfilter.layers.judge import clean_finder, finder, prompt_for_user, walk
 from ragfilter.layers.prune import pieces
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import MODEL_OF, Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool, PoolResult, User
+from ragfilter.model import MODEL_OF, Failure, Hit, Judgement, Need, NeedKind, Pool, PoolResult, User
 from ragfilter.protocols import PrunePassage, Pruner
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Quality, Settings, field
@@ -166,13 +166,8 @@ class Completion:
         hits = (*pool.hits, *pool.reachable)
         whole = {hit.id: hit.chunk for hit in hits if hit.chunk.loaded}
         discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
-        scan = rule_book(()).scan(pool.query)
-
-        def permitted(chunk_id: str) -> Chunk | None:
-            chunk = None if chunk_id in discarded else find_any(chunk_id)
-            return chunk if chunk is not None and is_clean(chunk, settings, scan, self.user) else None
-
-        finders: list[Finder] = [permitted] if self.push_down else [permitted, find_any]
+        permitted = clean_finder(find_any, settings, rule_book(()).scan(pool.query), self.user, discarded)
+        finders = [permitted] if self.push_down else [permitted, find_any]
         most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
         ids = dict.fromkeys(
             reached.chunk.id

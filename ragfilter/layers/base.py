@@ -1,5 +1,4 @@
-"""The interface of a layer: `apply(hits, inputs) -> LayerOutput`, pure, and a `LayerSpec` that
-describes it to the rest of the program. Each layer's file declares both."""
+"""The interface of a layer: a pure `apply(hits, inputs) -> LayerOutput`, and a `LayerSpec` that describes it."""
 
 from __future__ import annotations
 
@@ -26,8 +25,7 @@ def far_end(values: Sequence[float]) -> float:
 
 
 def nearness(pool: Pool) -> float | None:
-    """The distance of the best hit as a share of the background; None if there are too few hits to
-    estimate the background, or no distances."""
+    """The distance of the best hit as a share of the background; None if no background can be estimated."""
     distances = pool.distances
     if pool.space == "rank" or len(distances) < BACKGROUND_FROM:
         return None
@@ -54,8 +52,7 @@ class LayerInput:
 
     @property
     def own_hits(self) -> tuple[Hit, ...]:
-        """The hits that the query itself found and the user can see: the first pool_size of them,
-        even if the pool was doubled."""
+        """The first pool_size hits that the query itself found and the user can see, even if the pool was doubled."""
         if "own_hits" not in self.shared:
             own = (h for h in self.pool.hits if h.found_by == "query" and self.user.sees(h.chunk))
             self.shared["own_hits"] = tuple(islice(own, self.settings.retrieval.pool_size))
@@ -73,10 +70,15 @@ class LayerInput:
 
     @property
     def background(self) -> float | None:
-        """The distance of chunks unrelated to the query, estimated as the mean of the farther half
-        of its hits. None if there are too few hits, or the store gives no distances.
-        """
+        """The distance of chunks unrelated to the query: `far_end`. None also if the store gives no distances."""
         return None if self.pool.space == "rank" else self.far_end
+
+    def split(self, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
+        """The pinned hits and the others, each in order."""
+        if not self.pinned:
+            return (), hits
+        pins = tuple([hit for hit in hits if hit.id in self.pinned])
+        return pins, tuple([hit for hit in hits if hit.id not in self.pinned])
 
     def similarity(self, hit: Hit) -> float:
         return similarity(hit.distance, self.pool.space)
@@ -121,8 +123,7 @@ class LayerOutput:
 
 
 def in_order(place: int, hit: Hit) -> str:
-    """The beginning of the reason for a hit that is too far down: its place in the layer's input;
-    empty if that equals its rank."""
+    """How the reason for a hit that is too far down begins: with its place in the layer's input, if not its rank."""
     return "" if place == hit.rank else f"place {place} in this order, "
 
 
@@ -133,8 +134,7 @@ Cost = Literal["free", "store query", "local model", "API call", "LLM call"]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The look of a layer or an outcome. `sign` is text, `symbol` a plotly marker; `about` says
-    what it stands for, if not just for its layer."""
+    """The look of a layer or an outcome. `sign` is text, `symbol` a plotly marker; `about` says what else it means."""
 
     sign: str
     symbol: str
@@ -155,9 +155,8 @@ def no_more(settings: Settings) -> int:
 class LayerSpec:
     """One layer. Settings, switch, funnel, trace, explanations, docs and link are derived from it.
 
-    Only the first four fields are required. All functions are pure. The layer's settings are the
-    section of `Settings` with its name, if there is one. The field `enabled` there is its switch,
-    and that field's description says what the layer does.
+    Only the first four fields are required. All functions are pure. The layer's settings are the section of `Settings`
+    with its name, if there is one; its switch is `enabled` there, whose description says what the layer does.
     """
 
     name: str

@@ -1,7 +1,6 @@
-"""Clearance: hide chunks that the user cannot see. It is the first layer, and it fails closed.
+"""Clearance: hide chunks that the user cannot see, as `model.User` decides. It is the first layer, and it fails closed.
 
-`model.User` decides who can see what. Source: Adaptive Retrieval System, "Security Filtering";
-docs/design.md#clearance.
+Source: Adaptive Retrieval System, "Security Filtering"; docs/design.md#clearance.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ UNREADABLE_MESSAGE = (
 
 
 def effective_user(user: User | None, settings: Settings) -> User:
-    """The user who asks: `user`, whatever the settings say. Without one, it is the public user if
-    the layer is on, or else a user who sees everything."""
+    """The user who asks: `user` or, without one, the public user if the layer is on, else one who sees everything."""
     if user is not None:
         return user
     return PUBLIC if settings.clearance.enabled else UNRESTRICTED
@@ -56,8 +54,7 @@ def is_clean(chunk: Chunk, settings: Settings, scan: Scan, user: User | None) ->
 
 
 def level_needed(chunks: Iterable[Chunk], user: User) -> int | None:
-    """The highest level among the `chunks` whose level is too high for `user`; None if there are
-    none, so that no level would help."""
+    """The highest level among the `chunks` whose level is too high for `user`; None if no level would help."""
     levels = (chunk.clearance for chunk in chunks if chunk.clearance is not None)
     return max((level for level in levels if level > user.level), default=None)
 
@@ -89,8 +86,8 @@ def visible_entities(pool: Pool, user: User) -> tuple[Entity, ...]:
 
 
 def without_hidden_refs(pool: Pool, user: User) -> Callable[[Chunk], Chunk]:
-    """A function that removes references to chunks that `user` cannot see or the pool does not know
-    from a chunk, since even an id can reveal a secret."""
+    """A function that removes a chunk's references to chunks that are hidden from `user` or not in the pool, since even
+    an id can reveal a secret."""
     if user.unrestricted:
         return lambda chunk: chunk
     hits = (*pool.hits, *pool.reachable)
@@ -145,11 +142,8 @@ def _without_reply(trace: LayerTrace) -> LayerTrace:
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the hits that the user can see. Status `insufficient_clearance` if there were hits but all are hidden."""
     user = inputs.user
-    refusals = [user.refusal(hit.chunk) for hit in hits]
-    kept = tuple(hit for hit, refusal in zip(hits, refusals, strict=True) if not refusal)
-    decisions: tuple[Decision, ...] = ()
-    if inputs.explain:
-        decisions = tuple(_decide(h, r, user) for h, r in zip(hits, refusals, strict=True))
+    kept = tuple(hit for hit in hits if user.sees(hit.chunk))
+    decisions = tuple(_decide(hit, user) for hit in hits) if inputs.explain else ()
     if hits and not kept:
         ways = ", or ".join(_ways([hit.chunk for hit in hits], user))
         message = f"{BARRED} Ask someone {ways}." if ways else UNREADABLE_MESSAGE
@@ -157,8 +151,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     return LayerOutput(kept, decisions)
 
 
-def _decide(hit: Hit, refusal: str, user: User) -> Decision:
-    level = hit.chunk.clearance
+def _decide(hit: Hit, user: User) -> Decision:
+    level, refusal = hit.chunk.clearance, user.refusal(hit.chunk)
     reason = refusal or ("public" if level == 0 else f"clearance {level} ≤ {user.level}")
     value = None if level is None else float(level)
     return Decision(hit.id, "clearance", "dropped" if refusal else "kept", reason, value, float(user.level))

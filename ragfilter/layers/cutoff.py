@@ -1,7 +1,6 @@
-"""Cutoff: cut the ranked list where relevance falls off, and say why.
+"""Cutoff: cut the ranked list where relevance falls off, and say why. `cut` cuts a bare list of values.
 
-`cut` cuts a bare list of values. Source: Adaptive Filtering Algorithm and Adaptive Result
-Filtering; docs/design.md#cutoff.
+Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.md#cutoff.
 """
 
 from __future__ import annotations
@@ -68,8 +67,7 @@ def cut_hits(values: Sequence[float], settings: Cutoff, *, pinned: int, backgrou
 
 
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
-    """The cut of every strategy for the same values and settings. Leaves out strategies that lack
-    a background or use values of their own."""
+    """The cut of every strategy for the same values, except those that lack a background or use values of their own."""
     own = detail.cut.strategy
     names = [name for name, s in strategies().items() if s.values_of is None or name == own]
     chosen = [settings.model_copy(update={"strategy": name}) for name in names]
@@ -106,8 +104,7 @@ def cutoff_detail(result: PoolResult) -> CutoffDetail | None:
 
 
 def settings_that_cut(result: PoolResult) -> Settings:
-    """The settings with the strategy that was used: another replaces one that lacks a background,
-    scores or a calibration."""
+    """The settings with the strategy that cut, in place of one that lacked a background, scores or a calibration."""
     detail = cutoff_detail(result)
     if detail is None:
         return result.settings
@@ -129,9 +126,9 @@ def unknown_score(result: PoolResult) -> str:
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the pins and the hits before the cut. `detail` holds the cut and its values."""
     check_tuned(inputs.settings, inputs.pool)
-    pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
+    pins, free = inputs.split(hits)
     beyond = _beyond_limits(hits, inputs) if inputs.settings.cutoff.limits else {}
-    free = tuple(hit for hit in hits if hit.id not in inputs.pinned and hit.id not in beyond)
+    free = tuple([hit for hit in free if hit.id not in beyond]) if beyond else free
     scale = _scale(pins, free, inputs)
     hits = pins + scale.free
     applied = inputs.settings.cutoff
@@ -203,19 +200,19 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
         return _by_score(pins, free, score_by_id, inputs)
     if inputs.reranked and pool.scores_are_ranks:
         return _by_place(pins, free, ORDERED, inputs.far_end)
-    reranked = inputs.reranked and bool(free)
-    background = _background(inputs) if reranked else inputs.far_end
     missing = f"; no hit has a score named {settings.score}" if settings.score and values_of is None else ""
-    if reranked:
+    if inputs.reranked and free:
         rest = tuple(1.0 - (hit.rerank_score or 0.0) for hit in free)
         # A pin without a score gets the first free hit's value, so that there is no step.
         first = (rest[0] if p.rerank_score is None else 1.0 - p.rerank_score for p in pins)
+        known = [1.0 - hit.rerank_score for hit in inputs.own_hits if hit.rerank_score is not None]
+        background = far_end(known) if known and len(inputs.own_hits) >= BACKGROUND_FROM else None
         scale = _Scale(free, "rerank", (*first, *rest), background, note=missing)
     else:
         values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
         if pool.space == "rank":
-            return _Scale(free, "place", values, background, "fixed", f"{UNSCORED} to find a cliff in", missing)
-        scale = _Scale(free, "lowered" if inputs.lowered else "distance", values, background, note=missing)
+            return _Scale(free, "place", values, inputs.far_end, "fixed", f"{UNSCORED} to find a cliff in", missing)
+        scale = _Scale(free, "lowered" if inputs.lowered else "distance", values, inputs.far_end, note=missing)
     if values_of is None:
         return scale
     fallback = replace(scale, stand_in="gap", fallback_reason=UNWEIGHED)
@@ -253,8 +250,7 @@ def _by_probability(
 
 
 def distances_by_score(hits: Sequence[Hit], score: str, pool: Pool, *, places: bool = False) -> dict[str, float]:
-    """The score of this name as a distance, by hit id; hits without it are left out. With
-    `places`, a score that only gives an order becomes the rank."""
+    """Scores of this name as distances, by hit id. With `places`, a score that only gives an order becomes the rank."""
     distances: dict[str, float] = {}
     by_distance = score == "dense" and not any(score in hit.scores for hit in hits)
     for hit in hits if score else ():
@@ -266,12 +262,6 @@ def distances_by_score(hits: Sequence[Hit], score: str, pool: Pool, *, places: b
         elif score == "rerank" and hit.rerank_score is not None and not pool.scores_are_ranks:
             distances[hit.id] = 1.0 - hit.rerank_score
     return distances
-
-
-def _background(inputs: LayerInput) -> float | None:
-    """The mean of the farther half of the query's own hits by rerank score; None if there are too few."""
-    scores = [1.0 - h.rerank_score for h in inputs.own_hits if h.rerank_score is not None]
-    return far_end(scores) if scores and len(inputs.own_hits) >= BACKGROUND_FROM else None
 
 
 def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Decision:

@@ -1,7 +1,6 @@
 """Entities: in a comparison, pin the best chunk of each side, so that no cutoff can drop it.
 
 Source: Adaptive Result Filtering, "Comparison Detection Integration"; docs/design.md#entities.
-Gathering the pool searched for each side separately.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ query_must on) one whose rule fails. Every chunk visited counts toward `max_expa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -35,6 +35,7 @@ from ragfilter.model import (
     User,
     Verdict,
 )
+from ragfilter.rules.match import Scan
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 
@@ -69,9 +70,20 @@ def finder(collection: ChunkSource) -> Finder:
     return lambda chunk_id: collection.chunks([chunk_id]).get(chunk_id)
 
 
+def clean_finder(
+    find: Finder, settings: Settings, scan: Scan, user: User | None, discarded: Container[str] = ()
+) -> Finder:
+    """Limit a finder to chunks that an expansion can add: clean ones, except those `discarded` by id."""
+
+    def find_clean(chunk_id: str) -> Chunk | None:
+        chunk = None if chunk_id in discarded else find(chunk_id)
+        return chunk if chunk is not None and is_clean(chunk, settings, scan, user) else None
+
+    return find_clean
+
+
 def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[ReachedChunk]:
-    """Yield the chunks that references of `root` reach within `depth` steps, at most `most`. The
-    result for a smaller depth is a prefix of the result for a larger one."""
+    """Yield up to `most` chunks that references of `root` reach within `depth` steps. More depth adds at the end."""
     seen = {root.id}
     frontier = [root]
     for step in range(1, depth + 1):
@@ -136,11 +148,8 @@ def prompt_for_user(asked: Sequence[Hit], pool: Pool, settings: Settings, user: 
 
 
 def _judgement_of(prompt: JudgePrompt, judgements: Sequence[Judgement]) -> Judgement | None:
-    """The judgement of exactly this prompt.
-
-    The same chunks are not enough: another budget may have shortened their texts differently, or
-    another user may see fewer references. A judgement without a prompt matches by its chunks.
-    """
+    """The judgement of exactly this prompt, since the same chunks can have other texts or references for another budget
+    or user. A judgement without a prompt matches by its chunks."""
     key = prompt.key if judgements else ""
     for judgement in judgements:
         if judgement.prompt_key == key:
@@ -170,8 +179,7 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> t
 def _nearest(
     asked: tuple[Hit, ...], unasked: tuple[Decision, ...], inputs: LayerInput, *, error: str = ""
 ) -> LayerOutput:
-    """Keep the first `max_chunks` by distance, pins first, if there are no verdicts because of an
-    error or because the judge was not asked yet."""
+    """Keep the first `max_chunks` by distance, pins first, after an `error` or before the judge is asked."""
     limit = inputs.settings.judge.max_chunks
     ordered = sorted(asked, key=lambda h: (h.id not in inputs.pinned, h.distance))
     kept = ordered[: max(limit, sum(hit.id in inputs.pinned for hit in asked))]
@@ -201,21 +209,19 @@ def _obey(
     brought: dict[str, Hit] = {}
     steps: list[ExpandedChunk] = []
     kept_ids = {hit.id for hit in kept}
-    find_hit = _finder(inputs)
-
-    def find(chunk_id: str) -> Chunk | None:
-        hit = None if chunk_id in discarded else find_hit(chunk_id)
-        return None if hit is None else hit.chunk
-
+    known = {hit.id: hit for hit in (*inputs.pool.reachable, *inputs.pool.hits)}
+    # A hit may lack the text that the same chunk in `reachable` has.
+    chunks = {hit.id: hit.chunk for hit in (*inputs.pool.reachable, *inputs.pool.hits) if hit.chunk.loaded}
+    find = clean_finder(chunks.get, inputs.settings, inputs.scan, inputs.user, discarded)
     most = inputs.settings.judge.max_expansion
     for root in kept:
         verdict = verdicts.get(root.id)
         if verdict is None or verdict.action != "EXPAND":
             continue
         for reached in walk(root.chunk, depth=verdict.depth, most=most, find=find):
-            hit = find_hit(reached.chunk.id)
-            if hit is None or hit.id in kept_ids:
+            if reached.chunk.id in kept_ids:
                 continue
+            hit = replace(known[reached.chunk.id], chunk=reached.chunk)
             kept_ids.add(hit.id)
             # A hit that a search found stays as it is.
             brought[hit.id] = hit if hit.rank else replace(hit, found_by=f"expansion:{root.id}")
@@ -265,23 +271,6 @@ def _note(judgement: Judgement, kept: int, brought: int) -> str:
     return "; ".join(parts)
 
 
-def _finder(inputs: LayerInput) -> Callable[[str], Hit | None]:
-    """A function that returns the hit with an id, if the pool has its text and it is clean."""
-    reachable = {hit.id: hit for hit in inputs.pool.reachable}
-    known = {**reachable, **{hit.id: hit for hit in inputs.pool.hits}}
-
-    def find(chunk_id: str) -> Hit | None:
-        hit = known.get(chunk_id)
-        if hit is not None and not hit.chunk.loaded and chunk_id in reachable:
-            # A hit may lack the text that the same chunk in `reachable` has.
-            hit = replace(hit, chunk=reachable[chunk_id].chunk)
-        if hit is None or not hit.chunk.loaded:
-            return None
-        return hit if is_clean(hit.chunk, inputs.settings, inputs.scan, inputs.user) else None
-
-    return find
-
-
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
     judgement = result.judgement
     was_judged = judgement is not None and not judgement.error and hit.id in judgement.asked
@@ -289,8 +278,7 @@ def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
 
 
 def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
-    """Before the judge is asked, `max_chunks` decides how many stay; afterwards it only decides
-    which chunks are judged."""
+    """Before the judge is asked, `max_chunks` decides how many stay; afterwards only which chunks are judged."""
     settings = result.settings.judge
     if isinstance(trace.detail, JudgeDetail) and not trace.failed:
         return {OVERSAMPLE: trace.n_in} if trace.n_in <= width(settings) else {}

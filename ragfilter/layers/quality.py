@@ -31,21 +31,13 @@ MESSAGE = "Nothing matches the query well enough. Rephrase the question."
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep good hits. If there are none, the result is empty, with status `low_quality_results`."""
     quality = inputs.settings.quality
-    pins = tuple(hit for hit in hits if hit.id in inputs.pinned) if inputs.pinned else ()
+    pins, free = inputs.split(hits)
+    own = _check(free, inputs, quality)
     if not pins:
-        return _check(hits, inputs, quality)
-    own = _check(tuple(hit for hit in hits if hit.id not in inputs.pinned), inputs, quality)
+        return own
     pinned = tuple(Decision(hit.id, "quality", "pinned", inputs.pinned[hit.id]) for hit in pins)
     # Pins count as results, so the status stays ok.
-    return LayerOutput(
-        pins + own.hits,
-        pinned + own.decisions,
-        own.needs,
-        own.detail,
-        own.note,
-        reranked=own.reranked,
-        failed=own.failed,
-    )
+    return replace(own, hits=pins + own.hits, decisions=pinned + own.decisions, status="ok", message="")
 
 
 def widths(quality: Quality) -> tuple[int, ...]:
@@ -144,7 +136,6 @@ def _bar(inputs: LayerInput, quality: Quality) -> _Threshold:
 def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Threshold) -> LayerOutput:
     if not bar.inputs.explain:
         return LayerOutput(tuple(good))
-    good_ids = {hit.id for hit in good}
     limit = FIRST if width == bar.inputs.settings.quality.min_top_k else MOST
     decisions = []
     for place, hit in enumerate(hits, start=1):
@@ -153,7 +144,7 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Thresho
             decisions.append(Decision(hit.id, "quality", "dropped", reason, setting=limit))
             continue
         value = bar.value(hit)
-        outcome: Outcome = "kept" if hit.id in good_ids else "dropped"
+        outcome: Outcome = "kept" if bar.passes(value) else "dropped"
         decisions.append(Decision(hit.id, "quality", outcome, bar.reason(value), value, bar.limit, bar.setting))
     return LayerOutput(tuple(good), tuple(decisions))
 

@@ -1,7 +1,5 @@
-"""The layers, in the order in which they act.
-
-The order matters: clearance comes first, the rules come before anything that counts results, and
-the LLM comes after everything that is cheap. Source: docs/design.md#layers.
+"""The layers, in the order in which they act: clearance first, the rules before anything that counts results, and the
+LLM after everything that is cheap. Source: docs/design.md#layers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Whether settings that were tuned on labels are unchanged, and whether they apply to a pool.
-
-Settings tuned on one scale of distances are refused on another. Figures that were measured on the
-same labels that chose the settings are marked. docs/design.md#tune.
-"""
+"""Whether settings that were tuned on labels are unchanged, and whether they apply to a pool. docs/design.md#tune."""
 
 from __future__ import annotations
 
@@ -52,8 +48,7 @@ def seen_labels(settings: Settings) -> Origin | None:
 
 
 def chose_strategy(tuned: TunedOn, settings: Settings) -> bool:
-    """Whether the strategy and any reranker that always runs are still those that labels chose,
-    even if their values were moved since."""
+    """Whether labels chose the current strategy and any reranker that always runs, even if values were moved since."""
     if not tuned.strategy or tuned.values_only:
         return False
     cutoff, quality = settings.cutoff, settings.quality
@@ -72,8 +67,7 @@ def unchanged(tuned: TunedOn, settings: Settings) -> dict[str, int | float]:
 
 
 def check_tuned(settings: Settings, pool: Pool) -> None:
-    """Raise SettingsError for distances that were tuned with another space, embedding model,
-    reranker or score. Values set by hand are not checked."""
+    """Raise SettingsError for distances tuned, not set by hand, with another space, model, reranker or score."""
     cutoff, tuned = settings.cutoff, settings.cutoff.tuned_on
     if tuned is None:
         return

@@ -1,7 +1,6 @@
 """Words: move up chunks that share distinctive words with the query, and pin chunks that state a value from the query.
 
-Embeddings blur names and numbers. To them, "strength 17" is about a character, not about the
-strength table. docs/design.md#words.
+Embeddings blur names and numbers: to them, "strength 17" is about a character. docs/design.md#words.
 """
 
 from __future__ import annotations
@@ -21,11 +20,8 @@ PER_VALUE = 3
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Order the hits by lowered distance, pins first.
-
-    The lowered distance is d − weight × (background − best) × overlap, on any scale of distances.
-    If no background is known, the order does not change.
-    """
+    """Order the hits by lowered distance, d − weight × (background − best) × overlap, pins first. Without a background,
+    the order does not change."""
     settings, query = inputs.settings.words, inputs.pool.query
     ids = [hit.id for hit in hits]
     values = [hit.distance for hit in hits]
@@ -60,8 +56,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 @dataclass(frozen=True, slots=True)
 class _HitWords:
-    """What a hit shares with the query: its words, the values that both state, and those of the
-    values that the hit's title names."""
+    """What a hit shares with the query: words, stated values, and those of the values that the hit's title names."""
 
     counts: words.WordCounts
     values: frozenset[words.Value]

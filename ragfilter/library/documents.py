@@ -1,8 +1,7 @@
-"""Reads the hits of any store: texts, mappings, rows and objects, including those of LangChain,
-LlamaIndex and Haystack.
+"""Reads the hits of any store: texts, mappings, rows and objects, such as those of LangChain, LlamaIndex and Haystack.
 
-Objects are recognised by their attributes, so none of these libraries is imported. The metric of
-scores and its direction are never guessed. Scores that contradict the metric cause a warning.
+Objects are recognised by their attributes, so no library is imported. The metric of scores and its direction are never
+guessed; scores that contradict the metric cause a warning.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 A report on a question contains only what its user can see, even if an operator makes it. A report on queries has
 questions and figures, but no chunks. Each is one HTML text with its styles and plots inline. Every value is escaped,
-since a chunk's text is data, and a content security policy in the file forbids all requests.
-"""
+since a chunk's text is data, and a content security policy in the file forbids all requests."""
 
 from __future__ import annotations
 
@@ -21,7 +20,8 @@ from ragfilter.answer.stream import DOUBT, Answer, Prices
 from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.errors import extra
 from ragfilter.evaluate import frame, prefixes, wording
-from ragfilter.evaluate.frame import ABOUT_LAYERS, LABELS, interval_of
+from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
+from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, measured_queries, settings_name
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import LAYERS
@@ -109,9 +109,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "count": numbers.count,
         "counted": numbers.counted,
-        "tokens": numbers.tokens,
         "money": numbers.money,
-        "distance": numbers.distance,
         "signed": numbers.signed,
         "p_value": numbers.p_value,
         "gain": wording.gain,
@@ -175,10 +173,10 @@ def of_query(
         incomplete=result.pool.incomplete,
         sentences=_sentences(account, prices),
         sides=[
-            size(f"without the filter (first {k})", plain, result.settings, prices),
-            size("with the filter", result.kept, result.settings, prices),
+            _size(f"without the filter (first {k})", plain, result.settings),
+            _size("with the filter", result.kept, result.settings),
         ],
-        priced=prices is not None,
+        prices=prices,
         curve=drawing.curve(listed, k),
         answers=answers,
         kept=[(row, texts[row.id]) for row in kept],
@@ -201,21 +199,21 @@ def of_two(
     answers: Sequence[ShownAnswer] = (),
 ) -> str:
     """A report on one question with two sets of settings: what each keeps or drops, and why."""
-    a, b = (replay_as_user(result) for result in results)
+    a, b = map(replay_as_user, results)
     contrasted = contrast(a, b)
-    labels = [f"{letter}: {each.name}" for letter, each in zip("AB", names, strict=True)]
+    sides = {f"A: {names[0].name}": a, f"B: {names[1].name}": b}
     return render(
         "contrast.html",
         query=a.query,
         incomplete=a.pool.incomplete or b.pool.incomplete,
         names=[each.name for each in names],
-        sentences=[(label, _sentences(story(each), prices)) for label, each in zip(labels, (a, b), strict=True)],
-        sides=[size(label, each.kept, each.settings, prices) for label, each in zip(labels, (a, b), strict=True)],
-        priced=prices is not None,
+        sentences=[(label, _sentences(story(each), prices)) for label, each in sides.items()],
+        sides=[_size(label, each.kept, each.settings) for label, each in sides.items()],
+        prices=prices,
         groups=[(title, [each for each in contrasted if each.keeper == keeper]) for title, keeper in KEEPERS.items()],
         answers=answers,
         settings=_files(names),
-        commands=[_command(each, f"{letter}.toml") for letter, each in zip("ab", (a, b), strict=True)],
+        commands=[_command(a, "a.toml"), _command(b, "b.toml")],
         origin=origin,
     )
 
@@ -237,11 +235,10 @@ def _command(result: PoolResult, file: str) -> str:
     return command("query", result.query, *words, user=result.user)
 
 
-def size(name: str, hits: Sequence[Hit], settings: Settings, prices: Prices | None) -> dict[str, object]:
-    """The chunks and tokens in a side's prompt, and the cost of 1,000 such prompts."""
+def _size(name: str, hits: Sequence[Hit], settings: Settings) -> dict[str, object]:
+    """The chunks and tokens in a side's prompt."""
     sent, total = in_prompt(hits, settings)
-    cost, currency = (prices.of_thousand(total), prices.currency) if prices else (0.0, "")
-    return {"name": name, "chunks": sent, "tokens": total, "cost": cost, "currency": currency}
+    return {"name": name, "chunks": sent, "tokens": total}
 
 
 def shown_answer(name: str, answer: Answer, context: Context) -> ShownAnswer:
@@ -257,7 +254,6 @@ def shown_answer(name: str, answer: Answer, context: Context) -> ShownAnswer:
 
 
 MAX_QUERIES = 30
-FIGURES = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens")
 
 
 def of_run(
@@ -272,7 +268,8 @@ def of_run(
     run, curves, queries = measured.run, measured.curves, measured.questions
     rows = frame.cells(measured.rows)
     lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
-    ends = {row["variant"]: {name: interval_of(row, name) for name in FIGURES} for row in rows}
+    labels = {name: each.label for name, each in FIGURES.items() if "report" in each.tables}
+    ends = {row["variant"]: {name: interval_of(row, name) for name in labels} for row in rows}
     return render(
         "run.html",
         run=run,
@@ -288,7 +285,7 @@ def of_run(
         ),
         rows=rows,
         ends=ends,
-        labels={name: LABELS[name] for name in FIGURES},
+        labels=labels,
         prices=prices,
         cost=frame.cost,
         current=CURRENT,

@@ -12,9 +12,9 @@ from ragfilter.answer.context import estimate
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.judge.call import JudgementCache
 from ragfilter.judge.prompt import JudgePrompt
-from ragfilter.layers.clearance import effective_user, is_clean
-from ragfilter.layers.judge import DEPTHS, ChunkSource, ReachedChunk, finder, prompt_for_user, walk
-from ragfilter.model import Chunk, ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult, User
+from ragfilter.layers.clearance import effective_user
+from ragfilter.layers.judge import DEPTHS, ChunkSource, ReachedChunk, clean_finder, finder, prompt_for_user, walk
+from ragfilter.model import ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.report.rows import visible_ids
 from ragfilter.rules.match import rule_book
@@ -231,12 +231,7 @@ def preview_expansion(
         off = settings.query_must.model_copy(update={"enabled": False})
         settings = settings.model_copy(update={"query_must": off})
     find = finder(collection)
-    rules = rule_book(()).scan(query)
-
-    def permitted(wanted: str) -> Chunk | None:
-        chunk = find(wanted)
-        return chunk if chunk is not None and is_clean(chunk, settings, rules, user) else None
-
+    permitted = clean_finder(find, settings, rule_book(()).scan(query), user)
     root = permitted(chunk_id)
     if root is None:
         return dict.fromkeys(DEPTHS, ())

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 State = Literal["invalid", "warning", "note", "valid", "none"]
 STATES: tuple[State, ...] = ("invalid", "warning", "note", "valid", "none")
-WORDS = (*STATES, "draft", "changed")
-"""All words for a rule's state."""
-STORED = (*STATES, "changed")
-"""The words that do not depend on unsaved edits."""
+WORDS = (*STATES, "draft", "changed")  # all words for a rule's state
+STORED = (*STATES, "changed")  # those that do not depend on unsaved edits
 MAX_PARTS = 4
 
 
@@ -73,7 +71,7 @@ class Checks:
         if not chunk.rule:
             return ()
         # Hashed, because texts are long and many chunks are checked.
-        key = (chunk.rule or "", chunk.title, hash(chunk.text))
+        key = (chunk.rule, chunk.title, hash(chunk.text))
         known = self._known.get(key)
         if known is None:
             # Imported here and below: the page keeps a `Checks`, and most visits check no rule.

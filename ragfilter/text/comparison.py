@@ -15,10 +15,8 @@ from itertools import takewhile
 from ragfilter.text.normalise import normalise
 from ragfilter.text.words import plural_of, singular_of
 
-MAX_QUERY = 2000
-"""Maximum number of characters read of a query; comparisons are at the beginning."""
-MAX_TEXT = 10_000
-"""Maximum number of characters of a chunk's text that are searched for a name."""
+MAX_QUERY = 2000  # characters read of a query; comparisons are at the beginning
+MAX_TEXT = 10_000  # characters of a chunk's text that are searched for a name
 MAX_ENTITIES = 8
 MAX_WORDS = 6
 MAX_CHARS = 80
@@ -278,8 +276,7 @@ def detect(query: str) -> tuple[str, ...]:
 
 
 def shared_name(query: str) -> str:
-    """The name that all sides of a comparison share: "fighter" if two fighters of different levels
-    are compared; otherwise ""."""
+    """The name that all sides of a comparison share: "fighter" for two fighters of different levels; otherwise ""."""
     sides = tuple(_sides(query))
     return sides[0] if len(sides) == 1 else ""
 
@@ -290,8 +287,7 @@ def compares(query: str) -> bool:
 
 
 def readings(query: str, name: str) -> tuple[str, ...]:
-    """The possible names of the side `name` of `query`, longest first. Grammar alone cannot tell
-    "Alice in Wonderland" from "MySQL in production"."""
+    """The possible names of a side, longest first: grammar cannot tell "Alice in Wonderland" from "MySQL in use"."""
     typed = _sides(query).get(name, name)
     return tuple(dict.fromkeys((typed, name, _OF_QUALITY.sub("", name))))
 
@@ -303,10 +299,9 @@ def beginnings(name: str) -> tuple[str, ...]:
 
 
 def parts(query: str) -> dict[str, str]:
-    """The part of the query about each side, by its name: "7th level druid (AC 9)?" for the druid.
-    A part ends at the last word that joins two sides, so the first part includes the words before
-    its side, and the last those after it. Empty unless the query compares different things.
-    """
+    """The part of the query about each side, by its name: "7th level druid (AC 9)?" for the druid. A part ends at the
+    last word that joins two sides, so the first part includes the words before its side, and the last those after it.
+    Empty unless the query compares different things."""
     text, sides = normalise(query[:MAX_QUERY]), detect(query)
     starts, end = [0], 0
     for side in sides:
@@ -322,8 +317,7 @@ def parts(query: str) -> dict[str, str]:
 
 @lru_cache(maxsize=1024)
 def _sides(query: str) -> Mapping[str, str]:
-    """The distinct names of the sides that `query` compares, each with the text as typed, which may
-    end in an aspect that is not part of the name."""
+    """The distinct names of the sides that `query` compares, with the texts as typed, which may end in an aspect."""
     plain = _BRACKETS.sub(" ", query[:MAX_QUERY].translate(_WIDE))
     text = _EMPHASIS.sub(r"\2", plain)
     if _CONTRASTS.search(text):
@@ -348,8 +342,7 @@ def _named(typed: Sequence[str]) -> Mapping[str, str]:
 
 
 def _without_aspect(name: str, others: Sequence[str]) -> str:
-    """Remove "for analytics" or, after a proper name, "performance" from `name`, unless another
-    side has it too, as in "walking speed vs running speed"."""
+    """Remove "for analytics" or, after a proper name, "performance" from `name`, unless another side has it too."""
     for aspect in (_ASPECT, _OF_PROPER):
         match = aspect.search(name)
         if not match or any(f" {match['word']}" in other for other in others):
@@ -361,8 +354,7 @@ def _without_aspect(name: str, others: Sequence[str]) -> str:
 
 
 def _completed(typed: list[str]) -> list[str]:
-    """Complete a side that begins with a number with the words before the previous side's number:
-    "iPhone 15 Pro vs 15 Pro Max", "Python 2 vs 3"."""
+    """Put the words before the previous side's number before a side that begins with one: "Python 2 vs 3"."""
     for i in range(1, len(typed)):
         before = re.match(r"(\D*[^\W\d_]\s)\d", typed[i - 1])
         if before and typed[i][0].isdigit():
@@ -371,11 +363,9 @@ def _completed(typed: list[str]) -> list[str]:
 
 
 def alternatives(query: str) -> tuple[str, ...]:
-    """The sides of a query that is just "X or Y" ("hill giant or troll"); otherwise ().
-
-    Such a query may also be a search for one thing ("black or white magic?"). So it is a comparison
-    only if the collection has a chunk titled like each side (`title_is`).
-    """
+    """The sides of a query that is just "X or Y" ("hill giant or troll"); otherwise (). Such a query may also be a
+    search for one thing ("black or white magic?"). So it is a comparison only if the collection has a chunk titled like
+    each side (`title_is`)."""
     plain = _TRIM.sub("", " ".join(_BRACKETS.sub(" ", query[:MAX_QUERY]).split()))
     if not _BARE_OR.search(plain) or _SENTENCE.search(plain) or _ASKING.search(plain):
         return ()
@@ -388,8 +378,7 @@ def alternatives(query: str) -> tuple[str, ...]:
 
 
 def names(entity: str, text: str) -> bool:
-    """Whether a text names `entity`: its words in sequence, in any case, singular or plural, with
-    the signs that distinguish names ("C", "C++", ".NET")."""
+    """Whether a text names `entity`: its words in sequence, in any case and number, with signs as in "C++", ".NET"."""
     return _pattern(entity).search(normalise(text[:MAX_TEXT])) is not None
 
 
@@ -421,11 +410,8 @@ def _versus(sentence: str) -> list[str]:
     first = _LEAD_IN.sub("", _PAUSE.split(sentence[: marks[0].start()].strip())[-1])
     question_word = _ASKED.match(first)
     if question_word or _ASKING.match(first):
-        # "How strong is a troll vs an ogre": the name begins after the last article or, if there is
-        # none, after the question words.
-        first = first[question_word.end() :] if question_word else first
-        article_free, n = _LAST_ARTICLE.subn("", first)
-        first = article_free if n or not question_word else first
+        # "How strong is a troll vs an ogre": the name begins after the last article or else the question words.
+        first = _LAST_ARTICLE.sub("", first[question_word.end() :] if question_word else first)
     sides = [first]
     for mark, end in zip(marks, [*(m.start() for m in marks[1:]), None], strict=True):
         part = _PAUSE.split(f"{sentence} "[mark.end() : end].strip())[0]
@@ -492,8 +478,7 @@ def _form(name: str) -> str:
 
 
 def _proper(sentence: str) -> Sequence[str]:
-    """The sides of a sentence that is just "X or Y" with two proper names, such as "Ruby or
-    Python?", or with an aspect after them: "iOS or Android for beginners?"."""
+    """The sides of a sentence that is "X or Y" with proper names: "Ruby or Python?", "iOS or Android for games?"."""
     sides = alternatives(sentence)
     words = (word for name in (_named(sides) if sides else ()) for word in name.split())
     return sides if all(any(map(str.isupper, word)) for word in words) else ()

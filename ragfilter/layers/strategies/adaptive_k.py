@@ -1,7 +1,4 @@
-"""adaptive_k: cut at the largest drop in similarity.
-
-Source: Adaptive-k, EMNLP 2025; docs/design.md#cutoff.
-"""
+"""adaptive_k: cut at the largest drop in similarity. Source: Adaptive-k, EMNLP 2025; docs/design.md#cutoff."""
 
 from __future__ import annotations
 
@@ -14,10 +11,7 @@ from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Cut at the largest step outside the `tail`, then keep `b_extra` more.
-
-    A drop of similarity is proportional to the step of distance, so the steps decide alike.
-    """
+    """Cut at the largest step outside the `tail`, then keep `b_extra` more. Similarity drops as distance steps up."""
     n = len(values)
     tail = max(1, int(n * settings.tail)) if n > 3 and settings.tail else 0
     gaps = [step._replace(skipped=step.after_rank < pinned or step.after_rank >= n - tail) for step in steps(values)]

@@ -57,10 +57,7 @@ def steps(values: Sequence[float]) -> tuple[Gap, ...]:
 
 
 def rising(values: Sequence[float], pinned: int) -> list[float]:
-    """Lower the values of pins so that none is farther than a hit after it.
-
-    A far pin counts as near as the nearest hit after it, so that it does not flatten or turn the curve.
-    """
+    """Lower the value of each pin to that of the nearest hit after it, so that no pin flattens or turns the curve."""
     pins = list(accumulate(reversed(values[: pinned + 1]), min))[::-1]
     return [*pins, *values[pinned + 1 :]]
 

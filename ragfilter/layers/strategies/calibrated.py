@@ -61,9 +61,8 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 
 
 def order_key(value: float, hit: Hit, target: str) -> float:
-    """The sort key of a hit, lowest first: `value`, its 1 − probability. For the target budget, it
-    is minus the probability per token: filling a budget greedily in this order nearly maximises the
-    expected recall (the exact optimum is a knapsack problem)."""
+    """The sort key of a hit, lowest first: `value`, its 1 − probability. For the target budget, it is minus the
+    probability per token, since filling a budget greedily in this order nearly maximises the expected recall."""
     return (value - 1.0) / cost(hit.chunk) if target == "budget" else value
 
 
@@ -124,9 +123,8 @@ def lacking(share: float, calibration: Calibration) -> int:
 
 
 def values_of(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | None:
-    """1 − probability of each hit, or 1 for hits beyond the depth used in learning. None while
-    rerank scores are missing. Raises SettingsError if there is no calibration, or if it was learned
-    with another model, space or reranker."""
+    """1 − probability of each hit, or 1 for hits beyond the depth used in learning. None while rerank scores are
+    missing. Raises SettingsError like `calibration_for`."""
     calibration = calibration_for(inputs.settings, inputs.pool)
     weighed = hits[: calibration.depth]
     columns = features(weighed, inputs) if weighed else {}
@@ -215,9 +213,8 @@ def _grow(tree: Split | float, columns: Mapping[str, Floats], n: int) -> Floats:
 
 
 def differences(record: Origin, pool: Pool, quality: Quality) -> str:
-    """How the pool differs from those used for the record: ``distances l2, not cosine``; empty if
-    it does not. A pool that does not name its embedding model is assumed to have the same one.
-    """
+    """How the pool differs from those used for the record: ``distances l2, not cosine``; empty if it does not. A pool
+    that does not name its embedding model is assumed to have the same one."""
     # Tuned values apply to what is cut now: distances, or one reranker's scores for every query.
     by_distance = isinstance(record, TunedOn)
     reranks = always_reranks(quality) if by_distance else bool(record.reranker)
@@ -231,8 +228,7 @@ def differences(record: Origin, pool: Pool, quality: Quality) -> str:
 
 
 def calibration_for(settings: Settings, pool: Pool) -> Calibration:
-    """The calibration in the settings. Raises SettingsError if there is none, or if it was learned
-    with another space, embedding model or reranker."""
+    """The calibration in the settings. Raises SettingsError if there is none, or if it does not apply to the pool."""
     calibration = settings.cutoff.calibration
     if calibration is None:
         raise SettingsError(

@@ -1,7 +1,6 @@
 """car: cluster the ordered distances and cut between two clusters.
 
-Source: Cluster-based Adaptive Retrieval (Xu, Gupta, Aggarwal, Mahadevan and Krishnamachari, 2025,
-arXiv 2511.14769); docs/design.md#cutoff.
+Source: Cluster-based Adaptive Retrieval (Xu, Gupta, Aggarwal et al., 2025, arXiv 2511.14769); docs/design.md#cutoff.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ MAX_RUNS = 5
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut at the largest gap between neighbouring clusters, using the best number by silhouette.
 
-    The clusters of ordered values are runs, found exactly by k-means in one dimension. The paper
-    also weighs the position of a boundary. That is left out, since min_results does the same job.
+    Clusters are runs of the ordered values, found exactly by k-means in one dimension. The paper also weighs the
+    position of a boundary, but min_results does that job.
     """
     curve, gaps = np.array(rising(values, pinned)), steps(values)
     n = len(curve)

@@ -1,7 +1,4 @@
-"""fixed: keep the first k.
-
-Source: Adaptive Filtering Algorithm and Adaptive Result Filtering.
-"""
+"""fixed: keep the first k. Source: Adaptive Filtering Algorithm and Adaptive Result Filtering."""
 
 from __future__ import annotations
 

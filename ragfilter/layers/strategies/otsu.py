@@ -1,7 +1,6 @@
 """otsu: split the distances into a near and a far class.
 
-Source: Otsu, "A threshold selection method from gray-level histograms", 1979, applied to a ranked
-list; docs/design.md#cutoff.
+Source: Otsu, "A threshold selection method from gray-level histograms", 1979; docs/design.md#cutoff.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     """Cut where the variance between the kept and the dropped class is largest.
 
     With i of n values kept, and sums S and T of the two classes, that variance is proportional to
-    (S (n − i) − T i)² / (i (n − i)); the first of equals wins. The cut has no scale: multiplying
-    all values by a factor or adding a constant does not move it. Nor can it say "nothing fits" or
-    "everything fits": it always splits values that differ, a straight line in the middle.
+    (S (n − i) − T i)² / (i (n − i)); the first of equals wins. Multiplying all values or adding a constant does not
+    move the cut. Values that differ are always split, a straight line in the middle.
     """
     curve = rising(values, pinned)
     n, total = len(curve), sum(curve)

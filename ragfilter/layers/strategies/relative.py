@@ -1,8 +1,4 @@
-"""relative: keep hits that are clearly nearer than the background.
-
-The offset resembles the fallback of `gap`, but is a share of the distance between the best hit and
-the background. docs/design.md#cutoff.
-"""
+"""relative: keep hits that are clearly nearer than the background. docs/design.md#cutoff."""
 
 from __future__ import annotations
 
@@ -16,9 +12,9 @@ from ragfilter.settings.schema import Cutoff
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Keep values ≤ best + a × (background − best), where a is `relative_offset`.
 
-    The background is the mean of the pool's farther half. A model or space that doubles all
-    distances doubles both, so the same a still works where an absolute offset would not. The pool
-    must be much larger than the number of relevant chunks, or its farther half is no background.
+    A model or space that doubles all distances doubles both, so the same a still works where the absolute offset of
+    `gap` would not. The pool must be much larger than the number of relevant chunks, or its farther half, whose mean is
+    the background, is none.
     """
     best, share = min(values), settings.relative_offset
     limit = best + share * max(0.0, background - best)
