@@ -2,18 +2,16 @@
 
 Source: docs/design.md#context. Design:
 
-- If a chunk does not fit, it is left out and the next one is tried, so that one long chunk does not
-  exclude everything after it. Order and numbers follow the ranking.
-- The first chunk is always included. If it alone exceeds the budget, it is shortened and marked,
-  and nothing else fits. So the best hit is never lost to its length, and a prompt is never empty.
-- A chunk is enclosed in ``<chunk n>`` and ``</chunk n>``. If chunk text contains such a delimiter,
-  its ``<`` becomes ``(``, so no text can leave its block.
+- If a chunk does not fit, it is left out and the next one is tried, so that one long chunk does not exclude everything
+  after it. Order and numbers follow the ranking.
+- The first chunk is always included. If it alone exceeds the budget, it is shortened and marked, and nothing else fits.
+  So the best hit is never lost to its length, and a prompt is never empty.
+- A chunk is enclosed in ``<chunk n>`` and ``</chunk n>``. In its text, the ``<`` of such a delimiter becomes ``(``.
 - Spans that the prune layer struck are left out of the block, with a mark in their place.
 
-Tokens are estimated without a tokenizer: four bytes of UTF-8 per token, and at least one token per
-word. On the demo collection, compared with the WordPiece vocabulary of the bundled embedding model,
-the median of estimate / count is 1.0, and nine of ten texts lie between 0.8 and 1.2; tables of
-figures are at the low end. If an endpoint reports its own count, that is used instead.
+Tokens are estimated without a tokenizer: four bytes of UTF-8 per token, and at least one token per word. On the demo
+collection, compared with the WordPiece vocabulary of the bundled embedding model, the median of estimate / count is
+1.0; nine of ten texts lie between 0.8 and 1.2, tables at the low end. An endpoint's own count is used instead, if any.
 """
 
 from __future__ import annotations
@@ -38,10 +36,8 @@ def estimate(text: str) -> int:
 
 
 def head(text: str, tokens: int) -> str:
-    """The longest beginning of `text` of at most `tokens` estimated tokens, cut between words.
-
-    A text without spaces is cut between characters.
-    """
+    """The longest beginning of `text` of at most `tokens` estimated tokens, cut between words. A text without spaces is
+    cut between characters."""
     if estimate(text) <= tokens:
         return text
     size = bisect_right(range(len(text)), tokens, key=lambda n: estimate(text[:n])) - 1
@@ -86,10 +82,8 @@ _DELIMITER = re.compile(rf"<(?={_GAP}/?{_GAP}chunk)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The packed context. Block ``[n]`` of `text` is ``chunks[n - 1]``.
-
-    `tokens` is the estimate for all blocks, at most the budget. `shortened`: the first chunk's text was cut.
-    """
+    """The packed context. Block ``[n]`` of `text` is ``chunks[n - 1]``. `tokens` is the estimate for all blocks, at
+    most the budget. `shortened`: the first chunk's text was cut."""
 
     chunks: tuple[Hit, ...] = field(repr=False)
     left_out: tuple[Hit, ...] = field(repr=False)
@@ -120,8 +114,7 @@ def fits(hits: Sequence[Hit], max_tokens: int) -> tuple[list[bool], int]:
 
 
 def fill(costs: Iterable[int], max_tokens: int) -> list[int]:
-    """The tokens used after each chunk in turn. A chunk that no longer fits adds none; the first is
-    shortened to fit."""
+    """The tokens used after each chunk in turn. A chunk that no longer fits adds none; the first is shortened."""
     used, filled = 0, []
     for place, takes in enumerate(costs):
         takes = takes if place else min(takes, max_tokens)

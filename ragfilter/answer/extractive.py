@@ -20,21 +20,14 @@ from ragfilter.protocols import Embedder, Vocabulary
 from ragfilter.text import comparison
 
 MAX_QUOTES = 4
-MAX_ROWS = 6
-"""Maximum number of rows quoted in a comparison, which may need a row for each side from each table."""
-MAX_UNITS = 300
-"""Maximum number of sentences and rows compared with the query; the rest is not read."""
-WITHIN = 0.15
-"""Further quotes must be this close to the best score."""
-SAME = 0.92
-"""Two quotes with vectors at least this similar say the same."""
-REPEATED = 0.9999
-"""The same limit for two rows that a comparison needs."""
+MAX_ROWS = 6  # in a comparison, which may need a row for each side from each table
+MAX_UNITS = 300  # sentences and rows compared with the query; the rest is not read
+WITHIN = 0.15  # further quotes must be this close to the best score
+SAME = 0.92  # two quotes with vectors at least this similar say the same
+REPEATED = 0.9999  # the same limit for two rows that a comparison needs
 ROW_BONUS = 0.25
-FAR = 0.4
-"""A quote below this score does not answer the query, with the bundled model (design.md#parts)."""
-NOT_NEAR = 0.52
-"""Nor does a quote below this score that lacks an uncommon word of the query."""
+FAR = 0.4  # a quote below this score does not answer the query, with the bundled model (design.md#parts)
+NOT_NEAR = 0.52  # nor does a quote below this score that lacks an uncommon word of the query
 
 _ABBREVIATIONS = frozenset(("approx", "ca", "cf", "dr", "e.g", "eg", "esp", "i.e", "ie", "mr", "mrs", "ms", "st", "vs"))
 _BEFORE_NUMBERS = frozenset(("ch", "fig", "figs", "no", "nos", "p", "pp", "sec", "vol"))
@@ -75,8 +68,7 @@ class Unit:
 
 
 def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote, ...]:
-    """One to four quotes, best first, or up to six in a comparison; empty if the hits have no text.
-    Raises ModelError."""
+    """One to four quotes, up to six in a comparison, best first; empty if the hits have no text. Raises ModelError."""
     candidates = [
         (number, hit.chunk, unit)
         for number, hit in enumerate(hits, start=1)
@@ -113,8 +105,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
 
 
 def passages_of(title: str, text: str) -> list[str]:
-    """The sentences and rows of a text that can answer a question, each with the title: the texts
-    that `extract` embeds."""
+    """The texts that `extract` embeds: the sentences and rows that can answer a question, each with the title."""
     return [_passage(title, unit) for unit in units(text) if _tells(unit)]
 
 
@@ -128,11 +119,8 @@ def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Em
 
 
 def unmentioned(query: str, hits: Sequence[Hit], embedder: Embedder) -> str:
-    """The first uncommon word of the query that no hit contains; empty if there is none.
-
-    A word is uncommon if the embedding model's tokeniser splits it into pieces: it is a name or a
-    coined word, which rarely has a synonym.
-    """
+    """The first uncommon word of the query that no hit contains; empty if there is none. A word is uncommon if the
+    embedding model's tokeniser splits it into pieces: it is a name or a coined word, which rarely has a synonym."""
     if not isinstance(embedder, Vocabulary):
         return ""
     words = dict.fromkeys(_WORD.findall(query.lower()))

@@ -36,8 +36,7 @@ def prompt_tokens(messages: Sequence[Message]) -> int:
 
 
 def estimated_usage(messages: Sequence[Message], text: str, failed: str) -> Usage:
-    """Estimate the usage of a call with `messages` that returned `text`. `failed` says how the
-    endpoint failed (see ChatError), if it did."""
+    """Estimate the usage of a call that returned `text`. `failed` is the kind of its ChatError; empty if it worked."""
     # If there is any answer, the model read the prompt.
     unread = failed in UNREAD and not text
     return Usage(0 if unread else prompt_tokens(messages), estimate(text), estimated=True)
@@ -51,8 +50,7 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
 
 
 class Reply(NamedTuple):
-    """A chat model's whole answer with its thoughts, or its failure: in words and as
-    `ChatError.kind`, or ``model`` for any other error."""
+    """A model's whole answer with its thoughts, or its failure: in words, and as `ChatError.kind` or else ``model``."""
 
     text: str
     usage: Usage
@@ -110,10 +108,8 @@ class StoredReplies(Generic[T]):
 
 
 def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator[Delta]:
-    """Yield `deltas` in whole characters, joining any character split between two of them.
-
-    If there are more than `most_bytes`, yields as much text as fits and then raises ChatError.
-    """
+    """Yield `deltas` in whole characters, joining any character split between two of them. If there are more than
+    `most_bytes`, yields as much text as fits and then raises ChatError."""
     held, room = "", most_bytes
     for delta in deltas:
         text = held + delta.text
@@ -193,12 +189,9 @@ MAY_BE_MARK = re.compile(
 
 
 def without_thought(text: str) -> str:
-    """Remove the parts of `text` that the model marks as thinking.
-
-    A closing mark without an opening one ends a thought that the prompt opened, so everything
-    before it is removed. A thought without a closing mark was cut off, so everything after its
-    beginning is removed. Marks in code or quotes do not count.
-    """
+    """Remove the parts of `text` that the model marks as thinking. A closing mark without an opening one ends a thought
+    that the prompt opened, so everything before it is removed. A thought without a closing mark was cut off, so
+    everything after its beginning is removed. Marks in code or quotes do not count."""
     gone: list[tuple[int, int]] = []
     opened: list[int] = []
     closed = 0

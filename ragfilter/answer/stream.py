@@ -27,8 +27,7 @@ DOUBT = "The context may not hold the answer: {why}. These sentences are the clo
 UNFINISHED = "The answer was not read to its end."
 EXTRACTIVE = "extractive"
 MAX_IN_RANGE = 50
-MARK_CHARS = 16
-"""Number of earlier characters in which the mark of a thought may have begun."""
+MARK_CHARS = 16  # earlier characters in which the mark of a thought may have begun
 
 _NUMBERS = r"\d{1,6}(?:\s*[-–]\s*\d{1,6})?"
 _CITATION = re.compile(rf"\[\s*(?:chunks?\s*)?({_NUMBERS}(?:\s*[,;]\s*{_NUMBERS})*)\s*\]", re.IGNORECASE)

@@ -31,8 +31,7 @@ log = logging.getLogger(__name__)
 BUSY_S = 10.0
 """How long to wait for a lock in SQLite, and for a server to accept a connection."""
 MAKING = 0x72616766
-"""The advisory lock in PostgreSQL for making tables: if two processes make the same table at once,
-the second one fails, even with IF NOT EXISTS."""
+"""The advisory lock for making tables: if two processes make the same one at once, one fails despite IF NOT EXISTS."""
 _DAMAGED = re.compile("not a database|malformed")
 _USER = re.compile('(user|role) "[^"]*"')
 _together: ContextVar[tuple[str, sa.Connection] | None] = ContextVar("together", default=None)
@@ -106,10 +105,8 @@ class Book:
             parsed = sa.make_url(self._url)
             backend = parsed.get_backend_name()
             if backend not in ("sqlite", "postgresql"):
-                raise InputError(
-                    f"The {self.what} cannot be kept in {backend}.",
-                    remedy="Use sqlite:///path/to/file or postgresql://host/database.",
-                )
+                message = f"The {self.what} cannot be kept in {backend}."
+                raise InputError(message, remedy="Use sqlite:///path/to/file or postgresql://host/database.")
             if backend == "sqlite":
                 return sa.create_engine(parsed, connect_args={"timeout": self.busy_s})
             parsed = parsed.set(drivername="postgresql+psycopg")
@@ -117,16 +114,13 @@ class Book:
         except (ArgumentError, ModuleNotFoundError, ValueError) as error:
             # The message does not repeat a URL that cannot be parsed: it may contain a password.
             why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
-            raise InputError(
-                f"The {self.what}'s database URL cannot be used ({why}).",
-                remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the database's driver.",
-            ) from None
+            remedy = "Write sqlite:///path/to/file or postgresql://host/database, and install the database's driver."
+            raise InputError(f"The {self.what}'s database URL cannot be used ({why}).", remedy=remedy) from None
         answer_in_time(engine, lambda: self._timeout_s)
         return engine
 
     def _prepare(self) -> None:
-        """Make missing tables and indexes. Raises StoreError, before any change, if a table exists
-        with other columns."""
+        """Make missing tables and indexes. Raises StoreError, before any change, if a table has other columns."""
         with self._guard():
             with self._engine.connect() as connection:
                 self._check(sa.inspect(connection))
@@ -147,11 +141,8 @@ class Book:
                 continue
             columns = {column["name"] for column in there.get_columns(table.name)}
             if other := sorted(columns ^ set(table.columns.keys())):
-                raise StoreError(
-                    f"{self.called} failed (the table {table.name} in {self._where} has another "
-                    f"schema: {', '.join(other)}).",
-                    remedy=OTHER_SCHEMA,
-                )
+                what = f"the table {table.name} in {self.where} has another schema: {', '.join(other)}"
+                raise StoreError(f"{self.called} failed ({what}).", remedy=OTHER_SCHEMA)
 
     def _read(self, query: sa.Executable) -> list[sa.Row[Any]]:
         with self._connected() as connection:
@@ -177,16 +168,21 @@ class Book:
                 yield connection
                 self._commit(change)
 
+    def _write(self, *statements: sa.Executable) -> None:
+        """Execute statements in one transaction."""
+        with self._writing() as connection:
+            for statement in statements:
+                connection.execute(statement)
+
     def _commit(self, change: sa.RootTransaction) -> None:
         try:
             change.commit()
         except DBAPIError as error:
             if not error.connection_invalidated:
                 raise
-            raise OutcomeUnknown(
-                f"{self.called} did not say whether it has saved the change.",
-                remedy="Look whether it has, once it answers again, before you repeat it.",
-            ) from error
+            message = f"{self.called} did not say whether it has saved the change."
+            remedy = "Look whether it has, once it answers again, before you repeat it."
+            raise OutcomeUnknown(message, remedy=remedy) from error
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -204,7 +200,8 @@ class Book:
         return shared[1] if shared is not None and shared[0] == self._url else None
 
     @property
-    def _where(self) -> str:
+    def where(self) -> str:
+        """The address without user and password."""
         url = self._engine.url
         return shown(url.set(drivername=url.get_backend_name()).render_as_string(hide_password=False))
 
@@ -216,7 +213,7 @@ class Book:
         except IntegrityError:
             raise
         except SQLAlchemyError as error:
-            url, where = self._engine.url, self._where
+            url, where = self._engine.url, self.where
             cause = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
             # A driver's message may repeat secrets from the URL.
             for secret in (url.password, *map(str, url.query.values())):

@@ -1,5 +1,4 @@
-"""Reads text, JSON lines, CSV and TOML written by people, with errors that name file and place.
-Writes files completely or not at all."""
+"""Reads files written by people, with errors that name file and place. Writes files completely or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ragfilter.errors import InputError, complaint
+from ragfilter.errors import InputError, RagfilterError, complaint
 from ragfilter.text.normalise import loads
 
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -30,8 +29,7 @@ LONGEST_NAME = 200
 
 
 def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]:
-    """The kind of thing at a path; empty if there is nothing, or if no file can have this path.
-    `Path.exists` raises for a name that is too long."""
+    """What is at a path; empty for nothing, and for a name that is too long, for which `Path.exists` raises."""
     try:
         mode = Path(path).stat().st_mode
     except (OSError, ValueError):
@@ -40,12 +38,11 @@ def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]
 
 
 def read_text(path: Path, name: str = "") -> str:
-    """Read a text file in UTF-8, or in UTF-16 with a byte order mark; line ends become ``\\n``.
-
-    Raises InputError if it is unreadable or not UTF-8; the message has `name`, or else the path.
-    """
-    with _opened(path, name or str(path)) as file:
-        return decode(file.read(), name or str(path))
+    """Read a text file in UTF-8, or in UTF-16 with a byte order mark; line ends become ``\\n``. Raises InputError if it
+    is unreadable or not UTF-8; the message has `name`, or else the path."""
+    name = name or str(path)
+    with _opened(path, name) as file:
+        return decode(file.read(), name)
 
 
 def read_lines(path: Path, name: str = "") -> Iterator[str]:
@@ -61,14 +58,18 @@ def read_lines(path: Path, name: str = "") -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _opened(path: Path, name: str) -> Iterator[io.BufferedReader]:
+def explain_os_error(failure: str, remedy: str, kind: type[RagfilterError] = InputError) -> Iterator[None]:
+    """Raise an error of this kind for an OSError in the block: ``<failure>: <the system's words>.``"""
     try:
-        with path.open("rb") as file:
-            yield file
+        yield
     except OSError as error:
-        raise InputError(
-            f"{name} cannot be read: {error.strerror or error}.", remedy="Check its name and permissions."
-        ) from None
+        raise kind(f"{failure}: {error.strerror or error}.", remedy=remedy) from None
+
+
+@contextlib.contextmanager
+def _opened(path: Path, name: str) -> Iterator[io.BufferedReader]:
+    with explain_os_error(f"{name} cannot be read", "Check its name and permissions."), path.open("rb") as file:
+        yield file
 
 
 def decode(content: bytes, name: str, *, line: int = 1) -> str:
@@ -78,10 +79,8 @@ def decode(content: bytes, name: str, *, line: int = 1) -> str:
     except UnicodeDecodeError as error:
         before = content[: error.start]
         line, byte = line + before.count(b"\n"), len(before) - before.rfind(b"\n")
-        raise InputError(
-            f"{name}, line {line}: not UTF-8 at byte {byte}.",
-            remedy="Unpack it if it is compressed, or save it as UTF-8.",
-        ) from None
+        message = f"{name}, line {line}: not UTF-8 at byte {byte}."
+        raise InputError(message, remedy="Unpack it if it is compressed, or save it as UTF-8.") from None
     return text.replace("\r\n", "\n")
 
 
@@ -145,14 +144,12 @@ def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(
-            f"{source}, line {line}: a quote is not closed or not doubled ({error}).", remedy=QUOTE_REMEDY
-        ) from None
+        message = f"{source}, line {line}: a quote is not closed or not doubled ({error})."
+        raise InputError(message, remedy=QUOTE_REMEDY) from None
 
 
 def by_column(cells: list[str], names: list[str], place: str) -> dict[str, str]:
-    """The cells of a row by the names in the header, without empty ones. Raises InputError for a row with more cells
-    than the header."""
+    """The cells of a row by the header's names, without empty ones. Raises InputError for more cells than names."""
     if len(cells) > len(names):
         raise InputError(f"{place}: {len(cells)} cells, but the header names {len(names)}.", remedy=CELL_REMEDY)
     return {name: cell for name, cell in zip(names, cells, strict=False) if name and cell.strip()}
@@ -165,11 +162,8 @@ _QUOTED = re.compile(r'"[^"]*"?')
 
 
 def _separated(text: str) -> tuple[str, str]:
-    """The separator of a CSV text, and the text. Excel's first line (``sep=;``) becomes empty.
-
-    The separator is the comma, semicolon, tab or bar that is most frequent in the header outside
-    quotes. If there is none, each row is a single cell.
-    """
+    """The separator of a CSV text, and the text. Excel's first line (``sep=;``) becomes empty. The separator is the
+    most frequent of comma, semicolon, tab and bar in the header outside quotes; without any, each row is a cell."""
     if match := _TOLD.match(text):
         return match[1], "\n" + text[match.end() :]
     header = _QUOTED.sub("", text[:LONGEST_HEADER]).lstrip().splitlines()[:1]
@@ -191,12 +185,8 @@ T = TypeVar("T", bound=TomlTable)
 
 def toml_paths(folder: Path) -> tuple[Path, ...]:
     """The TOML files of a folder, sorted by name. Raises InputError."""
-    try:
+    with explain_os_error(f"{folder} cannot be read", f"Name a folder of {SUFFIX} files."):
         files = [path for path in folder.iterdir() if path.suffix == SUFFIX]
-    except OSError as error:
-        raise InputError(
-            f"{folder} cannot be read: {error.strerror or error}.", remedy=f"Name a folder of {SUFFIX} files."
-        ) from None
     return tuple(sorted(files, key=lambda path: path.stem))
 
 
@@ -211,9 +201,8 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise InputError(
-            f"{name} is not valid TOML: {why}.", remedy="Check its quotes, brackets and numbers."
-        ) from None
+        message = f"{name} is not valid TOML: {why}."
+        raise InputError(message, remedy="Check its quotes, brackets and numbers.") from None
 
 
 def check_table(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: str) -> T:
@@ -267,12 +256,8 @@ class TextFiles:
     def delete(self, name: str) -> None:
         """Delete a file if it exists."""
         path = self.folder / name
-        try:
+        with explain_os_error(f"{path} cannot be deleted", "Make the workspace folder writable."):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"{path} cannot be deleted: {error.strerror}.", remedy="Make the workspace folder writable."
-            ) from None
 
     def close(self) -> None:
         """Close the storage behind them."""

@@ -1,5 +1,4 @@
-"""Utilities for threads: deadlines for calls that have none of their own, stopping work that nobody
-waits for any more, and a shared cache."""
+"""Utilities for threads: deadlines for calls without their own, stopping abandoned work, and a shared cache."""
 
 from __future__ import annotations
 
@@ -51,11 +50,8 @@ def patience(seconds: float) -> float:
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Run `work()` in its own thread; raises its errors, or TimeoutError after `seconds`.
-
-    A call that was given up cannot be stopped and runs on in the background; see `given_up`. Raises
-    Abandoned if nobody waits for the calling work any more.
-    """
+    """Run `work()` in its own thread; raises its errors, or TimeoutError after `seconds`. A call that was given up runs
+    on in the background (`given_up`). Raises Abandoned if nobody waits for the calling work any more."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -103,8 +99,7 @@ V = TypeVar("V")
 
 
 class Shelf(Generic[V]):
-    """A cache of at most `size` values, or of this size in the unit of `weigh`. Hold `lock` during steps that belong
-    together."""
+    """A cache of at most `size` values, or of that total by `weigh`. Hold `lock` during steps that belong together."""
 
     def __init__(self, size: int, weigh: Callable[[V], int] | None = None) -> None:
         self._values: LRUCache[Hashable, V] = LRUCache(size, weigh)

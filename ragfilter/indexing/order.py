@@ -1,9 +1,6 @@
-"""An indexing job as a value that JSON can hold: what to index, how, and into which collection. A
-Ray cluster can embed it if one machine would take days.
-
-Source: docs/deployment.md#bulk. The cluster's machines need ragfilter and the model; only texts and
-vectors are sent. Embeddings are saved part by part, so an interrupted job can be resumed.
-"""
+"""An indexing job as a value that JSON can hold: what to index, how, and into which collection. A Ray cluster can embed
+it if one machine would take days. Source: docs/deployment.md#bulk. The cluster's machines need ragfilter and the model;
+only texts and vectors are sent. Embeddings are saved part by part, so an interrupted job can be resumed."""
 
 from __future__ import annotations
 
@@ -37,11 +34,8 @@ WAIT_S = 10.0
 
 
 class RayEmbedder:
-    """Embeds with the model `name`, which every worker of the cluster loads. `address` is Ray's, or
-    "local" for a cluster of this machine's cores.
-
-    Raises InputError if there is no such cluster, and DependencyError without Ray.
-    """
+    """Embeds with the model `name`, which every worker of the cluster loads. `address` is Ray's, or "local" for a
+    cluster of this machine's cores. Raises InputError if there is no such cluster, and DependencyError without Ray."""
 
     at_once = 64 * BATCH
     """Texts to embed between two saves: enough to keep many workers busy."""
@@ -66,10 +60,8 @@ class RayEmbedder:
                     include_dashboard=False,
                 )
             except (OSError, ValueError, RuntimeError) as error:
-                raise InputError(
-                    f"There is no Ray cluster at {address}: {error}",
-                    remedy=f'Start one with `ray start --head`, or give "{LOCAL}".',
-                ) from error
+                message = f"There is no Ray cluster at {address}: {error}"
+                raise InputError(message, remedy=f'Start one with `ray start --head`, or give "{LOCAL}".') from error
         self.name = name
         # Ray retries a task whose worker died up to three times.
         self._embed = ray.remote(_embed)
@@ -82,9 +74,8 @@ class RayEmbedder:
         try:
             return np.concatenate(ray.get([self._embed.remote(self.name, part) for part in parts]))
         except ray.exceptions.RayError as error:
-            raise ModelError(
-                f"Ray did not embed the texts: {error}", remedy="Run the same command again to continue from there."
-            ) from error
+            message = f"Ray did not embed the texts: {error}"
+            raise ModelError(message, remedy="Run the same command again to continue from there.") from error
 
 
 def _embed(model: str, texts: Sequence[str]) -> Vectors:
@@ -106,11 +97,9 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One indexing job. Without `source`, the collection is restored from its copy.
-
-    `lenient`: unusable records are left out and listed. `embedder` is the embedding model; if empty, the collection's
-    or, for a new collection, the workspace's. `temporary`: the source is removed with the job.
-    """
+    """One indexing job. Without `source`, the collection is restored from its copy. `lenient`: unusable records are
+    left out and listed. `embedder` is the embedding model; if empty, the collection's or, for a new collection, the
+    workspace's. `temporary`: the source is removed with the job."""
 
     collection: str
     source: str = ""
@@ -146,8 +135,7 @@ class Done:
 
 
 def _counted(records: Iterable[Record], report: Report, refused: Sequence[Refusal]) -> Iterator[Record]:
-    """Yield the records and report their count, since their total is not known in advance. Raises
-    InputError if all were `refused`."""
+    """Yield the records, reporting their count, as their total is unknown. Raises InputError if all were `refused`."""
     number = 0
     for number, record in enumerate(records, start=1):
         if number % EVERY == 0:
@@ -163,23 +151,15 @@ def carry_out(
     report: Report = lambda *_: None,
     refuse: Callable[[Refusal], None] = lambda refusal: None,
 ) -> Done:
-    """Run the job. Edited rules are kept, even with `reset`.
-
-    `refuse` is called with what is left out. It and `report` may raise to stop the job. Raises
-    InputError, StoreError, ModelError.
-    """
+    """Run the job. Edited rules are kept, even with `reset`. `refuse` is called with what is left out. It and `report`
+    may raise to stop the job. Raises InputError, StoreError, ModelError."""
     name, pinned = order.collection, bench.deployment.embedding_model
     if order.embedder and pinned and order.embedder != pinned:
-        raise InputError(
-            f"This workspace is open with the embedding model {pinned}, not with {order.embedder}.",
-            remedy=f"Index with {pinned}, or close the app that has it open.",
-        )
+        message = f"This workspace is open with the embedding model {pinned}, not with {order.embedder}."
+        raise InputError(message, remedy=f"Index with {pinned}, or close the app that has it open.")
     if bench.stores.opening(name).folder:
-        raise InputError(
-            f"The collection {name!r} is already open from a store that ragfilter does not own.",
-            remedy="Use another name, or close it.",
-            action="close",
-        )
+        message = f"The collection {name!r} is already open from a store that ragfilter does not own."
+        raise InputError(message, remedy="Use another name, or close it.", action="close")
     # Imported here: the page starts a worker, and most visits index nothing.
     from ragfilter.ingest.load import load
     from ragfilter.stores.index import index, rebuild
@@ -187,10 +167,8 @@ def carry_out(
     rules = partial(bench.journal.edited_rules, name)
     if not order.source:
         if bench.workspace.address:
-            raise InputError(
-                "There is no copy to rebuild from: the database itself holds the collection.",
-                remedy="Restore the database from its backup, or index the source again.",
-            )
+            message = "There is no copy to rebuild from: the database itself holds the collection."
+            raise InputError(message, remedy="Restore the database from its backup, or index the source again.")
         restored = partial(report, "chunks restored")
         return Done(rebuild(name, workspace=bench.workspace, rules=rules(), progress=restored))
     refused: list[Refusal] = []
@@ -222,8 +200,7 @@ def carry_out(
 
 
 def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:
-    """Save the quotes that a collection's labels judge, before its chunks change. Returns the
-    labelled chunks; None without labels. Raises StoreError."""
+    """Save the quotes that labels judge before chunks change. Returns labelled chunks or None. Raises StoreError."""
     labelled = {label.chunk_id for label in bench.labels.standing(name)}
     chunks: Mapping[str, Chunk] = {}
     if labelled:

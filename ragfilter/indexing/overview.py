@@ -29,8 +29,7 @@ class Facts:
 
 
 def overview(bench: Workbench, user: User = UNRESTRICTED) -> tuple[Facts, ...]:
-    """The facts of every collection, sorted by name. The figures count only chunks that `user` can
-    see. Raises StoreError."""
+    """The facts of every collection, sorted by name, counting only chunks that `user` can see. Raises StoreError."""
     return tuple(_facts(bench, info, user) for info in bench.collections())
 
 

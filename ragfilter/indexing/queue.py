@@ -16,7 +16,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from zipfile import ZipFile
@@ -128,15 +128,8 @@ class Queue(database.Book):
     def put(self, order: Order) -> IndexJob:
         """Submit a job. With PostgreSQL, the files of a temporary source are stored with it."""
         elsewhere = order.temporary and self._engine.dialect.name == "postgresql"
-        row = {
-            "given": _json(order),
-            "standing": _json(JobStatus()),
-            "state": "waiting",
-            "stop": 0,
-            "worker": 0,
-            "tries": 0,
-            "parcel": _packed(Path(order.source)) if elsewhere else b"",
-        }
+        row = {"given": _json(order), **_row(JobStatus()), "stop": 0, "worker": 0, "tries": 0}
+        row["parcel"] = _packed(Path(order.source)) if elsewhere else b""
         with self._writing() as connection:
             number: int = connection.execute(_jobs.insert().values(row).returning(_jobs.c.id)).scalar_one()
         return IndexJob(number, order)
@@ -161,23 +154,18 @@ class Queue(database.Book):
 
     def stop(self, job_id: int) -> None:
         """Ask a job to stop; a waiting job is stopped at once."""
-        this = _jobs.c.id == job_id
-        with self._writing() as connection:
-            connection.execute(_jobs.update().where(this).values(stop=1))
-            waiting = this & (_jobs.c.state == "waiting")
-            connection.execute(_jobs.update().where(waiting).values(_row(JobStatus("stopped"))))
+        job = _jobs.update().filter_by(id=job_id)
+        self._write(job.values(stop=1), job.filter_by(state="waiting").values(_row(JobStatus("stopped"))))
 
     def go_on(self, job_id: int) -> None:
         """Queue a stopped or failed job again. Finished embeddings are kept."""
-        with self._writing() as connection:
-            again = {**_row(JobStatus()), "stop": 0, "tries": 0}
-            connection.execute(_jobs.update().where(_jobs.c.id == job_id).values(again))
+        again = {**_row(JobStatus()), "stop": 0, "tries": 0}
+        self._write(_jobs.update().where(_jobs.c.id == job_id).values(again))
 
     def remove(self, job_id: int) -> None:
         """Remove a job and its temporary source."""
         job = self.job(job_id)
-        with self._writing() as connection:
-            connection.execute(_jobs.delete().where(_jobs.c.id == job_id))
+        self._write(_jobs.delete().where(_jobs.c.id == job_id))
         if job is not None:
             self.clear(job.order)
 
@@ -217,8 +205,7 @@ class Queue(database.Book):
 
     def leave(self, worker: int) -> None:
         """Unregister a worker. Its job waits for another worker."""
-        with self._writing() as connection:
-            connection.execute(_workers.delete().where(_workers.c.id == worker))
+        self._write(_workers.delete().where(_workers.c.id == worker))
 
     def is_first(self, worker: int) -> bool:
         """Whether this worker has been alive the longest."""
@@ -254,8 +241,7 @@ class Queue(database.Book):
             ZipFile(io.BytesIO(parcel)).extractall(source)
 
     def tell(self, job_id: int, status: JobStatus, worker: int | None = None) -> bool:
-        """Write a job's status. Returns whether `worker` should continue: False if the job was
-        stopped, removed or taken over."""
+        """Write a job's status. Returns whether `worker` should continue: not if stopped, removed or taken over."""
         this = _jobs.c.id == job_id
         if worker is not None:
             this &= _jobs.c.worker == worker
@@ -356,16 +342,13 @@ class Worker:
             watch.status, ended = JobStatus(), {}
             self._end.wait(LOOK_S)
         except RagfilterError as error:
-            ended = {"message": error.message, "remedy": error.remedy, "action": error.action}
-            ended["state"] = "failed"
+            ended = {"state": "failed", "message": error.message, "remedy": error.remedy, "action": error.action}
         except Exception as error:
             log.exception("an indexing job failed")
             message = f"Unexpected {type(error).__name__}: {' '.join(str(error).split())[:300]}."
-            ended = {"message": message, "remedy": "The app's log says more."}
-            ended["state"] = "failed"
+            ended = {"state": "failed", "message": message, "remedy": "The app's log says more."}
         else:
-            ended = {name: getattr(done, name) for name in ("report", "refused", "left_out", "labels")}
-            ended["state"] = "done"
+            ended = {"state": "done"} | {each.name: getattr(done, each.name) for each in fields(done)}
             self._queue.clear(job.order)
         status = replace(watch.status, seconds_left=None, **ended)
         self._queue.tell(job.id, status, self._number)

@@ -1,8 +1,5 @@
 """Embeds the sentences of indexed chunks, from which extractive answers are chosen, before any question: at the end of
-`ragfilter index`, or while the app is idle.
-
-Source: docs/design.md#parts. A sentence that is missing is embedded when an answer needs it.
-"""
+`ragfilter index`, or while the app is idle. Answers embed missing ones. Source: docs/design.md#parts."""
 
 from __future__ import annotations
 
@@ -57,8 +54,7 @@ def prepare(bench: Workbench, sentences: VectorCache, part: int = LARGE_PART) ->
 
 
 def prepare_when_idle(bench: Workbench, sentences: VectorCache, is_busy: Callable[[], bool]) -> Callable[[], bool]:
-    """A function that embeds the next batch of sentences, unless `is_busy()` is true or was within
-    `QUIET_S`. It returns whether it embedded any."""
+    """A function that embeds the next batch, unless `is_busy()` was true within `QUIET_S`. Returns whether it did."""
     parts: Iterator[tuple[int, int]] = iter(())
     quiet_from = 0.0
 

@@ -8,24 +8,20 @@ from itertools import islice
 from pathlib import Path
 
 from ragfilter.basics.files import CSV_REMEDY, by_column, read_text, rows
-from ragfilter.errors import InputError
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, refuse, to_record
 
 MISSING = "Name a column that the file has, or index the file apart from the others."
 NEEDED = {"text", "id", "clearance", "department"}
 """Fields whose chosen column must exist. Without the last two, secret chunks would become public."""
 NOTHING = {"page": {"NaN", "nan", "NA"}, "clearance": {"NaN", "nan"}, "department": {"NaN"}}
-"""How tables write a missing value. A clearance of NA is not one: it is unreadable and hides its
-chunk. A department may be called NA."""
+"""How tables write a missing value. A clearance of NA is unreadable, so it hides its chunk; a department can be NA."""
 SAMPLE = 50
 """Number of rows from which the length of a column's cells is estimated."""
 
 
 def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
-    """Yield the records of a CSV file. The header determines the delimiter.
-
-    A field is missing if its cell is empty or in `NOTHING`. Raises InputError with file and line.
-    """
+    """Yield the records of a CSV file. The header determines the delimiter. A field is missing if its cell is empty or
+    in `NOTHING`. Raises InputError with file and line."""
     names: list[str] = []
     numbered = False
     for number, (line, cells) in enumerate(rows(read_text(path, source), source)):
@@ -36,21 +32,16 @@ def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
             numbered = bool(reading.columns) and not {"id", "_id"} & set(names)
             _check(names, place, numbered=numbered)
             continue
-        try:
+        with reading.refusing():
             row = by_column(cells, names, place)
             raw = {name: cell for name, cell in row.items() if cell.strip() not in NOTHING.get(name, ())}
             if numbered:
                 raw["id"] = f"{source}#{number}"
-            record = to_record(raw, place=place, source=source)
-        except InputError as error:
-            reading.refuse(error)
-        else:
-            yield record
+            yield to_record(raw, place=place, source=source)
 
 
 def columns(path: Path) -> dict[str, int]:
-    """The columns of a CSV file, each with the total characters in its first cells; empty for an
-    empty file. Raises InputError."""
+    """The columns of a CSV file, each with the total characters in its first cells. Raises InputError."""
     every = (cells for _, cells in rows(read_text(path, path.name), path.name))
     header = [cell.strip() for cell in next(every, [])]
     lengths = dict.fromkeys(filter(None, header), 0)
@@ -62,8 +53,7 @@ def columns(path: Path) -> dict[str, int]:
 
 
 def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[str]:
-    """The header with the chosen columns renamed to their fields. Another column with the name of a
-    field becomes one of the source's own fields."""
+    """The header with chosen columns renamed to their fields. Others with a field's name become the source's own."""
     fields = {column: field for field, column in columns.items() if column}
     for column, field in fields.items():
         if field in NEEDED and column not in header:

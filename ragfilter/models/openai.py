@@ -157,8 +157,7 @@ def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float)
         return _connection(error, causes, at, answered=answered)
     if isinstance(error, openai.APIError):
         return failure("reported", _detail(error, at) or "without a message")
-    # The remaining case is an unreadable answer. Its text may contain anything, so the message
-    # names only the type of the error.
+    # An unreadable answer. Its text may contain anything, so the message names only the error's type.
     return failure("unreadable", type(error).__name__)
 
 
@@ -241,10 +240,8 @@ _MISSING = "the endpoint sent no chat completion"
 
 
 class OpenAIChat:
-    """A chat model at an OpenAI-compatible endpoint. Thread-safe; holds one HTTP client.
-
-    Raises SettingsError for an unusable base URL, key or model name. The key appears in no message, log line or repr.
-    """
+    """A chat model at an OpenAI-compatible endpoint. Thread-safe; holds one HTTP client. Raises SettingsError for an
+    unusable base URL, key or model name. The key appears in no message, log line or repr."""
 
     def __init__(self, *, model: str, api_key: str = "", base_url: str = "") -> None:
         self._at = read_endpoint(model, api_key=api_key, base_url=base_url)
@@ -269,11 +266,9 @@ class OpenAIChat:
     def stream(
         self, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object] | None = None
     ) -> Iterator[Delta]:
-        """Yield the answer in pieces; the last Delta has the usage if the endpoint counted it.
-
-        `timeout_s` limits the whole call. `schema` asks for JSON of that schema; if the endpoint
-        refuses it, the call is repeated without. Raises ChatError, even after some pieces.
-        """
+        """Yield the answer in pieces; the last Delta has the usage if the endpoint counted it. `timeout_s` limits the
+        whole call. `schema` asks for JSON of that schema; if the endpoint refuses it, the call is repeated without.
+        Raises ChatError, even after some pieces."""
         deadline = time.monotonic() + timeout_s
         pieces: queue.SimpleQueue[Delta | ChatError | _Finished | None] = queue.SimpleQueue()
         stop = threading.Event()
@@ -334,9 +329,8 @@ class OpenAIChat:
     def _open(
         self, messages: Sequence[Message], schema: Mapping[str, object] | None, deadline: float, stop: threading.Event
     ) -> openai.Stream[Any]:
-        """Open the stream. If the server refuses an optional part of the request, leaves it out:
-        the part that the message names, or else the schema, then the other one. This client never
-        sends that part again, so that the refusal costs only one call."""
+        """Open the stream. If the server refuses an optional part of the request, leaves it out: the part that the
+        message names, or else the schema, then the other one. This client never sends that part again."""
         shape = {"name": "answer", "schema": schema, "strict": True}
         optional: dict[str, Any] = {
             "response_format": {"type": "json_schema", "json_schema": shape} if schema else None,
@@ -397,11 +391,9 @@ class _Finished:
 
 @dataclass(eq=False)
 class _Body(httpx2.SyncByteStream):
-    """A response body that ends once nobody waits for it, and knows whether it received anything.
-
-    Keep-alive comments yield no event, and the client does not report that a stream was declared done, so this class
-    inspects the bytes. Raises ChatError if the body, or a part of it without a blank line, is too large.
-    """
+    """A response body that ends once nobody waits for it, and knows whether it received anything. Keep-alive comments
+    yield no event, and the client does not report that a stream was declared done, so this class inspects the bytes.
+    Raises ChatError if the body, or a part of it without a blank line, is too large."""
 
     body: Any
     stop: threading.Event
@@ -577,7 +569,5 @@ class OpenAIEmbedder:
         return unit
 
     def _unusable(self, what: str) -> ModelError:
-        return ModelError(
-            f"The endpoint gave {what} for the embedding model {self._at.model}.",
-            remedy="Check that it serves /embeddings for this model; most base URLs end in /v1.",
-        )
+        message = f"The endpoint gave {what} for the embedding model {self._at.model}."
+        return ModelError(message, remedy="Check that it serves /embeddings for this model; most base URLs end in /v1.")

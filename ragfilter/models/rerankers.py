@@ -46,11 +46,8 @@ TokenVectors = npt.NDArray[np.float16]
 
 
 class LateInteraction:
-    """The mean, over the query's tokens, of the best cosine with a chunk's token, as a probability.
-
-    Token vectors of chunks are cached (by content, up to `cache_bytes`), so that a second query
-    over the same chunks encodes only the query. Thread-safe.
-    """
+    """The mean, over the query's tokens, of the best cosine with a chunk's token, as a probability. Thread-safe. Token
+    vectors of chunks are cached by content, up to `cache_bytes`, so a second query over them encodes only the query."""
 
     name = "late_interaction"
 
@@ -93,10 +90,7 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
     """A cross-encoder whose output goes through a sigmoid."""
 
     def __init__(self, model: str, *, fetch: bool = False, load_timeout_s: float = 300.0) -> None:
-        """`model` is any sentence-transformers cross-encoder name or path.
-
-        With `fetch`, a model that is not on this machine is downloaded once.
-        """
+        """`model` is any cross-encoder's name or path. With `fetch`, a model that is missing is downloaded once."""
         super().__init__()
         self.name = f"cross_encoder:{model}"
         self._model, self._load_timeout_s = model, load_timeout_s

@@ -2,8 +2,7 @@
 
 A report on a question contains only what its user can see, even if an operator makes it. A report on queries has
 questions and figures, but no chunks. Each is one HTML text with its styles and plots inline. Every value is escaped,
-since a chunk's text is data, and a content security policy in the file forbids all requests.
-"""
+since a chunk's text is data, and a content security policy in the file forbids all requests."""
 
 from __future__ import annotations
 
@@ -109,9 +108,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "count": numbers.count,
         "counted": numbers.counted,
-        "tokens": numbers.tokens,
         "money": numbers.money,
-        "distance": numbers.distance,
         "signed": numbers.signed,
         "p_value": numbers.p_value,
         "gain": wording.gain,
@@ -175,10 +172,10 @@ def of_query(
         incomplete=result.pool.incomplete,
         sentences=_sentences(account, prices),
         sides=[
-            size(f"without the filter (first {k})", plain, result.settings, prices),
-            size("with the filter", result.kept, result.settings, prices),
+            _size(f"without the filter (first {k})", plain, result.settings),
+            _size("with the filter", result.kept, result.settings),
         ],
-        priced=prices is not None,
+        prices=prices,
         curve=drawing.curve(listed, k),
         answers=answers,
         kept=[(row, texts[row.id]) for row in kept],
@@ -201,21 +198,21 @@ def of_two(
     answers: Sequence[ShownAnswer] = (),
 ) -> str:
     """A report on one question with two sets of settings: what each keeps or drops, and why."""
-    a, b = (replay_as_user(result) for result in results)
+    a, b = map(replay_as_user, results)
     contrasted = contrast(a, b)
-    labels = [f"{letter}: {each.name}" for letter, each in zip("AB", names, strict=True)]
+    sides = {f"A: {names[0].name}": a, f"B: {names[1].name}": b}
     return render(
         "contrast.html",
         query=a.query,
         incomplete=a.pool.incomplete or b.pool.incomplete,
         names=[each.name for each in names],
-        sentences=[(label, _sentences(story(each), prices)) for label, each in zip(labels, (a, b), strict=True)],
-        sides=[size(label, each.kept, each.settings, prices) for label, each in zip(labels, (a, b), strict=True)],
-        priced=prices is not None,
+        sentences=[(label, _sentences(story(each), prices)) for label, each in sides.items()],
+        sides=[_size(label, each.kept, each.settings) for label, each in sides.items()],
+        prices=prices,
         groups=[(title, [each for each in contrasted if each.keeper == keeper]) for title, keeper in KEEPERS.items()],
         answers=answers,
         settings=_files(names),
-        commands=[_command(each, f"{letter}.toml") for letter, each in zip("ab", (a, b), strict=True)],
+        commands=[_command(a, "a.toml"), _command(b, "b.toml")],
         origin=origin,
     )
 
@@ -237,11 +234,10 @@ def _command(result: PoolResult, file: str) -> str:
     return command("query", result.query, *words, user=result.user)
 
 
-def size(name: str, hits: Sequence[Hit], settings: Settings, prices: Prices | None) -> dict[str, object]:
-    """The chunks and tokens in a side's prompt, and the cost of 1,000 such prompts."""
+def _size(name: str, hits: Sequence[Hit], settings: Settings) -> dict[str, object]:
+    """The chunks and tokens in a side's prompt."""
     sent, total = in_prompt(hits, settings)
-    cost, currency = (prices.of_thousand(total), prices.currency) if prices else (0.0, "")
-    return {"name": name, "chunks": sent, "tokens": total, "cost": cost, "currency": currency}
+    return {"name": name, "chunks": sent, "tokens": total}
 
 
 def shown_answer(name: str, answer: Answer, context: Context) -> ShownAnswer:

@@ -4,8 +4,7 @@ Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. If a
 last rule counts, since models think before they conclude. It is also a fault if a part of a rule is not about the
 chunk: a model may repeat the example from its prompt, which is a perfect rule for another chunk.
 
-Drafts that await review are stored as they are made. If a run is stopped or killed, no draft is lost, and the next run
-skips the chunks that have one.
+Each draft is stored as it is made, so a run that is stopped or killed loses none, and the next one skips their chunks.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ NO_JSON = "the answer contains no JSON object"
 
 @dataclass(frozen=True, slots=True)
 class ParsedRule:
-    """The rule in an answer. If there is none, `faults` says why; otherwise they are doubts that do
-    not prevent its use."""
+    """The rule in an answer, with doubts as its `faults`. If there is no rule, they say why."""
 
     rule: Rule | None
     faults: tuple[str, ...] = ()
@@ -96,9 +94,7 @@ MAX_TEXT_TOKENS = 1500
 MAX_QUOTED_TOKENS = 500
 MIN_REPAIR_S = 0.2
 NO_TEXT = "the chunk has neither title nor text"
-
-MAX_FAILURES = 3
-"""A run ends after this many consecutive failures of the endpoint."""
+MAX_FAILURES = 3  # of the endpoint in a row that end a run
 _HOPELESS: tuple[ChatErrorKind, ...] = ("auth", "unreachable", "rate_limit")
 _OF_THE_ANSWER = ("", "chunk", "rule")
 
@@ -157,10 +153,8 @@ class Draft:
 
 
 def suggest(chunk: Chunk, chat: ChatModel, *, timeout_s: float, templates: Sequence[Template] | None = None) -> Draft:
-    """Ask `chat` for a rule for `chunk`, at most twice and within `timeout_s` seconds in all.
-
-    Never raises and never saves; errors are in `Draft.error`. By default, `templates` are the packaged ones.
-    """
+    """Ask `chat` for a rule for `chunk`, at most twice and within `timeout_s` seconds in all. Never raises and never
+    saves; errors are in `Draft.error`. By default, `templates` are the packaged ones."""
     started = perf_counter()
     draft = _suggest(chunk, chat, started + timeout_s, templates)
     if draft.error:
@@ -276,11 +270,8 @@ def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) 
 def drafts(
     chunks: Iterable[Chunk], chat: ChatModel, *, timeout_s: float, templates: Sequence[Template] | None
 ) -> Iterator[Draft]:
-    """Yield a draft for each chunk, even if it failed.
-
-    Raises ChatError after a failure that would also affect the next chunk: the endpoint is
-    unreachable, refuses the key or has reached its rate limit, or it failed three times in a row.
-    """
+    """Yield a draft for each chunk, even if it failed. Raises ChatError after a failure that would also affect the next
+    chunk: the endpoint is unreachable, refuses the key, has reached its rate limit or failed three times in a row."""
     failures = 0
     for chunk in chunks:
         draft = suggest(chunk, chat, timeout_s=timeout_s, templates=templates)
@@ -312,14 +303,7 @@ def total(drafts: Sequence[Draft], seconds: float, prices: Prices | None = None)
 
 
 _DRAFT = TypeAdapter(Draft)
-_drafts = sa.Table(
-    "rule_drafts",
-    sa.MetaData(),
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("collection", sa.Text, nullable=False),
-    sa.Column("chunk_id", sa.Text, nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
-)
+_drafts = database.table("rule_drafts", collection=database.TEXT, chunk_id=database.TEXT, body=database.TEXT)
 
 
 class DraftStore(database.Book):

@@ -1,14 +1,12 @@
 """Save, undo and redo the rules of one chunk or many: all of a change or nothing.
 
-Source: docs/design.md#journal. A change is entered in the journal in one transaction, then written
-to the store, then closed in one transaction. It never overwrites what its author has not seen. If
-the process is stopped in between, all edits of the change are pending. `recover` then finishes it
-if every rule had reached the store, and otherwise rolls back those that had.
+Source: docs/design.md#journal. A change is entered in the journal in one transaction, then written to the store, then
+closed in one transaction. It never overwrites what its author has not seen. If the process is stopped in between, all
+edits of the change are pending. `recover` then finishes it if every rule had reached the store, and otherwise rolls
+back those that had. If rules and journal are in one database, a change is one transaction (`store.transaction`).
 
-If two people edit a chunk at the same time, exactly one wins. The journal takes one pending entry
-per chunk, and the owner of this entry compares the stored rule with the expected one before
-writing. This holds between threads, and between processes that share a journal.
-If rules and journal are in one database, a change is one transaction (`store.transaction`).
+If two people edit a chunk at the same time, exactly one wins, even in two processes that share a journal. The journal
+takes one pending entry per chunk, and its owner compares the stored rule with the expected one before writing.
 """
 
 from __future__ import annotations
@@ -27,8 +25,7 @@ from ragfilter.rules.rule import stored_form
 
 log = logging.getLogger(__name__)
 
-# No running call can own a pending edit this old: every store call has a shorter deadline, and even
-# changes of very many rules take only minutes.
+# No running call owns a pending edit this old: store calls have shorter deadlines, and changes take only minutes.
 STALE_S = 600.0
 SHOWN = 3
 NOTHING_SAVED = "Nothing was saved."
@@ -69,11 +66,9 @@ def turn(
     expected: str | EllipsisType | None = ...,
     among: Container[str] | None = None,
 ) -> tuple[Edit, ...]:
-    """Undo or redo what `plan_turn` says, restoring the exact texts.
-
-    `expected`, if given, is the stored text of the one chunk that the user saw. Raises InputError and ConflictError as
-    `plan_turn` does, ConflictError if the rule is not what the user saw, and StoreError.
-    """
+    """Undo or redo what `plan_turn` says, restoring the exact texts. `expected`, if given, is the stored text of the
+    one chunk that the user saw. Raises InputError and ConflictError as `plan_turn` does, ConflictError if the rule is
+    not what the user saw, and StoreError."""
     entries = plan_turn(kind, store, journal, edit_id=edit_id, chunk_id=chunk_id, among=among)
     if expected is not ... and entries[0].before != (expected or None):
         raise _changed_by_another(entries[0].chunk_id)
@@ -161,8 +156,7 @@ def _settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
 
 
 def _write(store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind) -> tuple[Edit, ...]:
-    """Write those `entries` that change something, all or none; in one transaction if rules and
-    journal are in one database."""
+    """Write the `entries` with a change, all or none; in one transaction if rules and journal are in one database."""
     transaction = getattr(store, "transaction", None)
     begun: tuple[Edit, ...] = ()
     settled: tuple[Edit, ...] = ()

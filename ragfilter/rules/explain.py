@@ -17,12 +17,9 @@ from ragfilter.rules.match import check, lowered, prepared
 from ragfilter.rules.rule import Match, Rule, place_name, read_rule, terms_at
 from ragfilter.text.normalise import by_script, in_word, normalise, whole
 
-NEAR = 0.7
-"""Minimum similarity (difflib's ratio) of a near match."""
-MAX_WORDS = 200
-"""Near matches are searched for only in the first words of a question, up to this many."""
-MAX_COMPARED = 20_000
-"""Limit on words × terms; beyond it, only the first terms of a group are compared."""
+NEAR = 0.7  # minimum similarity (difflib's ratio) of a near match
+MAX_WORDS = 200  # of a question that are searched for near matches
+MAX_COMPARED = 20_000  # words × terms; beyond it, only the first terms of a group are compared
 _WORD = re.compile(r"-?[^\W_](?:\S*[^\W_])?")
 """A word without the signs around it, so that a question mark does not count as a difference."""
 _LIKE = r"-?\d+(?:st|nd|rd|th)?"
@@ -103,8 +100,7 @@ class _Text:
 
     @staticmethod
     def of(written: str, mode: Match) -> _Text:
-        pieces = _words(written) if mode == "word" else _lowered(written)
-        characters = [(char, span) for piece in pieces for char, span in piece]
+        characters = list(_words(written) if mode == "word" else _lowered(written))
         compared = "".join(char for char, _ in characters)
         return _Text(written, compared, tuple(span for _, span in characters), mode)
 
@@ -182,12 +178,9 @@ def _numbered(term: str) -> tuple[str, str] | None:
     return words, rf"(?<!\w){re.escape(before)}{_LIKE}{re.escape(rest[0])}(?!\w)"
 
 
-Characters = list[tuple[str, Span]]
-
-
-def _words(text: str) -> Iterator[Characters]:
-    """Yield the words of `text`, normalised and separated by a space. If normalising changes the
-    length of a word, all its characters map to the whole word."""
+def _words(text: str) -> Iterator[tuple[str, Span]]:
+    """Yield the characters of the words of `text`, normalised and separated by a space, each with its place. If
+    normalising changes the length of a word, all its characters map to the whole word."""
     before = -1
     for match in re.finditer(r"\S+", text):
         end = match.start()
@@ -195,18 +188,18 @@ def _words(text: str) -> Iterator[Characters]:
             start, end = end, end + len(word)
             normalised = normalise(word)
             if normalised and before >= 0:
-                yield [(" ", (before, start))]
+                yield " ", (before, start)
             if len(normalised) == len(word):
-                yield [(char, (start + i, start + i + 1)) for i, char in enumerate(normalised)]
+                yield from ((char, (start + i, start + i + 1)) for i, char in enumerate(normalised))
             else:
-                yield [(char, (start, end)) for char in normalised]
+                yield from ((char, (start, end)) for char in normalised)
             before = end if normalised else before
 
 
-def _lowered(text: str) -> Iterator[Characters]:
+def _lowered(text: str) -> Iterator[tuple[str, Span]]:
     # A few characters become two in lower case, and a sigma depends on its neighbours.
     spans = ((i, i + 1) for i, char in enumerate(text) for _ in char.lower())
-    yield list(zip(lowered(text), spans, strict=True))
+    return zip(lowered(text), spans, strict=True)
 
 
 def _letters(matcher: SequenceMatcher[str]) -> int:

@@ -4,10 +4,8 @@ docs/design.md#families describes the two kinds. Either the titles count the sam
 Armor Class 6", "Opponent Armor Class 7") and the texts are alike. Or the texts state the same two
 kinds of values ("Armor Class 17", "Hit Points 135") under short titles ("Aboleth", "Red Dragon").
 
-Chunks with the same title belong together.
-
-A proposed rule asks for each mark of the chunk's title: a value or a name, in the spellings that
-the collection's texts and the questions use.
+Chunks with the same title belong together. A proposed rule asks for each mark of the title: a value or a name, in the
+spellings that the collection's texts and the questions use.
 """
 
 from __future__ import annotations
@@ -34,24 +32,17 @@ from ragfilter.rules.values import (
     values,
 )
 
-MIN_TITLES = 3
-"""Minimum number of titles in a family."""
-ALIKE = 0.5
-"""The share of a text's words that its family must share, if the titles differ in numbers."""
-SHARED = 0.9
-"""Words that this share of a family's titles have in common are not distinctive."""
-MAX_MARKS = 4
-"""A title with more distinctive words is a sentence, and questions do not repeat it."""
-KINDS = 2
-"""Number of kinds of values that the texts of a family share."""
+MIN_TITLES = 3  # in a family
+ALIKE = 0.5  # the share of a text's words that its family must share, if the titles differ in numbers
+SHARED = 0.9  # words that this share of a family's titles have in common are not distinctive
+MAX_MARKS = 4  # a title with more distinctive words is a sentence, and questions do not repeat it
+KINDS = 2  # of values that the texts of a family share
 CONJUNCTIONS = frozenset(("and", "or", "&", "/"))
-JOINED = CONJUNCTIONS | {","}
-"""Tokens between the names of a list: clerics, druids and monks."""
+JOINED = CONJUNCTIONS | {","}  # tokens between the names of a list: clerics, druids and monks
 
 
 Mark = Value | Name
-"""A number and what it counts, or a distinctive word. A name has several words if the title lists
-them: clerics, druids and monks."""
+"""A number and what it counts, or distinctive words: several if the title lists them (clerics, druids and monks)."""
 
 
 Groups = dict[tuple[tuple[str, ...], ...], list[str]]
@@ -72,8 +63,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The members of a family. `pattern` says what their titles or texts count, such as ``armor
-    class #``; it is unique."""
+    """The members of a family. Its unique `pattern` says what their titles or texts count: ``armor class #``."""
 
     pattern: str
     members: tuple[Member, ...]
@@ -82,8 +72,7 @@ class Family:
 
 
 def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
-    """Find families among `chunks` (with texts). Those with numbers in their titles come first, and
-    larger ones before smaller ones."""
+    """Find families among `chunks` (with texts): first those with numbers in their titles, larger before smaller."""
     entries: dict[str, list[Chunk]] = defaultdict(list)
     for chunk in chunks:
         entries[chunk.title].append(chunk)
@@ -174,8 +163,7 @@ NAME_ALONE = "a question that does not name it would drop it"
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A rule for one chunk, with the names and values that it asks for. `doubt` is what a person
-    should settle first; empty if there is none."""
+    """A rule for one chunk, with the names and values that it asks for. `doubt`, if any, is to be settled first."""
 
     chunk: Chunk
     family: str
@@ -212,6 +200,5 @@ def propose(families: Sequence[Family], texts: Collection[str]) -> tuple[Proposa
 def as_finding(kind: str, chunk: Chunk, rule: str, words: str, doubts: Sequence[str] = ()) -> Finding:
     """The finding that proposes `rule` for a chunk. It is sure if there are no doubts and the chunk has no rule yet."""
     more = (*doubts, *(("replaces the rule that it has",) if chunk.rule else ()))
-    message = "; ".join((words, *more))
-    fix = parse(rule)
-    return Finding(kind=kind, chunk_ids=(chunk.id,), message=f"{message}.", fix=fix, sure=not more)
+    message = f"{'; '.join((words, *more))}."
+    return Finding(kind=kind, chunk_ids=(chunk.id,), message=message, fix=parse(rule), sure=not more)

@@ -1,16 +1,12 @@
 """The journal of rule edits: who changed which chunk's rule, when, from what, to what.
 
-Source: docs/design.md#journal.
+Source: docs/design.md#journal. An edit is entered as ``pending`` before the store is touched, and ends as ``done`` or
+``rolled_back``. Undo and redo are entries of their own that refer to another edit; when they are done, that edit
+becomes ``undone`` or ``done`` again. Nothing is ever deleted.
 
-An edit is entered as ``pending`` before the store is touched, and ends as ``done`` or
-``rolled_back``. Undo and redo are entries of their own that refer to another edit; when they are
-done, that edit becomes ``undone`` or ``done`` again. Nothing is ever deleted.
-
-Edits that were made together share a `batch`: they begin and end in one transaction, so a step over
-many chunks is applied completely or not at all. `rule_exports` stores when rules were exported.
-
-A chunk has at most one pending edit. A unique index in the database enforces this, so it also holds
-between processes that share a journal. SQLite and PostgreSQL.
+Edits that were made together share a `batch`: they begin and end in one transaction, so a step over many chunks is
+applied completely or not at all. A chunk has at most one pending edit: a unique index enforces this, even between
+processes that share a journal. `rule_exports` stores when rules were exported.
 """
 
 from __future__ import annotations
@@ -55,15 +51,9 @@ exports = sa.Table(
     sa.Column("edit", sa.Integer, nullable=False),
 )
 PENDING = edits.c.state == "pending"
-sa.Index(
-    "rule_edits_one_pending",
-    edits.c.collection,
-    edits.c.chunk_id,
-    unique=True,
-    sqlite_where=PENDING,
-    postgresql_where=PENDING,
-)
-sa.Index("rule_edits_of_chunk", edits.c.collection, edits.c.chunk_id, edits.c.id)
+_CHUNK = edits.c.collection, edits.c.chunk_id
+sa.Index("rule_edits_one_pending", *_CHUNK, unique=True, sqlite_where=PENDING, postgresql_where=PENDING)
+sa.Index("rule_edits_of_chunk", *_CHUNK, edits.c.id)
 sa.Index("rule_edits_of_edit", edits.c.of)
 sa.Index("rule_edits_of_batch", edits.c.batch)
 
@@ -104,8 +94,7 @@ def turned(kind: Turn, edit: Edit) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Edits that were made together: one edit, or a batch whose first is `edit`. `done` is the
-    number of its edits that are in effect."""
+    """Edits that were made together: one edit, or a batch whose first is `edit`. `done` of them are in effect."""
 
     edit: Edit
     size: int
@@ -127,8 +116,7 @@ class Journal(database.Book):
     def begin(
         self, entries: Sequence[Entry], *, who: str, collection: str, kind: Kind = "edit", batch: str | None = None
     ) -> tuple[Edit, ...]:
-        """Record pending edits, all or none; several need a `batch`. Raises ConflictError if one of
-        the chunks already has a pending edit."""
+        """Record pending edits, all or none (several need a `batch`). Raises ConflictError if a chunk has one."""
         own = {"who": who, "collection": collection, "kind": kind, "state": "pending", "batch": batch}
         rows = [{"at": datetime.now(UTC), **own, **asdict(entry)} for entry in entries]
         try:
@@ -162,13 +150,11 @@ class Journal(database.Book):
 
     def unfinished(self, collection: str | None = None, chunk_id: str | None = None) -> tuple[Edit, ...]:
         """The pending edits, oldest first."""
-        query = _scope(collection, chunk_id).where(PENDING).order_by(edits.c.id)
-        return self._entries(query)
+        return self._entries(_scope(collection, chunk_id).where(PENDING).order_by(edits.c.id))
 
     def history(self, collection: str, chunk_id: str | None = None, *, limit: int | None = 100) -> tuple[Edit, ...]:
         """The entries of a collection, or of one of its chunks, newest first."""
-        query = _scope(collection, chunk_id).order_by(edits.c.id.desc()).limit(limit)
-        return self._entries(query)
+        return self._entries(_scope(collection, chunk_id).order_by(edits.c.id.desc()).limit(limit))
 
     def edited_rules(self, collection: str) -> dict[str, str | None]:
         """The rules after all edits of a collection, by chunk id; None for a removed rule."""
@@ -176,8 +162,7 @@ class Journal(database.Book):
         return {edit.chunk_id: edit.after for edit in self._entries(query.order_by(edits.c.id))}
 
     def step(self, edit_id: int) -> tuple[Edit, ...]:
-        """The edit with this id and the others of its step, in the order in which they were
-        recorded; empty if there is none."""
+        """The edit with this id and the others of its step, as they were recorded; empty if there is none."""
         batch = sa.select(edits.c.batch).where(edits.c.id == edit_id).scalar_subquery()
         query = sa.select(edits).where((edits.c.id == edit_id) | (edits.c.batch == batch))
         return self._entries(query.order_by(edits.c.id))
@@ -192,8 +177,7 @@ class Journal(database.Book):
     def steps(
         self, collection: str, *, among: Container[str] | None = None, limit: int = 100, offset: int = 0
     ) -> tuple[Step, ...]:
-        """The steps of a collection, newest first. With `among`, only edits of these chunks count,
-        as if the others did not exist."""
+        """The steps of a collection, newest first. With `among`, it is as if only these chunks had been edited."""
         newest = self._batches(collection, among)[offset : offset + limit]
         firsts = self._entries(sa.select(edits).where(edits.c.id.in_([each[0][0] for each in newest])))
         by_id = {edit.id: edit for edit in firsts}
@@ -214,8 +198,7 @@ class Journal(database.Book):
         return sorted(grouped.values(), key=lambda each: -each[0][0])
 
     def last_edit(self, collection: str) -> int:
-        """The id of the collection's last edit before any pending one, 0 if there is none. Rules
-        read after this call include it."""
+        """The id of the last edit before any pending one, 0 if there is none. Rules read after this call include it."""
         ids = sa.select(sa.func.max(edits.c.id), sa.func.min(edits.c.id).filter(PENDING))
         ((last, pending),) = self._read(ids.where(edits.c.collection == collection))
         return pending - 1 if pending else last or 0
@@ -248,8 +231,7 @@ class Journal(database.Book):
         return rules
 
     def export_mark(self, collection: str) -> tuple[int, int, int]:
-        """Changes whenever `edited_since_export` does. Unlike that, it takes the same time after
-        any number of edits."""
+        """Changes whenever `edited_since_export` does, but takes the same time after any number of edits."""
         # SQLite uses the index of pending edits only if the state is written out.
         pending = edits.c.state == sa.bindparam(None, "pending", literal_execute=True)
         counts = (
@@ -291,12 +273,8 @@ def _pending(edit: Edit) -> sa.Update:
 
 
 def _scope(collection: str | None, chunk_id: str | None) -> sa.Select[Any]:
-    query = sa.select(edits)
-    if collection is not None:
-        query = query.where(edits.c.collection == collection)
-    if chunk_id is not None:
-        query = query.where(edits.c.chunk_id == chunk_id)
-    return query
+    wanted = {"collection": collection, "chunk_id": chunk_id}
+    return sa.select(edits).filter_by(**{name: value for name, value in wanted.items() if value is not None})
 
 
 def _edit(row: sa.Row[Any]) -> Edit:

@@ -103,11 +103,8 @@ def by_severity(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def analyse(catalogue: Mapping[str, Chunk], rules: Rules | None = None) -> list[Finding]:
-    """Findings about `rules`, by default the catalogue's, in their order.
-
-    The `catalogue` has titles, texts if they are loaded, and the rules of other chunks, which are
-    used only for comparison.
-    """
+    """Findings about `rules`, by default the catalogue's, in their order. The `catalogue` has titles, texts if they are
+    loaded, and the rules of other chunks, which are used only for comparison."""
     rules = rules_of(catalogue.values()) if rules is None else rules
     by_text = {rule.text: rule for rule in rules.values()}
     others = {c.id: by_text[c.rule] for c in catalogue.values() if c.rule in by_text}
@@ -129,10 +126,8 @@ def rules_of(chunks: Iterable[Chunk]) -> dict[str, AnyRule]:
 
 def fix_rules(catalogue: Mapping[str, Chunk], rules: Rules, kinds: Collection[str] = ()) -> dict[str, str | None]:
     """Fix the `rules` that can be fixed. Returns the stored form of changed rules, None for a rule to remove. Only
-    findings of `kinds` are fixed; by default, only sure ones. The other arguments are as for `analyse`.
-
-    A rule is fixed one finding at a time, most severe first, since one fix may resolve another finding.
-    """
+    findings of `kinds` are fixed; by default, only sure ones. The other arguments are as for `analyse`. A rule is fixed
+    one finding at a time, most severe first, since one fix may resolve another finding."""
     fixed: dict[str, Rule] = {}
     waiting, current = dict(rules), dict(catalogue)
     for _ in range(MAX_ROUNDS):
@@ -202,8 +197,7 @@ def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Findi
 
 
 def _with_value(rule: Rule, value: Value) -> Rule | None:
-    """The rule with a group for the value, which replaces terms for the same thing with another
-    number; None if the rule already asks for the value."""
+    """The rule with a group for the value instead of other numbers of the same thing; None if it asks for the value."""
     own, terms = _meaning(value.named), [*chain(*rule.contain_one_of), *rule.required]
     if any(_same(_meaning(term), own) for term in terms):
         return None
@@ -219,8 +213,7 @@ def _with_value(rule: Rule, value: Value) -> Rule | None:
 
 
 def _contexts(value: Value) -> tuple[str, ...]:
-    """What a value counts and, unless the number is distinctive by itself, its acronym: nobody says
-    pl 2022 for the price list of 2022."""
+    """What a value counts and, unless its number stands alone, the acronym: nobody says pl 2022 for a price list."""
     full = " ".join(value.words)
     short = "" if stands_alone(str(value.number)) else acronym(value.words)
     return tuple(filter(None, (full, short)))
@@ -399,8 +392,7 @@ def _everywhere(rule: Rule) -> Iterator[Finding]:
 
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
-    """Find values that the rule names in only some of their usual spellings: values of the chunk,
-    and others for which the rule has the acronym too."""
+    """Find values in only some of their usual spellings: the chunk's values, and others that also have the acronym."""
     own = (*values(title), *values(text))
     counted = {value.words for value in own}
     of_rule = (v for group in rule.demands.values() for term in group for v in values(term))
@@ -425,15 +417,13 @@ def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
 
 # Alternatives that were spread over several groups, so that all of them must be met. Three signs:
 #
-# spelled  two or more groups contain spellings of one term: "armor class 6" and "ac 6", "cleric"
-#          and "clerics"
-# listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"),
-#          and two or more groups name different things in this list. A comma between only two
-#          things may not be a list ("goblins, in winter"), and a thing that ends in a number is not
-#          part of a list ("goblins and armor class 3").
-# single   three or more groups each name one thing by a single word and its plural, without digits,
-#          and the title does not have all of them in one phrase ("Adult Black Dragon"). Two such
-#          groups are usually meant together, like climate and terrain. Three may be, so not sure.
+# spelled  two or more groups contain spellings of one term: "armor class 6" and "ac 6", "cleric" and "clerics"
+# listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"), and two or more
+#          groups name different things in this list. A comma between only two things may not be a list ("goblins, in
+#          winter"), and a thing that ends in a number is not part of a list ("goblins and armor class 3").
+# single   three or more groups each name one thing by a single word and its plural, without digits, and the title does
+#          not have all of them in one phrase ("Adult Black Dragon"). Two such groups are usually meant together, like
+#          climate and terrain. Three may be, so not sure.
 
 
 Words = tuple[str, ...]

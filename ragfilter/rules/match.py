@@ -30,13 +30,11 @@ from ragfilter.text.normalise import QUOTES, mark_words, normalise, whole
 
 Ints = npt.NDArray[np.int64]
 
-# The automaton has only the first HEAD characters of each needle, and reads the text in windows. So
-# at most HEAD matches end at one place, and at most WINDOW * HEAD are in memory, however long the
-# text and however long or similar the needles are.
+# The automaton has only the first HEAD characters of each needle, and reads text in windows. So at most HEAD matches
+# end at one place, and at most WINDOW * HEAD are in memory, however long or similar text and needles are.
 HEAD = 64
 WINDOW = 4096
-# After a window with more matches than this, found needles are removed from the search, because
-# they would be found again and again.
+# After a window with more matches, found needles leave the search, or they would be found again and again.
 MANY = 4 * WINDOW
 # A reason names at most this many failures, terms per failure, and characters per term.
 SHOWN_FAILURES = 4
@@ -71,8 +69,7 @@ class _Compiled:
 
 @contextmanager
 def _without_gc() -> Iterator[None]:
-    """Pause garbage collection: compiling makes millions of objects that all stay, and checking
-    them takes a quarter of the time."""
+    """Pause garbage collection: it takes a quarter of compiling, which makes millions of objects that all stay."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -121,14 +118,8 @@ class RuleBook:
             self._needles = {mode: Needles(needles) for mode, needles in numbers.items()}
             self._index()
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The distinct rules, unreadable ones last."""
-        return (*self._number, *self.errors)
-
     def scan(self, query: str, *more: RuleBook) -> Scan:
-        """Decide every rule for `query`, in time linear in its length. Rules that are not in this
-        book are looked up in `more`."""
+        """Decide every rule for `query`, in linear time. Rules not in this book are looked up in `more`."""
         term_numbers = self._find(query)
         further = more[0].scan(query, *more[1:]) if more else None
         return Scan(self, query, frozenset(term_numbers), self._evaluate(term_numbers).tolist(), further)
@@ -142,10 +133,7 @@ class RuleBook:
         return passes | dict.fromkeys(self.errors, len(queries))
 
     def _find(self, query: str) -> set[int]:
-        term_numbers: set[int] = set()
-        for mode, needles in self._needles.items():
-            term_numbers |= needles.find(prepared(query, mode))
-        return term_numbers
+        return set[int]().union(*(needles.find(prepared(query, mode)) for mode, needles in self._needles.items()))
 
     def _index(self) -> None:
         clauses: dict[frozenset[int], int] = {}
@@ -193,8 +181,7 @@ class Scan:
         return self.check(rule).passes if number is None else self._holds[number]
 
     def check(self, rule: str | None) -> RuleCheck:
-        """Whether a chunk with this rule text stays, and why. If no book has the text (an unsaved
-        edit), it is compiled here."""
+        """Whether a chunk with this rule text stays, and why. An unsaved edit, which no book has, is compiled here."""
         if not rule:
             return NO_RULE
         if rule not in self._checks:
@@ -242,9 +229,8 @@ def rule_book(rules: tuple[str, ...]) -> RuleBook:
 
 def _why_holds(compiled: _Compiled, found: frozenset[int]) -> str:
     rule = compiled.rule
-    met = [*rule.required]
-    for terms, numbers in zip(rule.contain_one_of, compiled.groups, strict=True):
-        met.append(_among(found, terms, numbers)[0])
+    groups = zip(rule.contain_one_of, compiled.groups, strict=True)
+    met = [*rule.required, *(_among(found, terms, numbers)[0] for terms, numbers in groups)]
     if met:
         return f"rule holds: {_named(list(dict.fromkeys(met)))}"
     if rule.contain_none_of:

@@ -73,7 +73,7 @@ class Checks:
         if not chunk.rule:
             return ()
         # Hashed, because texts are long and many chunks are checked.
-        key = (chunk.rule or "", chunk.title, hash(chunk.text))
+        key = (chunk.rule, chunk.title, hash(chunk.text))
         known = self._known.get(key)
         if known is None:
             # Imported here and below: the page keeps a `Checks`, and most visits check no rule.

@@ -72,10 +72,7 @@ Terms = tuple[Term, ...]
 
 
 class Rule(BaseModel):
-    """A valid rule, with terms as written.
-
-    Places of terms and groups are paths such as ``contain_one_of[1][0]``.
-    """
+    """A valid rule, with terms as written. Places of terms and groups are paths such as ``contain_one_of[1][0]``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -156,8 +153,7 @@ class Rule(BaseModel):
         return self.replaced(place, ())
 
     def replaced(self, place: str, terms: Sequence[str]) -> Self:
-        """The rule with `terms` instead of the term or group at `place` (at most one term for
-        ``contain``). A group without terms is removed."""
+        """The rule with `terms` (at most one for ``contain``) instead of those at `place`. Empty groups are removed."""
         part, *steps = re.findall(r"\w+", place)
         if part == "contain":
             return self.with_parts(contain=next(iter(terms), None))

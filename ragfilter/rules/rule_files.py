@@ -37,8 +37,7 @@ REMARKS_KEY = "remarks"
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A rule to store as canonical text, None to remove the rule. `before` is the stored rule.
-    `doubts` are the remarks of its draft."""
+    """The text to store `after` the rule stored `before`, None for no rule. `doubts` are the remarks of its draft."""
 
     line: int
     chunk_id: str
@@ -70,8 +69,7 @@ class RefusedLine:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """The changes that a file would make, and those `held` back for their doubts. `unchanged` and
-    `skipped` count lines."""
+    """The changes that a file would make, and those `held` back for doubts. `unchanged` and `skipped` count lines."""
 
     changes: tuple[FileChange, ...]
     held: tuple[FileChange, ...]

@@ -1,10 +1,9 @@
 """Values and names in titles, and the ways in which texts and questions write them. Pure.
 
-A value is a number with the words that say what it counts.
-
-Titles such as "Attack matrix for clerics - Opponent Armor Class 6" differ only in a value, here in the 6, which counts
-"armor class". A value may be a range ("Levels 4-6"), an ordinal ("7th level") or a Roman numeral ("Part IV"), and the
-words may follow the number ("3 days"). Questions write values in many ways, and `spellings` lists them.
+A value is a number with the words that say what it counts. Titles such as "Attack matrix for clerics - Opponent Armor
+Class 6" differ only in a value, here in the 6, which counts "armor class". A value may be a range ("Levels 4-6"), an
+ordinal ("7th level") or a Roman numeral ("Part IV"), and the words may follow the number ("3 days"). Questions write
+values in many ways, and `spellings` lists them.
 """
 
 from __future__ import annotations
@@ -36,24 +35,17 @@ def without_hyphens(*names: str) -> tuple[str, ...]:
 
 
 NUMBERS = tuple(
-    """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-    eighteen nineteen twenty
-    """.split()
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty".split()
 )
 ORDINALS = tuple(
-    """
-    zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
-    fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
-    """.split()
+    "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+    "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split()
 )
-MAX_WORDS = 2
-"""Maximum number of words before a number that say what it counts; after it, only one."""
+MAX_WORDS = 2  # before a number, that say what it counts; after it, only one
 TELLING = 1000
-LONGEST_UNIT = 3
-"""Words up to this length are also written directly after their number: 15kg."""
-WIDEST = 30
-"""Rules ask for each number of a range up to this size, and for larger ranges as written."""
+LONGEST_UNIT = 3  # words up to this length are also written directly after their number: 15kg
+WIDEST = 30  # rules ask for each number of a range up to this size, and for larger ranges as written
 COMMON = frozenset(
     """
     a an and are as at be by can do does for from has have how i if in is it my of on or so that the their them
@@ -73,10 +65,8 @@ _NAMED = {"x" * tens + one: 10 * tens + n for tens in range(4) for n, one in enu
 _NAMED |= {word: number for number, word in enumerate(ORDINALS)}
 """Roman numerals up to 39 (from 40, they look like abbreviations), and ordinals."""
 _JOINS = ("-", "/")
-_SETS = (":", "=", "|", "*")
-"""Signs that may be between a number and what it counts: Armor Class: 6, **AC** 6."""
-_LINE = re.compile(r"\n\s*(?=[^a-z\s])")
-"""A real line end; wrapped lines usually continue with a lower-case letter."""
+_SETS = (":", "=", "|", "*")  # may be between a number and what it counts: Armor Class: 6, **AC** 6
+_LINE = re.compile(r"\n\s*(?=[^a-z\s])")  # a real line end; wrapped lines usually continue in lower case
 LINE_END = "⏎"
 _UNTIL = ("-", "to", "through")
 
@@ -335,8 +325,7 @@ def _begins_range(words: tuple[str, ...], at: int) -> bool:
 
 
 def _is_joined(every: tuple[str | Number, ...], at: int) -> bool:
-    """Whether a sign joins this number to another one (4/6, 2024-01-15), or they are adjacent and
-    neither is distinctive by itself."""
+    """Whether a sign joins this number to another (4/6, 2024-01-15), or they adjacent and neither stands alone."""
 
     def number(place: int) -> str:
         part = every[place] if 0 <= place < len(every) else ""
@@ -357,14 +346,10 @@ def _is_word(part: str | Number) -> TypeGuard[str]:
 
 
 Words = tuple[str, ...]
-NEAR = 0.8
-"""Minimum similarity (difflib's ratio) of another spelling of the same context."""
-NEAR_WORD = 0.9
-"""The same for contexts of one word, which must also begin alike: "colour", but not "flavor"."""
-MAX_TEXTS = 20_000
-"""Maximum number of texts that are searched for contexts."""
+NEAR = 0.8  # minimum similarity (difflib's ratio) of another spelling of the same context
+NEAR_WORD = 0.9  # the same for contexts of one word, which must also begin alike: "colour", but not "flavor"
+MAX_TEXTS = 20_000  # searched for contexts
 
-_WORD = re.compile(r"[^\W_]+")
 _BEFORE_NUMBER = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)(?: of| ?[:=|*]+)? -?\d")
 _PLACED = re.compile(rf"\b(?:\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS[1:])})[ -]([^\W\d_]+)")
 

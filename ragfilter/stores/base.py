@@ -30,8 +30,7 @@ NAME_RULE = "Use 3 to 512 letters, digits, dots, hyphens or underscores, with a 
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """A collection in a list. `embedder` is empty if it is unknown; `incomplete` says why chunks
-    are missing, and is empty if none are."""
+    """A collection in a list. `embedder` is empty if unknown; `incomplete` says why chunks are missing, or is empty."""
 
     name: str
     count: int
@@ -76,9 +75,8 @@ def check_name(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """The result of an indexing run. `total` is the number of chunks in the collection afterwards,
-    `embedded` the number of texts that the model embedded, and `not_in_source` the number of chunks
-    that are only from earlier runs."""
+    """The result of an indexing run. `total` counts the chunks in the collection afterwards, `embedded` the texts that
+    the model embedded, and `not_in_source` the chunks that are only from earlier runs."""
 
     collection: str
     total: int
@@ -127,10 +125,8 @@ class ChunkedCollection(Collection):
         there = set(known)
         for chunk_id in ids:
             if chunk_id not in there:
-                raise StoreError(
-                    f"Collection {self._name!r} has no chunk {chunk_id!r}.",
-                    remedy="It may have been removed; run the query again.",
-                )
+                message = f"Collection {self._name!r} has no chunk {chunk_id!r}."
+                raise StoreError(message, remedy="It may have been removed; run the query again.")
 
 
 def pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
@@ -139,21 +135,16 @@ def pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
 
 
 def query_vector(vector: Vectors, dimension: int = 0) -> Vectors:
-    """Reshape a question's vector from (dimension,) or (1, dimension) to (dimension,). Raises
-    StoreError if it is not finite, which a store would answer with arbitrary chunks, or if it does
-    not have the `dimension`, if that is known."""
+    """Reshape a question's vector from (dimension,) or (1, dimension) to (dimension,). Raises StoreError if it is not
+    finite, which stores answer with arbitrary chunks, or does not have the `dimension`, if that is known."""
     query = np.asarray(vector, dtype=np.float32)
     query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
     if query.ndim != 1 or not np.isfinite(query).all():
-        raise StoreError(
-            "The embedding model returned an invalid vector (NaN or infinity).",
-            remedy="Rephrase the question, or check the embedding model.",
-        )
+        message = "The embedding model returned an invalid vector (NaN or infinity)."
+        raise StoreError(message, remedy="Rephrase the question, or check the embedding model.")
     if dimension and len(query) != dimension:
-        raise StoreError(
-            f"The question's vector has {len(query)} dimensions, but chunks have {dimension}.",
-            remedy="Check that the collection was indexed with the embedding model now in use.",
-        )
+        message = f"The question's vector has {len(query)} dimensions, but chunks have {dimension}."
+        raise StoreError(message, remedy="Check that the collection was indexed with the embedding model now in use.")
     return query
 
 
@@ -161,11 +152,8 @@ def check_embedder(name: str, made_with: str, embedder: str) -> None:
     """Raise StoreError if `embedder` is not the model that made a collection, since their vectors
     are not comparable. Does nothing if either name is empty, that is, unknown."""
     if embedder and made_with and embedder != made_with:
-        raise StoreError(
-            f"Collection {name!r} was indexed with {made_with}, not with {embedder}.",
-            remedy=f"Use {made_with}, or replace the collection.",
-            action="replace",
-        )
+        message = f"Collection {name!r} was indexed with {made_with}, not with {embedder}."
+        raise StoreError(message, remedy=f"Use {made_with}, or replace the collection.", action="replace")
 
 
 INDEX_AGAIN = "Index the same source again, unless that is still running."
@@ -245,10 +233,8 @@ class VersionedCollection(ChunkedCollection):
         if now.withheld:
             return f"{self._withheld()} {INDEX_AGAIN}"
         if now.ours and not now.content:
-            return (
-                f"Collection {self._name!r} is incomplete: it is being indexed, or its indexing "
-                f"was interrupted. {INDEX_AGAIN}"
-            )
+            reason = "it is being indexed, or its indexing was interrupted"
+            return f"Collection {self._name!r} is incomplete: {reason}. {INDEX_AGAIN}"
         # Empty sources are never indexed.
         if now.ours and not now._count_of_version():
             return f"{self._emptied()} {FOUND_AGAIN}"
@@ -256,11 +242,9 @@ class VersionedCollection(ChunkedCollection):
         if not lost:
             return ""
         count = now.count()
+        reason = f"only {count - len(lost):,} of its {count:,} chunks can be found"
         remedy = FOUND_AGAIN if now.ours else "Create it again."
-        return (
-            f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
-            f"chunks can be found. {remedy}"
-        )
+        return f"Collection {self._name!r} is damaged: {reason}. {remedy}"
 
     def check_not_empty(self) -> None:
         """Raise CollectionMissing if it has no chunks, and StoreError if it has lost them."""
@@ -269,9 +253,8 @@ class VersionedCollection(ChunkedCollection):
             return
         if now.content:
             raise StoreError(self._emptied(), remedy=FOUND_AGAIN, action="rebuild")
-        raise CollectionMissing(
-            f"The collection {self._name!r} is empty.", remedy="Index chunks into it.", action="index"
-        )
+        message = f"The collection {self._name!r} is empty."
+        raise CollectionMissing(message, remedy="Index chunks into it.", action="index")
 
     def info(self) -> CollectionInfo:
         now = self.snapshot()
@@ -304,11 +287,8 @@ class VersionedCollection(ChunkedCollection):
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         if not self.ours and not self._store.writable(self._name):
-            raise StoreError(
-                f"Collection {self._name!r} was not created by ragfilter and is open read-only.",
-                remedy="Allow changes to it on the Collections page.",
-                action="writable",
-            )
+            message = f"Collection {self._name!r} was not created by ragfilter and is open read-only."
+            raise StoreError(message, remedy="Allow changes to it on the Collections page.", action="writable")
         with self._store.changing(self._name):
             # Refuse unknown chunks, since the store would silently ignore them.
             known = self.rules(list(rules))
@@ -450,11 +430,8 @@ class VersionedStore(ABC, Generic[C]):
         return tuple(infos)
 
     def collection(self, name: str, *, embedder: str = "") -> C:
-        """The collection called `name`.
-
-        Raises CollectionMissing, and StoreError if `embedder` is not the model that made the
-        collection, since their vectors are not comparable.
-        """
+        """The collection called `name`. Raises CollectionMissing, and StoreError if `embedder` is not the model that
+        made the collection, since their vectors are not comparable."""
         collection = self.kind(self, name)
         check_embedder(name, collection.embedder, embedder)
         return collection
@@ -475,16 +452,12 @@ class VersionedStore(ABC, Generic[C]):
         """Raise StoreError if a collection `name` exists that ragfilter did not make."""
         with suppress(CollectionMissing):
             if not self.collection(name).ours:
-                raise StoreError(
-                    f"Collection {name!r} was not made by ragfilter, so it is not changed.",
-                    remedy="Choose another name.",
-                )
+                message = f"Collection {name!r} was not made by ragfilter, so it is not changed."
+                raise StoreError(message, remedy="Choose another name.")
 
     def recreate(self, name: str, *, embedder: str) -> C:
-        """Replace the collection `name` with an empty one, which is withheld if the old one was.
-
-        Raises StoreError if ragfilter did not make it: on a server, another may have appeared.
-        """
+        """Replace the collection `name` with an empty one, which is withheld if the old one was. Raises StoreError if
+        ragfilter did not make it: on a server, another may have appeared."""
         self.check_ours(name)
         withheld = False
         with suppress(CollectionMissing):

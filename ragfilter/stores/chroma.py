@@ -70,10 +70,7 @@ _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 def open_folder(folder: Path) -> ClientAPI:
-    """Open the embedded client on `folder`. The caller must hold the workspace lock.
-
-    Raises StoreError.
-    """
+    """Open the embedded client on `folder`. The caller must hold the workspace lock. Raises StoreError."""
     settings = ChromaSettings(anonymized_telemetry=False)
     try:
         return chromadb.PersistentClient(str(folder), settings=settings)
@@ -96,14 +93,11 @@ def guard(where: str) -> Iterator[None]:
     except (httpx.TimeoutException, TimeoutError) as error:
         raise StoreUnavailable(f"The Chroma server at {where} did not answer in time.", remedy=NO_SERVER) from error
     except httpx.HTTPError as error:
-        raise StoreUnavailable(
-            f"The Chroma server at {where} cannot be reached: {_words(error)}.", remedy=NO_SERVER
-        ) from error
+        message = f"The Chroma server at {where} cannot be reached: {_words(error)}."
+        raise StoreUnavailable(message, remedy=NO_SERVER) from error
     except NotFoundError as error:
-        raise CollectionMissing(
-            f"The collection is not in {where} (any more): {_words(error)}.",
-            remedy="List the collections, or index it again.",
-        ) from error
+        message = f"The collection is not in {where} (any more): {_words(error)}."
+        raise CollectionMissing(message, remedy="List the collections, or index it again.") from error
     except (InvalidArgumentError, InvalidDimensionException) as error:
         raise StoreError(f"Chroma refused: {_words(error)}.", remedy=MISFIT) from error
     except BaseException as error:
@@ -173,9 +167,8 @@ def _words(error: BaseException) -> str:
     return type(error).__name__
 
 
-# Wide pools need a wide search: on 30,000 vectors in 600 clusters, the recall of the nearest 200 is
-# 0.80 with Chroma's default of 100 and 0.97 with this, for 4 ms more per query. Set on creation,
-# because a later change takes effect only after the store is opened again.
+# On 30,000 vectors in 600 clusters, the recall of the nearest 200 is 0.80 with Chroma's default of 100 and 0.97 with
+# this, for 4 ms more per query. Set on creation, because a later change takes effect only after reopening.
 HNSW = {"space": "l2", "ef_search": 1000}
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
@@ -354,8 +347,7 @@ class ChromaStore(VersionedStore[ChromaCollection]):
 
     @classmethod
     def folder(cls, folder: Path, *, shared: bool = False) -> ChromaStore:
-        """The embedded store in `folder`. The caller must hold the workspace lock, unless the store
-        is `shared` with its owner."""
+        """The embedded store in `folder`. The caller must hold the workspace lock, unless it is `shared`."""
         return cls(open_folder(folder), where=str(folder), shared=shared)
 
     @property
@@ -397,12 +389,9 @@ class ChromaStore(VersionedStore[ChromaCollection]):
                 self.looked_up = {}
 
     def reopen_after_failure(self) -> None:
-        """Reopen the folder if a write failed, for example on a full disk.
-
-        Such a write may be in Chroma's log, which is only applied when the folder is opened; until
-        then, reads are wrong. The old client's next write may also wait forever. Raises StoreError
-        if there is still no room; searches then continue with the old client.
-        """
+        """Reopen the folder if a write failed, for example on a full disk. Such a write may be in Chroma's log, which
+        is only applied when the folder is opened; until then, reads are wrong. The old client's next write may also
+        wait forever. Raises StoreError if there is still no room; searches then continue with the old client."""
         with self._writing:
             if not self._failed:
                 return

@@ -142,11 +142,8 @@ class _Indexing:
         check_embedder(self.name, old.embedder if old else "", self.embedder.name)
         with suppress(CollectionMissing):
             if old is None and store.collection(self.name).count():
-                raise StoreError(
-                    f"Collection {self.name!r} exists, but this workspace did not index it.",
-                    remedy="Choose another name, or replace it.",
-                    action="replace",
-                )
+                message = f"Collection {self.name!r} exists, but this workspace did not index it."
+                raise StoreError(message, remedy="Choose another name, or replace it.", action="replace")
 
     def _changes(self, before: Mapping[str, str]) -> tuple[list[Record], IndexReport]:
         """The new and changed records, judged by the fingerprints `before`, and a report of their indexing."""
@@ -185,8 +182,7 @@ class _Indexing:
         model, unfinished = self.embedder.name, f"{UNFINISHED}{self.name}"
         lacking = {record.chunk.passage for record in fresh} - vectors.keys()
         vectors |= self.cached.find(model, list(lacking), collection=unfinished)
-        # Batches of similar length waste the least padding. The longest come first, so that the
-        # estimated time left falls.
+        # Similar lengths in a batch waste the least padding. The longest first, so that the estimated time left falls.
         texts = sorted(lacking - vectors.keys(), key=lambda text: (-len(text), text))
         step = counter(self.progress, len(texts) + written)
         step(0)
@@ -201,19 +197,16 @@ class _Indexing:
 def rebuild(
     name: str, *, workspace: Workspace, rules: Rules | None = None, progress: Progress | None = None
 ) -> IndexReport:
-    """Rewrite the collection `name` from our own copy, without the model.
-
-    Raises StoreError if the copy is missing or damaged, or if the collection is foreign.
-    """
+    """Rewrite the collection `name` from our own copy, without the model. Raises StoreError if the copy is missing or
+    damaged, or if the collection is foreign."""
     started = perf_counter()
     check_name(name)
     copies = Copies(workspace.copies_dir)
     with locked(workspace, name):
         summary = copies.summary(name)
         if summary is None:
-            raise StoreError(
-                f"There is no copy of collection {name!r} in {workspace.copies_dir}.", remedy="Index its source again."
-            )
+            message = f"There is no copy of collection {name!r} in {workspace.copies_dir}."
+            raise StoreError(message, remedy="Index its source again.")
         rows = {row.chunk.id: row for row in copies.read(name)}
         step = counter(progress, len(rows))
         try:
@@ -237,8 +230,7 @@ def rebuild(
 
 
 def counter(progress: Progress | None, total: int) -> Step:
-    """Make a function that counts embedding and writing together. It raises if the user stops the
-    work, so call it only after the results are saved."""
+    """Make a counter of embedding and writing together. It raises if the user stops, so call it only after saving."""
     done = 0
 
     def add(steps: int) -> None:

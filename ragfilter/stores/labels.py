@@ -109,8 +109,7 @@ class LabelBook(database.Book):
         who: str,
         quotation: Quotation | None = None,
     ) -> tuple[Label, ...]:
-        """Give all chunks the same label, with the `quotation` that it judges in them, or none. It
-        replaces the labeller's earlier labels."""
+        """Label all chunks alike, with the `quotation` that was judged. Replaces the labeller's earlier labels."""
         with self._writing() as connection:
             labels = tuple(
                 _label(connection.execute(_labels.insert().values(row).returning(_labels)).one())
@@ -182,8 +181,7 @@ class LabelBook(database.Book):
         return bool(self._read(sa.select(_labels).filter_by(collection=collection).limit(1)))
 
     def version(self, collection: str, *, questions: bool = False) -> str:
-        """A version that changes with every label added or removed and, with `questions`, also with
-        every question that is asked or put into a set."""
+        """A version that changes with the labels and, with `questions`, every question asked or put into a set."""
         counted = (
             sa.select(sa.literal(i), sa.func.count(), sa.func.max(table.c.id)).where(table.c.collection == collection)
             for i, table in enumerate((_labels, _sets, _asked) if questions else (_labels,))
@@ -194,17 +192,12 @@ class LabelBook(database.Book):
     def put_set(
         self, collection: str, name: str, queries: Mapping[str, str], *, before: Mapping[str, str] | None = None
     ) -> None:
-        """Store a query set (id → text) under a name, replacing an existing one.
-
-        Raises InputError if the name is missing or reserved or there are no queries, and
-        ConflictError if the set to be replaced is not `before`.
-        """
+        """Store a query set (id → text) under a name, replacing an existing one. Raises InputError if the name is
+        missing or reserved or there are no queries, and ConflictError if the set to be replaced is not `before`."""
         name = _plain(name)
         if not name or name in (LABELLED, ASKED) or len(name) > LONGEST_NAME:
-            raise InputError(
-                f"A query set cannot be called {name[:80]!r}.",
-                remedy=f"Choose a name other than {LABELLED} and {ASKED}, of at most {LONGEST_NAME} characters.",
-            )
+            remedy = f"Choose a name other than {LABELLED} and {ASKED}, of at most {LONGEST_NAME} characters."
+            raise InputError(f"A query set cannot be called {name[:80]!r}.", remedy=remedy)
         if not queries:
             raise InputError(f"The query set {name!r} would be empty.", remedy="Add questions.")
         rows = [
@@ -216,16 +209,13 @@ class LabelBook(database.Book):
             replaced = connection.execute(old.returning(_sets.c.query_id, _sets.c.text))
             was = {row.query_id: row.text for row in replaced}
             if before is not None and was and was != before:
-                raise ConflictError(
-                    f"Somebody else has changed the query set {name!r}. Nothing was saved.",
-                    remedy="Save yours under another name, or reload the page to see theirs.",
-                )
+                message = f"Somebody else has changed the query set {name!r}. Nothing was saved."
+                raise ConflictError(message, remedy="Save yours under another name, or reload the page to see theirs.")
             connection.execute(_sets.insert(), rows)
 
     def remove_set(self, collection: str, name: str) -> None:
         """Delete a query set. The labels of its questions stay."""
-        with self._writing() as connection:
-            connection.execute(_sets.delete().filter_by(collection=collection, name=name))
+        self._write(_sets.delete().filter_by(collection=collection, name=name))
 
     def sets(self, collection: str) -> dict[str, int]:
         """The number of questions in every set, by name; the two built-in sets come last."""
@@ -259,8 +249,7 @@ class LabelBook(database.Book):
         return tuple(i for row in self._read(recorded) for i in loads(row.chunk_ids))
 
     def remember(self, collection: str, question: str) -> None:
-        """Add a question to the history, without duplicates, unless the collection's history is
-        off. Only the last thousand questions are kept."""
+        """Add a question to the history, unless it is off, without duplicates. Only the last thousand are kept."""
         if not self.records_history(collection):
             return
         row = {"collection": collection, "text": _plain(question)}
@@ -292,8 +281,7 @@ def quotation_of(chunk: Chunk) -> Quotation:
 
 
 def selected_quotation(chunk: Chunk, selected: str) -> Quotation | None:
-    """The quotation of the text `selected` in a chunk, ignoring differences in white space; None if
-    the chunk does not contain it."""
+    """The quotation of the text `selected` in a chunk, whatever its white space; None if the chunk lacks it."""
     words = whole(selected).split()
     match = re.search(r"\s+".join(map(re.escape, words)), whole(chunk.text)) if words else None
     return replace(quotation_of(chunk), quote=match.group()) if match else None

@@ -61,11 +61,8 @@ def export(workspace: Workspace, collection: StoredCollection, user: User = UNRE
 
 
 def rename(workspace: Workspace, old: str, new: str) -> None:
-    """Rename the collection `old` to `new`.
-
-    Raises InputError for an invalid name, CollectionMissing, WorkspaceLocked if one of them is
-    being indexed, and StoreError. After an error, nothing is renamed.
-    """
+    """Rename the collection `old` to `new`. Raises InputError for an invalid name, CollectionMissing, WorkspaceLocked
+    if one of them is being indexed, and StoreError. After an error, nothing is renamed."""
     check_name(new)
     store = workspace.store()
     with locked(workspace, old), locked(workspace, new), closing(EveryTable(workspace.database_url)) as rows:
@@ -86,10 +83,8 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
 
 
 def delete(workspace: Workspace, name: str) -> None:
-    """Delete the collection `name` and everything that belongs to it.
-
-    Raises CollectionMissing, WorkspaceLocked if it is being indexed, and StoreError.
-    """
+    """Delete the collection `name` and everything that belongs to it. Raises CollectionMissing, WorkspaceLocked if it
+    is being indexed, and StoreError."""
     store = workspace.store()
     with locked(workspace, name), closing(EveryTable(workspace.database_url)) as rows:
         _must_be_ours(store, name)
@@ -103,10 +98,8 @@ def delete(workspace: Workspace, name: str) -> None:
 
 def _must_be_ours(store: Store, name: str) -> None:
     if not store.collection(name).ours:
-        raise StoreError(
-            f"Collection {name!r} was not made by ragfilter, so it is not changed.",
-            remedy="Use the program that made it.",
-        )
+        message = f"Collection {name!r} was not made by ragfilter, so it is not changed."
+        raise StoreError(message, remedy="Use the program that made it.")
 
 
 class EveryTable(database.Book):
@@ -119,21 +112,17 @@ class EveryTable(database.Book):
     def rename(self, old: str, new: str) -> None:
         """Move all rows that belong to the collection `old` to `new`."""
         try:
-            with self._writing() as connection:
-                for table in self._of_collections:
-                    mine = table.c.collection == old
-                    connection.execute(table.update().where(mine).values(collection=new))
+            self._write(
+                *(table.update().filter_by(collection=old).values(collection=new) for table in self._of_collections)
+            )
         except IntegrityError:
             message = f"There are still rows of an earlier collection {new!r}."
             raise StoreError(message, remedy="Use another name.") from None
 
     def delete(self, name: str) -> None:
         """Delete all rows that belong to the collection `name`."""
-        with self._writing() as connection:
-            for table in self._of_collections:
-                connection.execute(table.delete().where(table.c.collection == name))
-            connection.execute(labels.ORPHANS)
-            connection.execute(runs.ORPHANS)
+        own_rows = (table.delete().filter_by(collection=name) for table in self._of_collections)
+        self._write(*own_rows, labels.ORPHANS, runs.ORPHANS)
 
     def rows(self, table: sa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """All rows of a table by their keys, with times in UTC."""
@@ -173,19 +162,14 @@ class Copied:
 def copy_workspace(
     source: Workspace, target: Workspace, progress: Callable[[str], Progress | None]
 ) -> tuple[Copied, ...]:
-    """Copy every collection that ragfilter made, with its rules, labels, votes, runs and journal,
-    and the saved settings.
-
-    `progress` returns the progress callback for a collection. Raises InputError if the target has
-    something else under the same name, and StoreError if the copy differs from the original.
-    """
+    """Copy every collection that ragfilter made, with its rules, labels, votes, runs and journal, and the saved
+    settings. `progress` returns the progress callback for a collection. Raises InputError if the target has something
+    else under the same name, and StoreError if the copy differs from the original."""
     if source.database_url == target.database_url:
         raise InputError("Both are the same workspace.", remedy="Name two different ones.")
     if source.server is not None and source.server == target.server:
-        raise InputError(
-            "Both would keep their vectors in the same place.",
-            remedy="Copy to or from a database: the server's URL applies only to folders.",
-        )
+        message = "Both would keep their vectors in the same place."
+        raise InputError(message, remedy="Copy to or from a database: the server's URL applies only to folders.")
     with closing(EveryTable(source.database_url)) as sent, closing(EveryTable(target.database_url)) as received:
         for table in EveryTable.tables:
             rows = sent.rows(table)
@@ -277,7 +261,5 @@ def _copy_files(source: TextFiles, target: TextFiles) -> Copied:
 
 
 def _differs(what: str) -> StoreError:
-    return StoreError(
-        f"The copy of {what} differs from the original.",
-        remedy="It may have changed. Stop whatever uses either workspace, and copy again.",
-    )
+    message = f"The copy of {what} differs from the original."
+    return StoreError(message, remedy="It may have changed. Stop whatever uses either workspace, and copy again.")

@@ -31,12 +31,9 @@ OURS = frozenset(("clearance", "department", *NO_METADATA))
 
 
 def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetadata:
-    """The metadata of `chunk` for our own collections.
-
-    Clearance and department are always present (0 and "" for none), because a missing key matches
-    no condition. An unreadable clearance is stored as text (`clearance_as_given`, if known). Text
-    matches no number, so the store's own condition hides the chunk too.
-    """
+    """The metadata of `chunk` for our own collections. Clearance and department are always present (0 and "" for none),
+    because a missing key matches no condition. An unreadable clearance is stored as text (`clearance_as_given`, if
+    known). Text matches no number, so the store's own condition hides the chunk too."""
     clearance_text = "" if clearance_as_given is None else whole(str(clearance_as_given))
     metadata: FlatMetadata = {
         "clearance": clearance_text if chunk.clearance is None else chunk.clearance,

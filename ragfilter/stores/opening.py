@@ -84,9 +84,8 @@ def openings(files: TextFiles) -> dict[str, Opening]:
         saved: Mapping[str, Any] = json.loads(files.read(FILE) or "{}")
         return {name: Opening(**values) for name, values in saved.items()}
     except (InputError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise StoreError(
-            f"{files.folder / FILE} cannot be read: {error}.", remedy="Move it away, then open the collections again."
-        ) from None
+        message = f"{files.folder / FILE} cannot be read: {error}."
+        raise StoreError(message, remedy="Move it away, then open the collections again.") from None
 
 
 def resolve_location(folder: str) -> str:
@@ -98,10 +97,9 @@ def resolve_location(folder: str) -> str:
             # An unreadable URL is not repeated.
             secret = shown(folder) == UNSHOWN or bool(urlsplit(folder).password)
         if secret or "password=" in folder:
-            raise InputError(
-                f"{shown(folder)} contains a user or password, which would be stored in a file.",
-                remedy="Put it into ~/.pgpass or PGPASSWORD, or start ragfilter with RAGFILTER_CHROMA_URL.",
-            )
+            message = f"{shown(folder)} contains a user or password, which would be stored in a file."
+            remedy = "Put it into ~/.pgpass or PGPASSWORD, or start ragfilter with RAGFILTER_CHROMA_URL."
+            raise InputError(message, remedy=remedy)
         return folder.rstrip("/") if folder.startswith(SERVERS) else folder
     try:
         return str(Path(folder).expanduser().resolve())
@@ -131,10 +129,8 @@ def open_store(folder: str, own: str) -> ChromaStore | TableStore:
 
 
 def embedder_hint(collection: StoredCollection) -> str:
-    """The embedding model named in the collection's own configuration; empty if ragfilter can use none.
-
-    Reads it as text, because building the embedding function could run foreign code.
-    """
+    """The embedding model named in the collection's own configuration; empty if ragfilter can use none. Reads it as
+    text, because building the embedding function could run foreign code."""
     if not isinstance(collection, ChromaCollection):
         return collection.embedder
     function = collection.raw().configuration_json.get("embedding_function") or {}
@@ -152,10 +148,8 @@ def embedder_hint(collection: StoredCollection) -> str:
 
 
 def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignCheck, ...]:
-    """Check what works with a collection if it is queried with `embedder`, and what needs more.
-
-    Raises ModelError, and StoreError if the model cannot have made its vectors.
-    """
+    """Check what works with a collection if it is queried with `embedder`, and what needs more. Raises ModelError, and
+    StoreError if the model cannot have made its vectors."""
     name, known = collection.name, collection.entries()
     if not known:
         raise StoreError(f"Collection {name!r} is empty.", remedy="Open one that has chunks.")
@@ -163,10 +157,8 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
     first, sample = collection.chunks(ids), collection.vectors(ids)
     there, own = sample.shape[1], embedder.embed(["a"]).shape[1]
     if there != own:
-        raise StoreError(
-            f"The vectors of {name!r} have {there} dimensions, but {embedder.name} makes {own}.",
-            remedy="Name the embedding model that made them.",
-        )
+        message = f"The vectors of {name!r} have {there} dimensions, but {embedder.name} makes {own}."
+        raise StoreError(message, remedy="Name the embedding model that made them.")
     unit = bool((np.abs(np.linalg.norm(sample, axis=1) - 1) < NEAR_ONE).all())
     hidden = sum(1 for c in known.values() if c.clearance != 0 or c.department)
     tests = (
@@ -258,10 +250,8 @@ class Stores:
         return tuple(sorted(infos, key=lambda info: info.name))
 
     def open(self, name: str, opening: Opening, load_embedder: Callable[[str], Embedder]) -> tuple[ForeignCheck, ...]:
-        """Register a foreign collection. Returns what works with it, and what needs more.
-
-        Also raises ModelError. After an error, nothing is registered.
-        """
+        """Register a foreign collection. Returns what works with it, and what needs more. Also raises ModelError. After
+        an error, nothing is registered."""
         folder = resolve_location(opening.folder) if opening.folder else ""
         if folder == str(self._workspace.chroma_dir):
             folder = ""
@@ -271,9 +261,8 @@ class Stores:
         store = self.at(folder)
         other = self._openings().get(name)
         if (folder and name in own) or (other is not None and other.folder != folder):
-            raise InputError(
-                f"There is another collection {name!r} in this workspace.", remedy="Rename or close that one first."
-            )
+            message = f"There is another collection {name!r} in this workspace."
+            raise InputError(message, remedy="Rename or close that one first.")
         collection = (
             cast("TableStore", store).open(name, opening.columns, opening.metric)
             if is_address(folder)
@@ -283,22 +272,18 @@ class Stores:
             raise InputError(f"Collection {name!r} was made by ragfilter in this workspace.", remedy="Use it directly.")
         model = opening.embedder or embedder_hint(collection)
         if not model:
-            raise InputError(
-                f"Nothing says which embedding model made the vectors of {name!r}.",
-                remedy="Specify it. Another model returns meaningless results, even if the dimensions match.",
-            )
+            message = f"Nothing says which embedding model made the vectors of {name!r}."
+            remedy = "Specify it. Another model returns meaningless results, even if the dimensions match."
+            raise InputError(message, remedy=remedy)
         checks = check(collection, load_embedder(model))
         self._keep(name, replace(opening, folder=folder, embedder=model))
         return checks
 
     def forget(self, name: str) -> None:
-        """Remove a foreign collection from the list, without changing the collection. Raises
-        InputError if it was not opened."""
+        """Remove a foreign collection from the list; it stays as it is. Raises InputError if it was not opened."""
         if name not in (opened := self._openings()):
-            raise InputError(
-                f"Collection {name!r} was not opened from elsewhere.",
-                remedy=f"Opened from elsewhere: {', '.join(sorted(opened)) or 'none'}.",
-            )
+            message = f"Collection {name!r} was not opened from elsewhere."
+            raise InputError(message, remedy=f"Opened from elsewhere: {', '.join(sorted(opened)) or 'none'}.")
         self._keep(name, None)
 
     def close(self) -> None:

@@ -1,8 +1,6 @@
-"""Votes on which of two answers is better, stored in the workspace's database with the labels.
-
-A vote concerns a question and a pair of sides, in either order. A side is its settings and the chunks in its prompt.
-Each person has one vote per pair, and their last one counts. Source: docs/design.md#preferences.
-"""
+"""Votes on which of two answers is better, stored in the workspace's database with the labels. A vote concerns a
+question and a pair of sides, in either order. A side is its settings and the chunks in its prompt. Each person has one
+vote per pair, and their last one counts. Source: docs/design.md#preferences."""
 
 from __future__ import annotations
 
@@ -88,9 +86,8 @@ class Preferences(database.Book):
             "second": second.text,
         }
         turned = choice if first is left else _turned(choice)
-        with self._writing() as connection:
-            connection.execute(_votes.delete().filter_by(**row))
-            connection.execute(_votes.insert().values(**row, at=datetime.now(UTC), choice=turned))
+        vote = _votes.insert().values(**row, at=datetime.now(UTC), choice=turned)
+        self._write(_votes.delete().filter_by(**row), vote)
 
     def votes(self, collection: str) -> tuple[Vote, ...]:
         """The votes on the questions of a collection, oldest first."""

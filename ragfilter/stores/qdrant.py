@@ -261,8 +261,7 @@ class QdrantStore(VersionedStore[QdrantCollection]):
                 return
 
     def make(self, name: str, attributes: Mapping[str, Any], dimension: int) -> None:
-        """Make an empty collection, replacing any of that name, since the dimension of its vectors
-        cannot be changed."""
+        """Make an empty collection, replacing any of that name, since the dimension of vectors cannot be changed."""
         vectors = models.VectorParams(size=dimension, distance=models.Distance.EUCLID)
         with self.asking() as client:
             client.delete_collection(name)
@@ -314,17 +313,13 @@ def _guard(where: str) -> Iterator[None]:
     except RagfilterError:
         raise
     except ResponseHandlingException as error:
-        raise StoreUnavailable(
-            f"The Qdrant server at {where} cannot be reached: {error}.",
-            remedy="Check that it runs and that the URL is right.",
-        ) from error
+        message = f"The Qdrant server at {where} cannot be reached: {error}."
+        raise StoreUnavailable(message, remedy="Check that it runs and that the URL is right.") from error
     except Exception as error:
         # Other servers at the address do not send this message.
         if MISSING.search(str(error)):
-            raise CollectionMissing(
-                f"The collection is not in {where} (any more).", remedy="List the collections, or index it again."
-            ) from error
-        message = " ".join(str(error).split())[:300].rstrip(".")
-        raise StoreError(
-            f"Qdrant failed: {message}.", remedy=f"Check the address, permissions and disk of {where}, and its API key."
-        ) from error
+            message = f"The collection is not in {where} (any more)."
+            raise CollectionMissing(message, remedy="List the collections, or index it again.") from error
+        reason = " ".join(str(error).split())[:300].rstrip(".")
+        remedy = f"Check the address, permissions and disk of {where}, and its API key."
+        raise StoreError(f"Qdrant failed: {reason}.", remedy=remedy) from error

@@ -43,8 +43,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Relabelled:
-    """The result of mapping labels whose chunk has changed: the number mapped, and the others as
-    (question, chunk id, ambiguous or gone)."""
+    """How many labels of changed chunks were mapped, and the others as (question, chunk id, ambiguous or gone)."""
 
     mapped: int
     lost: tuple[tuple[str, str, Found], ...]
@@ -119,8 +118,7 @@ class QuoteFinder:
         return sorted(ids, key=lambda i: self._at[i])
 
     def _among(self, quotation: Quotation, words: Words) -> list[str]:
-        """The chunks that share a run of words with the quotation: those of its source or, if there
-        are none, of all sources."""
+        """The chunks that share a run of words with the quotation, of its source or, if there are none, of all."""
         sharing = set().union(*(self._runs.get(run, ()) for run in _runs(words)))
         own = [i for i in self._sources.get(quotation.source, ()) if i in sharing]
         return own or [i for i in self._chunks if i in sharing]
@@ -138,9 +136,8 @@ class QuoteFinder:
 def remap(
     book: LabelBook, collection: str, chunks: Iterable[Chunk], *, same: Container[str] = (), dry: bool = False
 ) -> Relabelled:
-    """Map labels whose chunk's text has changed to the chunks that hold their quote; with `dry`,
-    only report. Labels of the `same` chunks, with unchanged text, stay. An ambiguous or gone label
-    does not count until its quote is found. Raises StoreError."""
+    """Map labels whose chunk's text has changed to the chunks with their quote; with `dry`, only report. Labels of the
+    `same` chunks stay. An ambiguous or gone label does not count until its quote is found. Raises StoreError."""
     finder, quotations = QuoteFinder(chunks), book.quotations(collection)
     find = cache(finder.find)
     groups: dict[tuple[object, ...], list[Label]] = defaultdict(list)
@@ -177,9 +174,8 @@ def remap(
 def choices(
     quotations: Mapping[int, Quotation], labels: Iterable[Label], chunks: Iterable[Chunk], user: User
 ) -> list[tuple[Label, Quotation, str]]:
-    """The labels that do not count because their chunk is unknown, each with its quotation and
-    every chunk that may be meant, or an empty id if there is none. A user who does not see
-    everything gets only labels whose whole quote is in a chunk that they see."""
+    """The labels that do not count because their chunk is unknown, each with its quotation and every chunk that may be
+    meant, or "". A user who does not see everything gets only labels whose whole quote is in a chunk that they see."""
     visible = [chunk for chunk in chunks if user.sees(chunk)]
     texts = {chunk.id: " ".join(_words(chunk.text)) for chunk in visible}
     finder = QuoteFinder(visible)

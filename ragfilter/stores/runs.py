@@ -1,14 +1,11 @@
-"""Evaluation runs, saved as they progress: their plan, and a record of every finished query.
-
-A stopped run continues where it stopped if collection, labels and settings are the same. Source:
-docs/design.md#evaluate.
-"""
+"""Evaluation runs, saved as they progress: their plan, and a record of every finished query. A stopped run continues
+where it stopped if collection, labels and settings are the same. Source: docs/design.md#evaluate."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,26 +16,6 @@ from ragfilter.model import User
 
 with extra("chroma"):
     import sqlalchemy as sa
-
-_runs = database.table(
-    "runs",
-    at=TIME,
-    who=TEXT,
-    name=TEXT,
-    collection=TEXT,
-    query_set=TEXT,
-    profile=TEXT,
-    changes=TEXT,
-    viewer=TEXT,
-    collection_version=TEXT,
-    labels_version=TEXT,
-    model=TEXT,
-    space=TEXT,
-    queries=WHOLE,
-)
-_records = database.table("run_records", sa.UniqueConstraint("run", "query_id"), run=WHOLE, query_id=TEXT, body=TEXT)
-ORPHANS = _records.delete().where(_records.c.run.not_in(sa.select(_runs.c.id)))
-"""Deletes the records of deleted runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +32,13 @@ class Plan:
     model: str
     space: str
     queries: int
+
+
+_PLAN = {each.name: WHOLE if each.name == "queries" else TEXT for each in fields(Plan)}
+_runs = database.table("runs", at=TIME, who=TEXT, name=TEXT, **_PLAN)
+_records = database.table("run_records", sa.UniqueConstraint("run", "query_id"), run=WHOLE, query_id=TEXT, body=TEXT)
+ORPHANS = _records.delete().where(_records.c.run.not_in(sa.select(_runs.c.id)))
+"""Deletes the records of deleted runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +85,7 @@ class Runs(database.Book):
     def keep(self, run_id: int, query_id: str, record: Mapping[str, Any]) -> None:
         """Store the record of a query, replacing any earlier one."""
         own = {"run": run_id, "query_id": query_id}
-        with self._writing() as connection:
-            connection.execute(_records.delete().filter_by(**own))
-            connection.execute(_records.insert().values(**own, body=json.dumps(record)))
+        self._write(_records.delete().filter_by(**own), _records.insert().values(**own, body=json.dumps(record)))
 
     def saved(self, collection: str | None = None) -> tuple[Run, ...]:
         """The runs of a collection, or all, newest first."""
@@ -130,9 +112,7 @@ class Runs(database.Book):
     def remove(self, run_id: int) -> None:
         """Delete the run with this number. Raises InputError if there is none."""
         self.get(run_id)
-        with self._writing() as connection:
-            connection.execute(_records.delete().filter_by(run=run_id))
-            connection.execute(_runs.delete().filter_by(id=run_id))
+        self._write(_records.delete().filter_by(run=run_id), _runs.delete().filter_by(id=run_id))
 
 
 def _list() -> sa.Select[Any]:

@@ -107,10 +107,8 @@ class Workspace:
                     workspace._own(kind)
                 _open[folder] = workspace
             elif (workspace.server, workspace.address) != (server, address):
-                raise InputError(
-                    f"The workspace {folder} is already open with another vector store.",
-                    remedy="Close it first, or open another folder.",
-                )
+                message = f"The workspace {folder} is already open with another vector store."
+                raise InputError(message, remedy="Close it first, or open another folder.")
             workspace._times_open += 1
             return workspace
 
@@ -257,11 +255,9 @@ def take_lock(lock: BaseFileLock) -> bool:
     except Timeout:
         return False
     except OSError as error:
-        raise InputError(
-            f"The lock {lock.lock_file} cannot be opened: {error.strerror}.",
-            remedy="Make it a file that this user can write, or use another folder.",
-            action="folder",
-        ) from None
+        message = f"The lock {lock.lock_file} cannot be opened: {error.strerror}."
+        remedy = "Make it a file that this user can write, or use another folder."
+        raise InputError(message, remedy=remedy, action="folder") from None
     return True
 
 
@@ -277,9 +273,8 @@ def _folder(path: str | os.PathLike[str]) -> Path:
         probe.unlink()
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"The workspace folder {folder} cannot be used: {reason}.", remedy="Use a writable folder.", action="folder"
-        ) from error
+        message = f"The workspace folder {folder} cannot be used: {reason}."
+        raise InputError(message, remedy="Use a writable folder.", action="folder") from error
     return folder
 
 
@@ -328,14 +323,11 @@ class SharedTextFiles(TextFiles, database.OptionalBook):
 
     def write(self, name: str, text: str) -> None:
         self._open()
-        with self._writing() as connection:
-            connection.execute(_files.delete().filter_by(name=name))
-            connection.execute(_files.insert().values(name=name, text=text))
+        self._write(_files.delete().filter_by(name=name), _files.insert().values(name=name, text=text))
 
     def delete(self, name: str) -> None:
         self._open()
-        with self._writing() as connection:
-            connection.execute(_files.delete().filter_by(name=name))
+        self._write(_files.delete().filter_by(name=name))
 
     def close(self) -> None:
         database.OptionalBook.close(self)

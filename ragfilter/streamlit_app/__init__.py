@@ -7,7 +7,7 @@ visited."""
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 from starlette.middleware import Middleware
@@ -16,12 +16,11 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from ragfilter.errors import RagfilterError
 from ragfilter.ui import jobs
-from ragfilter.ui.look import theme
+from ragfilter.ui.kit import controls, guide, problems, question_box
+from ragfilter.ui.look import html, theme
 from ragfilter.ui.request_guard import RequestGuard, hosts
-from ragfilter.ui.session import widget
-
-if TYPE_CHECKING:
-    from ragfilter.ui.session.views import PageRun
+from ragfilter.ui.session import link, state, views, widget
+from ragfilter.ui.session.views import PageRun
 
 WIDTH = 230
 """Pixels of the sidebar."""
@@ -50,10 +49,6 @@ def options() -> dict[str, Any]:
 
 def inspect() -> None:
     """One question, from the store to the answer."""
-    from ragfilter.ui.kit import controls, guide, problems, question_box
-    from ragfilter.ui.look import html
-    from ragfilter.ui.session import link, state, views
-
     html.dress()
     page_run = _begin_run()
     # Do not end with st.stop(): Streamlit would keep the state of controls that were not drawn,
@@ -89,7 +84,6 @@ def inspect() -> None:
 
 def rules() -> None:
     """The `query_must` rules of a collection's chunks: written, tried and trusted."""
-    from ragfilter.ui.kit import controls
     from ragfilter.ui.rules import page
 
     # Undo and Redo on this page are for rules.
@@ -128,9 +122,6 @@ def collections() -> None:
 
 def _without_question(title: str, *, relist: bool = False) -> PageRun:
     """Begin a page without a question; with `relist`, list the collections again."""
-    from ragfilter.ui.kit import controls
-    from ragfilter.ui.session import link
-
     page_run = _begin(title, relist=relist)
     link.share()
     link.show_address()
@@ -139,12 +130,8 @@ def _without_question(title: str, *, relist: bool = False) -> PageRun:
 
 
 def _begin(title: str, *, relist: bool = False, undo: bool = True) -> PageRun:
-    """Draw the frame of a page: its heading if it has a `title`, the path, help, the viewing user,
-    the choices in the sidebar, and messages."""
-    from ragfilter.ui.kit import controls, guide, problems
-    from ragfilter.ui.look import html
-    from ragfilter.ui.session import state
-
+    """Draw the frame of a page: its heading if it has a `title`, the path, help, the viewing user, the choices in the
+    sidebar, and messages."""
     html.dress()
     if title:
         html.unseen_heading(title, level=1)
@@ -161,9 +148,6 @@ def _begin(title: str, *, relist: bool = False, undo: bool = True) -> PageRun:
 
 def _begin_run(*, relist: bool = False) -> PageRun:
     """Begin the run of a page. If that fails, show the error and stop."""
-    from ragfilter.ui.kit import problems
-    from ragfilter.ui.session import views
-
     try:
         return views.begin(relist=relist)
     except RagfilterError as error:

@@ -15,10 +15,8 @@ from itertools import takewhile
 from ragfilter.text.normalise import normalise
 from ragfilter.text.words import plural_of, singular_of
 
-MAX_QUERY = 2000
-"""Maximum number of characters read of a query; comparisons are at the beginning."""
-MAX_TEXT = 10_000
-"""Maximum number of characters of a chunk's text that are searched for a name."""
+MAX_QUERY = 2000  # characters read of a query; comparisons are at the beginning
+MAX_TEXT = 10_000  # characters of a chunk's text that are searched for a name
 MAX_ENTITIES = 8
 MAX_WORDS = 6
 MAX_CHARS = 80
@@ -278,8 +276,7 @@ def detect(query: str) -> tuple[str, ...]:
 
 
 def shared_name(query: str) -> str:
-    """The name that all sides of a comparison share: "fighter" if two fighters of different levels
-    are compared; otherwise ""."""
+    """The name that all sides of a comparison share: "fighter" for two fighters of different levels; otherwise ""."""
     sides = tuple(_sides(query))
     return sides[0] if len(sides) == 1 else ""
 
@@ -303,10 +300,9 @@ def beginnings(name: str) -> tuple[str, ...]:
 
 
 def parts(query: str) -> dict[str, str]:
-    """The part of the query about each side, by its name: "7th level druid (AC 9)?" for the druid.
-    A part ends at the last word that joins two sides, so the first part includes the words before
-    its side, and the last those after it. Empty unless the query compares different things.
-    """
+    """The part of the query about each side, by its name: "7th level druid (AC 9)?" for the druid. A part ends at the
+    last word that joins two sides, so the first part includes the words before its side, and the last those after it.
+    Empty unless the query compares different things."""
     text, sides = normalise(query[:MAX_QUERY]), detect(query)
     starts, end = [0], 0
     for side in sides:
@@ -361,8 +357,7 @@ def _without_aspect(name: str, others: Sequence[str]) -> str:
 
 
 def _completed(typed: list[str]) -> list[str]:
-    """Complete a side that begins with a number with the words before the previous side's number:
-    "iPhone 15 Pro vs 15 Pro Max", "Python 2 vs 3"."""
+    """Put the words before the previous side's number before a side that begins with one: "Python 2 vs 3"."""
     for i in range(1, len(typed)):
         before = re.match(r"(\D*[^\W\d_]\s)\d", typed[i - 1])
         if before and typed[i][0].isdigit():
@@ -371,11 +366,9 @@ def _completed(typed: list[str]) -> list[str]:
 
 
 def alternatives(query: str) -> tuple[str, ...]:
-    """The sides of a query that is just "X or Y" ("hill giant or troll"); otherwise ().
-
-    Such a query may also be a search for one thing ("black or white magic?"). So it is a comparison
-    only if the collection has a chunk titled like each side (`title_is`).
-    """
+    """The sides of a query that is just "X or Y" ("hill giant or troll"); otherwise (). Such a query may also be a
+    search for one thing ("black or white magic?"). So it is a comparison only if the collection has a chunk titled like
+    each side (`title_is`)."""
     plain = _TRIM.sub("", " ".join(_BRACKETS.sub(" ", query[:MAX_QUERY]).split()))
     if not _BARE_OR.search(plain) or _SENTENCE.search(plain) or _ASKING.search(plain):
         return ()

@@ -36,8 +36,7 @@ class _Table(dict[int, int | None]):
         return self[code]
 
 
-# Phones, keyboards and transcriptions write the same sign in many ways, even as an accent, a prime
-# or a modifier letter.
+# Phones, keyboards and transcriptions write one sign in many ways, even as an accent, a prime or a modifier letter.
 QUOTES: dict[int, int | None] = dict.fromkeys(map(ord, "‘’‚‛`´′‵ʹʻʼʽˈ׳＇"), ord("'"))
 QUOTES |= dict.fromkeys(map(ord, "“”„‟″‶ˮ״＂"), ord('"'))
 """Every apostrophe as ``'``, and every quotation mark as ``"``."""
@@ -62,12 +61,9 @@ def normalise(text: str) -> str:
 
 
 def by_script(text: str) -> list[str]:
-    """Split `text` where a word of another script begins: "aws|の料金".
-
-    `normalise` puts a space there, so this alone decides on such token edges. A digit, like a mark
-    on a letter, belongs to the letters next to it ("ac6", "7й"), unless their script has no spaces
-    or is Hangul, in which particles are attached to names.
-    """
+    """Split `text` where a word of another script begins: "aws|の料金". `normalise` puts a space there, so this alone
+    decides on such token edges. A digit, like a mark on a letter, belongs to the letters next to it ("ac6", "7й"),
+    unless their script has no spaces or is Hangul, in which particles are attached to names."""
     if _ONE_SCRIPT.issuperset(map(script, set(text))):
         return [text]
     starts, before = [0], ""

@@ -65,8 +65,7 @@ def limit(ms: int) -> str:
 
 
 def money(value: float, currency: str = "") -> str:
-    """A price with four decimals: ``0.0040 EUR``, ``$0.0040`` or, without a currency, ``0.0040``.
-    A smaller price above 0 is ``under`` 0.0001."""
+    """A price with four decimals: ``0.0040 EUR``, ``$0.0040`` or ``0.0040``; ``under 0.0001`` if it is smaller."""
     under, amount = ("under ", "0.0001") if 0 < value < 0.0001 else ("", f"{value:.4f}")
     if any(character.isalpha() for character in currency):
         return f"{under}{amount} {currency}"
@@ -83,8 +82,7 @@ def p_value(value: float) -> str:
     return "p < 0.001" if value < 0.001 else f"p {value:.3f}"
 
 
-FIRST_S = 2.0
-"""No estimate is shown before this time, in seconds."""
+FIRST_S = 2.0  # no estimate is shown before this time
 
 
 class Pace:

@@ -11,18 +11,14 @@ from ragfilter.text.normalise import whole
 from ragfilter.text.words import FUNCTION_WORDS
 
 ELLIPSIS = "…"
-NAMED_BY = 2
-"""Number of words kept before a distinctive one: ``Armor Class 6``."""
-MOST_RARE = 2
-"""Maximum number of distinctive words of a title that are kept first."""
+NAMED_BY = 2  # words kept before a distinctive one: ``Armor Class 6``
+MOST_RARE = 2  # distinctive words of a title that are kept first
 
 
 def telling_titles(titles: Sequence[str], width: int) -> list[str]:
-    """Shorten titles that are shown together, each to at most `width` characters.
-
-    A long title keeps the words that the fewest others have: ``… CLERICS … Armor Class 6``. If
-    different titles would look the same, the later ones are numbered if `width` has room for it.
-    """
+    """Shorten titles that are shown together, each to at most `width` characters. A long title keeps the words that the
+    fewest others have: ``… CLERICS … Armor Class 6``. If different titles would look the same, the later ones are
+    numbered if `width` has room for it."""
     return list(_telling(tuple(" ".join(title.split()) for title in titles), width))
 
 

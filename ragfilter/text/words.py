@@ -17,8 +17,7 @@ from itertools import chain
 from ragfilter.text.normalise import normalise
 
 K1, B = 1.2, 0.75
-MAX_TEXT = 10_000
-"""Maximum number of characters read of a passage."""
+MAX_TEXT = 10_000  # characters read of a passage
 _TOKEN = re.compile(r"(?:(?<!\S)-|(?<=\()-)?\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
 _JOINS = ("of", "is", "=")
@@ -69,10 +68,8 @@ def overlaps(query: str, passages: Sequence[str]) -> tuple[Overlap, ...]:
 
 
 def compare(query: str, passages: Sequence[WordCounts]) -> tuple[Overlap, ...]:
-    """The overlap of each of `passages` with the query.
-
-    The rarer a word is among the passages, the more it counts. A word in no passage does not count.
-    """
+    """The overlap of each of `passages` with the query. The rarer a word is among the passages, the more it counts. A
+    word in no passage does not count."""
     having = Counter(chain.from_iterable([passage.counts for passage in passages]))
     n = len(passages)
     if not having:
@@ -96,9 +93,8 @@ def compare(query: str, passages: Sequence[WordCounts]) -> tuple[Overlap, ...]:
 
 
 def likeness(passages: Sequence[str], best: Sequence[int]) -> tuple[float, ...]:
-    """The similarity of each passage to the others at the places `best`: the mean cosine of their
-    words, where words in fewer passages weigh more. 0 if no other passage is in `best`.
-    """
+    """The similarity of each passage to the others at the places `best`: the mean cosine of their words, where words in
+    fewer passages weigh more. 0 if no other passage is in `best`."""
     counts = [_counts(passage) for passage in passages]
     having = Counter(word for count in counts for word in count)
     rare = {word: math.log((len(counts) + 1) / (m + 0.5)) for word, m in having.items()}

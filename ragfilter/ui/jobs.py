@@ -25,11 +25,15 @@ from ragfilter.protocols import ChatModel, Delta, Message
 from ragfilter.text.numbers import Pace, time_left
 from ragfilter.ui.look import html, prose
 
+log = logging.getLogger(__name__)
+
 V = TypeVar("V")
 Work = Callable[["Job[V]"], V]
 """The work of a job, which gets its job to report progress and to see when to stop."""
 TICK_S = 0.15
 """Seconds between the points at which Streamlit can stop a waiting run."""
+PROGRESS_TICK_S = 0.3
+"""The same for a run that shows the progress of a job."""
 JOB = "ragfilter-job"
 """The name of a job's thread."""
 MAX_JOBS = 32
@@ -51,17 +55,6 @@ def turn() -> Iterator[None]:
         _give_up()
 
 
-@contextmanager
-def away() -> Iterator[None]:
-    """Let others take the turn while this run waits for something."""
-    had = _give_up()
-    try:
-        yield
-    finally:
-        if had:
-            _take()
-
-
 def _take() -> None:
     _mine.turn = _page_slots.acquire(timeout=LONGEST_S)
 
@@ -81,8 +74,8 @@ class Stopped(RagfilterError):
 
 @dataclass(slots=True, eq=False)
 class Job(Generic[V]):
-    """Work in its own thread for `owner`: a user, a session, or None if all who wait for it share
-    it. Setting `stop` asks it to end, which may take a while."""
+    """Work in its own thread for `owner`: a user, a session, or None if all who wait for it share it. Setting `stop`
+    asks it to end, which may take a while."""
 
     owner: Hashable = None
     future: Future[V] = field(default_factory=Future)
@@ -119,9 +112,13 @@ class Job(Generic[V]):
             raise Stopped("It was stopped.")
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most `seconds`, and return whether the job is done."""
-        with away():
+        """Wait at most `seconds`, while others take the turn of this run. Returns whether the job is done."""
+        had_turn = _give_up()
+        try:
             return bool(wait((self.future,), seconds).done)
+        finally:
+            if had_turn:
+                _take()
 
     def attend(self) -> None:
         """Wait for the end, while Streamlit lets this run continue."""
@@ -226,11 +223,6 @@ class Stoppable:
             yield delta
         if self.stop.is_set():
             raise ChatError("It was stopped.", kind="interrupted")
-
-
-log = logging.getLogger(__name__)
-
-PROGRESS_TICK_S = 0.3
 
 
 def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:

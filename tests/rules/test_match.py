@@ -210,7 +210,7 @@ def test_a_huge_query_takes_linear_time(query: str, terms: list[str], match: str
 
 def test_a_book_keeps_distinct_rules_and_remembers_unreadable_ones() -> None:
     book = RuleBook(['{"contain": "a"}', "", '{"contain": "a"}', '{"contain": "A" }', "{"])
-    assert book.texts == ('{"contain": "a"}', '{"contain": "A" }', "{")
+    assert tuple(book.count_passes(())) == ('{"contain": "a"}', '{"contain": "A" }', "{")
     assert list(book.errors) == ["{"]
 
 

@@ -1,9 +1,6 @@
-"""The demo collection: an invented fantasy game's rules, with labelled questions.
-
-It has hundreds of chunks with a real noise problem: 84 attack matrices that differ in one number,
-tables by range and by terrain that crowd out the rule that you look for, and a few referee secrets
-that most users cannot see. Everything here was written for this project.
-"""
+"""The demo collection: an invented fantasy game's rules, with labelled questions. It has hundreds of chunks with a real
+noise problem: 84 attack matrices that differ in one number, tables by range and by terrain that crowd out the rule that
+you look for, and a few referee secrets that most users cannot see. Everything here was written for this project."""
 
 from collections.abc import Iterator
 from pathlib import Path

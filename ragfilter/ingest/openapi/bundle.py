@@ -19,22 +19,8 @@ with extra("ingest"):
     from referencing.exceptions import Unresolvable
 
 Trees = Mapping[str, dict[str, Any]]
-NAMED = frozenset(
-    (
-        "properties",
-        "patternProperties",
-        "$defs",
-        "definitions",
-        "dependentSchemas",
-        "schemas",
-        "content",
-        "responses",
-        "headers",
-        "callbacks",
-        "encoding",
-        "parameters",
-    )
-)
+_SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "schemas")
+NAMED = frozenset((*_SCHEMA_MAPS, "content", "responses", "headers", "callbacks", "encoding", "parameters"))
 """Keys of maps whose own keys are names that an author chose, such as "example"."""
 # Data, in which a "$ref" is not a reference. (Links lead from responses to possible next calls.)
 DATA = frozenset(("example", "examples", "default", "const", "enum", "links"))

@@ -157,8 +157,7 @@ class Items:
         return list(chunks), [ref for ref in refs if self.api.find(ref) is None]
 
     def _refs(self, node: Any, seen: dict[int, Any], named: bool = False) -> Iterator[str]:
-        """Yield the references in a node that lead to chunks or cannot be found. The targets of
-        others, such as shared parameters, are searched in turn."""
+        """Yield a node's references that lead to chunks or nowhere. Targets such as shared parameters are searched."""
         if not isinstance(node, dict | list) or id(node) in seen:
             return
         seen[id(node)] = node  # Kept alive, so that its id() is not reused.
@@ -201,10 +200,9 @@ class Items:
         return {item: sorted(each) for item, each in used.items()}
 
     def unlinked(self, item: Item, ids: Mapping[Item, str]) -> tuple[str, list[str]]:
-        """The Markdown of a guide or tag with links to chunks replaced by their labels, and the ids
-        of these chunks. Such a link is ``[label](#operation/<operationId>)`` or a reference such as
-        ``[label](common.yaml#/components/schemas/Money)``; other links stay.
-        """
+        """The Markdown of a guide or tag with links to chunks replaced by their labels, and the ids of these chunks.
+        Such a link is ``[label](#operation/<operationId>)`` or a reference such as
+        ``[label](common.yaml#/components/schemas/Money)``; other links stay."""
         chunk_ids: dict[str, None] = {}
 
         def plain(match: re.Match[str]) -> str:
@@ -252,11 +250,9 @@ def _prefix(source: str, tree: Mapping[str, Any]) -> str:
         return _tidy(prefix)
     words = _slug(api_title(source, tree)) or _slug(PurePosixPath(source).stem) or "api"
     # Cut at the end of a word if possible: "github-v3-rest-api" rather than "github-v3-rest-a".
-    return (
-        words
-        if len(words) <= LONGEST_PREFIX
-        else (words[: LONGEST_PREFIX + 1].rpartition("-")[0] or words[:LONGEST_PREFIX])
-    )
+    if len(words) <= LONGEST_PREFIX:
+        return words
+    return words[: LONGEST_PREFIX + 1].rpartition("-")[0] or words[:LONGEST_PREFIX]
 
 
 def _guides(source: str, tree: Mapping[str, Any]) -> Iterator[Item]:

@@ -35,9 +35,8 @@ _SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:"""
 
 
 def load_openapi(folder: Path, names: Iterable[str], reading: ReadOptions) -> tuple[list[Record], set[str]]:
-    """Read the API descriptions among these files of a folder, which may refer to each other and to
-    the rest of the folder. Returns their records and the names of all files that were read,
-    including refused ones. Raises InputError with file and, for invalid syntax, line."""
+    """Read the API descriptions among these files of a folder, which may refer to each other and to the rest of it.
+    Returns records and the names of all files read, even refused ones. Raises InputError with file and line."""
     trees: dict[str, Any] = {}
     known: set[str] = set()
     for name in names:
@@ -51,10 +50,8 @@ def load_openapi(folder: Path, names: Iterable[str], reading: ReadOptions) -> tu
             if isinstance(version, str | int | float):
                 known.add(name)
                 if not re.match(r"3(\.|$)", str(version)):
-                    raise InputError(
-                        f"{name}: OpenAPI version {str(version)[:40]!r} cannot be read.",
-                        remedy="Convert it to OpenAPI 3; for version 2, use swagger2openapi.",
-                    )
+                    message = f"{name}: OpenAPI version {str(version)[:40]!r} cannot be read."
+                    raise InputError(message, remedy="Convert it to OpenAPI 3; for version 2, use swagger2openapi.")
                 trees[name] = tree
         except InputError as error:
             known.add(name)
@@ -91,8 +88,7 @@ def parse(text: str, suffix: str, source: str) -> object:
 
 
 def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -> list[Record]:
-    """The records of parsed descriptions (source → tree). The last record of each carries the
-    warnings about it. `read` returns the content of parts."""
+    """The records of parsed descriptions (source → tree); the last of each has its warnings. `read` reads parts."""
     items = Items(api := Descriptions(trees, read))
     ids = identify(items.every, trees)
     statuses = items.statuses()
@@ -119,7 +115,5 @@ def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -
 
 def not_openapi(source: str) -> InputError:
     """The error for a JSON or YAML file that does not describe an API."""
-    return InputError(
-        f"{source}: this is not an OpenAPI description (no openapi version at the top).",
-        remedy="Use an OpenAPI 3 file, or turn the data into JSONL records.",
-    )
+    message = f"{source}: this is not an OpenAPI description (no openapi version at the top)."
+    return InputError(message, remedy="Use an OpenAPI 3 file, or turn the data into JSONL records.")

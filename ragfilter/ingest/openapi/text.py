@@ -46,11 +46,8 @@ _TAG = re.compile(
 
 
 def title_and_text(item: Item, api: Descriptions, *, name: str, statuses: Sequence[str]) -> tuple[str, str]:
-    """The title and the text of an item.
-
-    `name` is the API's name, `statuses` are the statuses of a shared response. Operations and
-    schemas do not name their API, because this would make all chunks alike.
-    """
+    """The title and the text of an item. `name` is the API's name, `statuses` are the statuses of a shared response.
+    Operations and schemas do not name their API, because this would make all chunks alike."""
     own, node = item.pointer[-1], item.node
     if item.kind in ("guide", "tag"):
         title, lines = item.title, iter((_prose(item.prose),))
@@ -234,8 +231,7 @@ def _facets(schema: Any) -> list[str]:
 def _properties(
     schema: Any, before: str = "", depth: int = 0, visits: Iterator[int] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the dotted name (``bid.amount``) of each property of a schema and its inline schemas,
-    with a line about it."""
+    """Yield the dotted name (``bid.amount``) of each property of a schema and its inline schemas, with a line on it."""
     visits = count() if visits is None else visits
     if not isinstance(schema, dict) or depth > DEEPEST or next(visits) > MAX_VISITS:
         return

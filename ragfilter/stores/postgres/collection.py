@@ -23,8 +23,7 @@ from ragfilter.stores.postgres.rows import SEARCHED_TEXT
 FEW = 10_000
 """Maximum number of rows to compare one by one, which takes 10 ms."""
 CATALOGUED = 100_000
-"""Maximum number of chunks kept in memory without their texts; for larger collections, only the
-distinct rules are kept."""
+"""Maximum number of chunks kept in memory without their texts; of larger collections, only the distinct rules are."""
 WIDEST_SEARCH = 1000
 """The widest search of a pgvector index, and the most rows that it then finds."""
 MARGIN = 120

@@ -53,11 +53,6 @@ class VectorDatabase(Book):
         """Whether changes to a foreign collection are allowed."""
         super().__init__(address)
 
-    @property
-    def where(self) -> str:
-        """The address without user and password."""
-        return self._where
-
     def _prepare(self) -> None:
         self._searching = self._engine.execution_options(postgresql_readonly=True)
         with self._writing() as connection:
@@ -94,8 +89,7 @@ class VectorDatabase(Book):
 
 
 class PgDatabase(VectorDatabase):
-    """The database of a workspace, with caches of its collections. Upgrades its tables to the
-    newest version. Thread-safe."""
+    """A workspace's database, with caches of collections. Upgrades its tables to the newest version. Thread-safe."""
 
     what = "workspace"
     called = "The workspace's database"
@@ -136,10 +130,8 @@ class PgDatabase(VectorDatabase):
         return row
 
     def missing(self, name: str) -> CollectionMissing:
-        return CollectionMissing(
-            f"The collection {name!r} is not in {self.where} (any more).",
-            remedy="List the collections, or index it again.",
-        )
+        message = f"The collection {name!r} is not in {self.where} (any more)."
+        return CollectionMissing(message, remedy="List the collections, or index it again.")
 
     @staticmethod
     def add_rules(connection: sa.Connection, rules: Sequence[str]) -> None:

@@ -1,5 +1,4 @@
-"""The tables of a workspace in PostgreSQL, versioned with Alembic; conversion of chunks to rows and
-back, in bulk; and conditions on rows as SQL."""
+"""The tables of a workspace in PostgreSQL, versioned with Alembic; chunks as rows, and conditions on rows as SQL."""
 
 from __future__ import annotations
 
@@ -57,8 +56,7 @@ Parameters = dict[str, Any]
 
 
 def upgrade(connection: sa.Connection) -> None:
-    """Upgrade the tables to the newest version, in the connection's transaction. Raises StoreError
-    if they are newer than that."""
+    """Upgrade the tables to the newest version, in this transaction. Raises StoreError if they are newer than that."""
     script = ScriptDirectory(str(Path(__file__).parent))
     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
     context = MigrationContext.configure(
@@ -70,9 +68,8 @@ def upgrade(connection: sa.Connection) -> None:
         with Operations.context(context):
             context.run_migrations()
     except CommandError:
-        raise StoreError(
-            "The workspace was changed by a newer version of ragfilter.", remedy="Install that version here too."
-        ) from None
+        message = "The workspace was changed by a newer version of ragfilter."
+        raise StoreError(message, remedy="Install that version here too.") from None
 
 
 def chunk_table(table: str, dimension: int) -> str:
@@ -181,8 +178,7 @@ def _own(text: str) -> dict[str, Any]:
 
 
 def condition(where: Where) -> tuple[str, Parameters]:
-    """`where` as SQL over the chunks `c`, with its parameters. It fails closed, since comparisons
-    with NULL are never true."""
+    """`where` as SQL over the chunks `c`, with its parameters. It fails closed: no comparison with NULL is true."""
     parts, parameters = ["true"], Parameters()
     user = where.user
     if user is not None and not user.unrestricted:

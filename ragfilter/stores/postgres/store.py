@@ -1,7 +1,4 @@
-"""PostgreSQL as a store of collections.
-
-Every change to a collection is one transaction, so it happens completely or not at all.
-"""
+"""PostgreSQL as a store of collections. Every change to a collection is one transaction, all or nothing."""
 
 from __future__ import annotations
 
@@ -38,18 +35,13 @@ class PgStore(PgDatabase):
         return tuple(self.collection(name).info() for (name,) in names)
 
     def collection(self, name: str, *, embedder: str = "") -> PgCollection:
-        """The collection called `name`.
-
-        Raises CollectionMissing, and StoreError if `embedder` is not the model that made the
-        collection, since their vectors are not comparable.
-        """
-        made_with = self.row(name).embedder
-        check_embedder(name, made_with, embedder)
+        """The collection called `name`. Raises CollectionMissing, and StoreError if `embedder` is not the model that
+        made the collection, since their vectors are not comparable."""
+        check_embedder(name, self.row(name).embedder, embedder)
         return PgCollection(self, name)
 
     def outdated(self, version: str) -> bool:
-        """Whether a collection has changed since this version, as far as this process has seen.
-        Does not query the store."""
+        """Whether a collection has changed since this version, as far as this process saw. Does not query the store."""
         number, _, count = version.partition(":")
         return number.isdigit() and self.versions.get(int(number), 0) > int(count)
 
@@ -121,9 +113,7 @@ class PgStore(PgDatabase):
             "ids": list(bars),
             "levels": [level for level, _, _ in bars.values()],
             "departments": [rows.plain(of or "").strip() for _, of, _ in bars.values()],
-            "said": [
-                None if clearance_text is None else rows.plain(clearance_text) for _, _, clearance_text in bars.values()
-            ],
+            "said": [None if text is None else rows.plain(text) for _, _, text in bars.values()],
         }
         differing = (
             "FROM unnest(%(ids)s::text[], %(levels)s::bigint[], %(departments)s::text[], "
@@ -146,11 +136,9 @@ class PgStore(PgDatabase):
     def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:
         """The vectors of these passages that a collection has, by passage."""
         by_key = {text_key(passage): passage for passage in passages}
-        query = (
-            "SELECT DISTINCT ON (passage) passage, vector::text "
-            f"FROM {self.row(name).table} WHERE passage = ANY(%(keys)s)"
-        )
-        return {by_key[key]: rows.read(text) for key, text in self.read(query, {"keys": list(by_key)})}
+        mine = f"FROM {self.row(name).table} WHERE passage = ANY(%(keys)s)"
+        pairs = self.read(f"SELECT DISTINCT ON (passage) passage, vector::text {mine}", {"keys": list(by_key)})
+        return {by_key[key]: rows.read(text) for key, text in pairs}
 
     def texts(self, name: str) -> list[Chunk]:
         """The chunks of a collection with only id, title and text."""
@@ -192,9 +180,8 @@ class PgStore(PgDatabase):
             key = {"key": int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), signed=True)}
             lock = "SELECT pg_try_advisory_lock(%(key)s)"
             if not connection.exec_driver_sql(lock, key).scalar_one():
-                raise WorkspaceLocked(
-                    f"Collection {name!r} is already being indexed.", remedy="Wait until that is done."
-                )
+                message = f"Collection {name!r} is already being indexed."
+                raise WorkspaceLocked(message, remedy="Wait until that is done.")
             try:
                 yield
             finally:

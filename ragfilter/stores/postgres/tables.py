@@ -1,8 +1,5 @@
-"""Foreign tables with vectors, read in place as collections.
-
-LangChain, LlamaIndex and Haystack make such tables, and so do people. Each row is a chunk: id,
-text, vector, and fields in columns or in JSON. Only rules can be changed, if changes are allowed.
-"""
+"""Foreign tables with vectors, read in place, as LangChain, LlamaIndex, Haystack and people make them. Each row is a
+chunk: id, text, vector, and fields in columns or in JSON. Only rules can be changed, if changes are allowed."""
 
 from __future__ import annotations
 
@@ -143,10 +140,9 @@ class TableStore(VectorDatabase):
     def table(self, name: str) -> Table:
         """The table, or part of one, called `name`. Raises CollectionMissing."""
         if name not in self._tables and name not in (names := self.names()):
-            raise CollectionMissing(
-                f"There is no table {name!r} with vectors in {self.where}.",
-                remedy=f"There are: {', '.join(names)}." if names else "Name another database.",
-            )
+            message = f"There is no table {name!r} with vectors in {self.where}."
+            remedy = f"There are: {', '.join(names)}." if names else "Name another database."
+            raise CollectionMissing(message, remedy=remedy)
         return self._tables[name]
 
     def collections(self) -> tuple[CollectionInfo, ...]:
@@ -158,8 +154,7 @@ class TableStore(VectorDatabase):
         return self.open(name, *self.options(name))
 
     def outdated(self, version: str) -> bool:
-        """Whether a table has changed since this version, as far as this process has seen. Does not
-        query the database."""
+        """Whether a table has changed since this version, as far as this process saw. Does not query the database."""
         table, _, _ = version.partition(":")
         seen = (version for version, _ in self.catalogues.values())
         return any(each != version and each.startswith(f"{table}:") for each in seen)
@@ -187,10 +182,8 @@ class TableCollection(RowCollection):
         for field, column in chosen_columns.items():
             kind = table.column(column).type
             if field == "embedding" and kind not in VECTOR_TYPES:
-                raise InputError(
-                    f"The column {column!r} holds {kind}, not vectors.",
-                    remedy="Name a column of the type vector or halfvec.",
-                )
+                message = f"The column {column!r} holds {kind}, not vectors."
+                raise InputError(message, remedy="Name a column of the type vector or halfvec.")
         if metric not in ("", *METRICS):
             raise InputError(f"{metric!r} is not a distance.", remedy=f"Choose one of: {', '.join(METRICS)}.")
         self._metric = metric
@@ -281,8 +274,7 @@ class TableCollection(RowCollection):
         return ((i, rows.read(text)) for i, text in pairs)
 
     def catalogue(self) -> Catalogue:
-        """Every chunk by id without text, whatever their number: the database checks no conditions,
-        because its fields may hold anything."""
+        """Every chunk by id without text: the database checks no conditions, because its fields may hold anything."""
         return self.entries()
 
     def entries(self) -> Catalogue:
@@ -298,11 +290,8 @@ class TableCollection(RowCollection):
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         """Replace rules, all or none."""
         if not self._store.writable(self._name):
-            raise StoreError(
-                f"The table {self._name!r} was not made by ragfilter and is open read-only.",
-                remedy="Allow changes to it on the Collections page.",
-                action="writable",
-            )
+            message = f"The table {self._name!r} was not made by ragfilter and is open read-only."
+            raise StoreError(message, remedy="Allow changes to it on the Collections page.", action="writable")
         update = (
             f"UPDATE {self._table.sql} c SET {self._rule_change} "
             "FROM unnest(%(keys)s::text[], %(rules)s::text[]) AS new (id, rule) "
@@ -324,10 +313,8 @@ class TableCollection(RowCollection):
         if column is not None:
             return f"{_name(column)} = new.rule"
         if not self._json:
-            raise StoreError(
-                f"The table {self._name!r} has no column for rules.",
-                remedy=f"Add a column {metadata.RULE_KEY} of the type text.",
-            )
+            message = f"The table {self._name!r} has no column for rules."
+            raise StoreError(message, remedy=f"Add a column {metadata.RULE_KEY} of the type text.")
         name, key = _name(self._json[0]), metadata.RULE_KEY
         kind = self._table.column(self._json[0]).type
         now = f"coalesce(c.{name}::jsonb, '{{}}')"

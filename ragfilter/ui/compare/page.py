@@ -1,7 +1,6 @@
-"""The Compare page: two sides over one question or a query set. For one question, it shows the
-chunks that each side keeps and, a step away, both answers. For a query set, it shows wins, losses
-and ties, and the questions that changed most.
-"""
+"""The Compare page: two sides over one question or a query set. For one question, it shows the chunks that each side
+keeps and, a step away, both answers. For a query set, it shows wins, losses and ties, and the questions that changed
+most."""
 
 from __future__ import annotations
 
@@ -27,21 +26,11 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
-from ragfilter.ui.compare.side_choice import ComparedSide, differences
-from ragfilter.ui.kit import (
-    answers,
-    controls,
-    grid,
-    measuring,
-    problems,
-    query_set_choice,
-    question_box,
-    summary,
-    votes,
-)
+from ragfilter.ui.compare.side_choice import ComparedSide, Sides, differences
+from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_set_choice, question_box, votes
 from ragfilter.ui.kit.answer_sides import AnswerSide, numbered_sides
 from ragfilter.ui.kit.query_set_choice import ChosenSet
-from ragfilter.ui.kit.summary import Stack, StackRow
+from ragfilter.ui.kit.summary import Stack, StackRow, draw_stacks
 from ragfilter.ui.look import html
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import literal
@@ -86,9 +75,7 @@ def draw(page_run: PageRun) -> None:
     _draw_question(view, sides)
 
 
-def _bar(
-    page_run: PageRun, runs: Mapping[int, Run], name: str
-) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
+def _bar(page_run: PageRun, runs: Mapping[int, Run], name: str) -> tuple[Sides, DeltaGenerator]:
     """Draw the choice of sides and questions. Returns the sides, and the place of the link."""
     a, b = (side_choice.read(letter, page_run.settings, runs) for letter in link.SIDES)
     # Messages about invalid values in a link.
@@ -101,14 +88,8 @@ def _bar(
         names = dict.fromkeys(filter(None, (*query_set_choice.sets_of(page_run), name)))
         labels = {"": ONE} | {each: query_sets.title(each, llm=query_set_choice.counts_llm_labels()) for each in names}
         widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
-        html.button(
-            "Copy A to B",
-            "sides-copy",
-            side_choice.copy,
-            a,
-            icon="content_copy",
-            about="Copies current settings as a snapshot, to compare later changes with.",
-        )
+        about = "Copies current settings as a snapshot, to compare later changes with."
+        html.button("Copy A to B", "sides-copy", side_choice.copy, a, icon="content_copy", about=about)
         slot = st.container(key="share", width="content")
     return (a, b), slot
 
@@ -125,8 +106,7 @@ ANSWERS, SETTINGS = "Answers", "Settings"
 
 
 @problems.show_errors()
-def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
-    """Draw the comparison for one question."""
+def _draw_question(view: View, sides: Sides) -> None:
     with st.spinner("Searching …"):
         a, b = (replay_as_user(result_of(view, side)) for side in sides)
     contrasted = contrast(a, b)
@@ -141,12 +121,8 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
     if not contrasted:
         html.empty("Neither side keeps a chunk.", "Choose a side that filters less, such as the profile unfiltered.")
         return
-    summary.draw_stacks(
-        stacked(contrasted, (sides[0].name, sides[1].name)),
-        a,
-        key="compare-stacks",
-        on_open=partial(state.keep, name=OPENED),
-    )
+    stacks = stacked(contrasted, (sides[0].name, sides[1].name))
+    draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.keep, name=OPENED))
     opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))
@@ -154,18 +130,16 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
     pair = numbered_sides(("A", "B"), contexts)
     with html.row("compare-steps"):
         step = st.segmented_control("Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed")
-        names = sides[0].called, sides[1].called
         by_name = {side.name: side for side in pair}
         html.report(
             "compare-report",
-            lambda: of_two((a, b), names, **question_box.report_contents(view, by_name)),
+            lambda: of_two((a, b), sides, **question_box.report_contents(view, by_name)),
             question_box.report_name(view.asked.query),
         )
     if step == SETTINGS:
-        told = differences(sides[0].settings, sides[1].settings)
-        html.aside("From A to B:" if told else "A and B have the same settings.")
-        for layer, changes in told.items():
-            html.aside(f"{layer}: {', '.join(changes)}")
+        changes = differences(sides[0].settings, sides[1].settings)
+        html.aside("From A to B:" if changes else "A and B have the same settings.")
+        html.aside(*(f"{layer}: {', '.join(listed)}" for layer, listed in changes.items()))
     elif step == ANSWERS or state.session().answering:
         _answers(view, sides, pair)
 
@@ -218,7 +192,7 @@ def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
         st.text(hit.chunk.text or "This chunk has no text.")
 
 
-def _answers(view: View, sides: tuple[ComparedSide, ComparedSide], pair: tuple[AnswerSide, AnswerSide]) -> None:
+def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> None:
     """Draw both answers with their citations, and the votes on them."""
 
     def draw_answer(side: AnswerSide, other: AnswerSide, reply: Answer) -> None:
@@ -239,7 +213,7 @@ def _answers(view: View, sides: tuple[ComparedSide, ComparedSide], pair: tuple[A
 GOES_ON = "compare-measuring"
 
 
-def _draw_set(page_run: PageRun, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]) -> None:
+def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run]) -> None:
     """Draw the comparison over a query set. Raises StoreError, InputError."""
     chosen, resources = query_set_choice.chosen_set(page_run, name), page_run.resources
     sides_runs = [side.run for side in sides if side.run is not None]
@@ -270,17 +244,13 @@ def _draw_set(page_run: PageRun, sides: tuple[ComparedSide, ComparedSide], name:
         names=(a.variant, b.variant),
         settings=(sides[0].settings, sides[1].settings),
     )
-    for note in compared.notes:
-        html.aside(note)
+    html.aside(*compared.notes)
     if compared.sides.empty:
         html.empty("The two sides have no questions in common.", "Choose runs over the same query set.")
         return
     _facts(compared, resources.bench.prices)
-    html.report(
-        "compare-set-report",
-        partial(of_runs, compared, (sides[0].called, sides[1].called), resources.bench.prices),
-        "ragfilter-compare.html",
-    )
+    report = partial(of_runs, compared, sides, resources.bench.prices)
+    html.report("compare-set-report", report, "ragfilter-compare.html")
     _changes(compared)
 
 
@@ -298,14 +268,12 @@ def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, questions: str)
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
     html.empty(f"{letters} {verb} not measured yet over these questions.")
-    pressed = html.button(
-        f"Measure {letters} over {questions}",
-        "compare-measure",
-        icon="play_arrow",
-        type="primary",
-        about="Measures these settings, with every strategy and profile for comparison, and saves "
-        "the result as a run. Continues a stopped run.",
+    about = (
+        "Measures these settings, with every strategy and profile for comparison, and saves the result as a run. "
+        "Continues a stopped run."
     )
+    label = f"Measure {letters} over {questions}"
+    pressed = html.button(label, "compare-measure", icon="play_arrow", type="primary", about=about)
     if pressed or st.session_state.pop(GOES_ON, False):
         run = measuring.begin(chosen, missing[0].profile, missing[0].settings)
         if measuring.watch(run, chosen.resources):

@@ -1,8 +1,7 @@
 """The two sides of a comparison: what each side means, and how to choose, swap and copy it.
 
-`compared` in the session has the link parameters, and is the only record of the sides. A side is a
-word (a profile, the current settings, a strategy, a run), or a profile with its own settings.
-"""
+`compared` in the session has the link parameters, and is the only record of the sides. A side is a word (a profile, the
+current settings, a strategy, a run), or a profile with its own settings."""
 
 from __future__ import annotations
 
@@ -32,14 +31,11 @@ LONGEST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedSide:
-    """One side, ready to be replayed. `profile` is the profile its settings started from."""
+class ComparedSide(Called):
+    """One side, ready to be replayed."""
 
     letter: str
     word: str
-    name: str
-    profile: str
-    settings: Settings
     run: Run | None = None
 
     @property
@@ -47,10 +43,8 @@ class ComparedSide:
         """The settings that differ from its profile."""
         return self.settings.changed_from(of_profile(self.profile))
 
-    @property
-    def called(self) -> Called:
-        """The side as reports name it."""
-        return Called(self.name, self.profile, self.settings)
+
+Sides = tuple[ComparedSide, ComparedSide]
 
 
 def choices(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> dict[str, str]:
@@ -143,7 +137,7 @@ def _read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedS
         profile, settings = word, state.settings_of(word, _own(letter))
     # With clearance on, unless it was switched off by hand.
     settings = with_clearance(settings, state.user())
-    return ComparedSide(letter, word, labels[chosen(letter)], profile, settings, run)
+    return ComparedSide(labels[chosen(letter)], profile, settings, letter, word, run)
 
 
 def _word(letter: str) -> str:

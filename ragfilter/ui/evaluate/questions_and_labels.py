@@ -9,6 +9,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -56,39 +57,24 @@ def draw_questions(chosen: ChosenSet) -> None:
         about = "Changing the name renames the set. Built-in sets are saved as copies."
         start, key, hint = "" if own else name, f"set-name-{revision}", "A name for your own set"
         title = st.text_input("Name of the set", start, key=key, persist_state="session", placeholder=hint, help=about)
+        about = (
+            "Add, change or delete lines, then save. Labels belong to the exact wording: rewording a question hides "
+            "them, and restoring it brings them back. Line breaks within a question show as spaces and are kept."
+        )
+        start, key = "\n".join(map(one_line, filled.values())), f"set-text-{revision}"
         text = st.text_area(
-            "Questions, one per line",
-            "\n".join(map(one_line, filled.values())),
-            key=f"set-text-{revision}",
-            persist_state="session",
-            height=HEIGHT,
-            help="Add, change or delete lines, then save. Labels belong to the exact wording: "
-            "rewording a question hides them, and restoring it brings them back. Line breaks "
-            "within a question show as spaces and are kept.",
+            "Questions, one per line", start, key=key, persist_state="session", height=HEIGHT, help=about
         )
         with st.container(key="set-actions", horizontal=True, gap="small"):
-            old_name, empty = None if own else name, not lines(text) or not title.strip()
-            about = "" if title.strip() else "Name the set first."
-            html.button(
-                "Save",
-                "set-save",
-                _save,
-                chosen,
-                old_name,
-                revision,
-                filled,
-                type="primary",
-                disabled=empty,
-                about=about,
-            )
-            key, none = f"set-text-{revision}", not chosen.sets[ASKED] or name == ASKED
+            save = partial(_save, chosen, None if own else name, revision, filled)
+            empty, about = not lines(text) or not title.strip(), "" if title.strip() else "Name the set first."
+            html.button("Save", "set-save", save, type="primary", disabled=empty, about=about)
+            none = not chosen.sets[ASKED] or name == ASKED
             about = "Adds questions asked on Inspect that are not in the list yet."
             html.button("Add asked questions", "set-from-history", _add_asked, chosen, key, disabled=none, about=about)
             with st.popover("Remove set", disabled=own):
-                about = "Cannot be undone. Labels stay with their questions."
-                html.button(
-                    f"Remove {literal(name)}", "set-remove", _remove, chosen, type="primary", disabled=own, about=about
-                )
+                about, label = "Cannot be undone. Labels stay with their questions.", f"Remove {literal(name)}"
+                html.button(label, "set-remove", _remove, chosen, type="primary", disabled=own, about=about)
             if there:
                 parts = 1 + counts_llm_labels()
                 html.download(
@@ -139,17 +125,13 @@ def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
 
 def _files(chosen: ChosenSet) -> None:
     emptied = st.session_state.get("set-saved", 0)
-    questions = st.file_uploader(
-        "From a file",
-        type=["jsonl", "csv", "txt"],
-        key=f"set-file-{emptied}",
-        help="A BEIR queries.jsonl file, a CSV file with a column named text, query or question, "
-        "or one question per line. The set is named after the file.",
+    about = (
+        "A BEIR queries.jsonl file, a CSV file with a column named text, query or question, or one question per line. "
+        "The set is named after the file."
     )
-    about = "BEIR or TREC qrels. Credited to a labeller named after the file."
-    qrels = st.file_uploader(
-        "With its labels", type=["tsv", "txt", "qrels", "trec"], key=f"set-qrels-{emptied}", help=about
-    )
+    questions = st.file_uploader("From a file", ["jsonl", "csv", "txt"], key=f"set-file-{emptied}", help=about)
+    kinds, about = ["tsv", "txt", "qrels", "trec"], "BEIR or TREC qrels. Credited to a labeller named after the file."
+    qrels = st.file_uploader("With its labels", kinds, key=f"set-qrels-{emptied}", help=about)
     about = "They count only if “Count an LLM's labels” is on."
     by_llm = qrels is not None and st.checkbox("An LLM made these labels", key=f"set-by-llm-{emptied}", help=about)
     # Name what has arrived, so that a file still uploading is not silently left out.
@@ -247,20 +229,15 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
         return
     html.heading("Disagreements")
     html.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
-    names = {i: catalogue[i].name for (first, *_) in parted if (i := first.chunk_id) in catalogue}
-    table = pd.DataFrame(
-        {
-            "question": [first.query for first, *_ in parted],
-            "chunk": [names.get(i, f"{i} (no longer there)") for i in (first.chunk_id for first, *_ in parted)],
-            "said": ["; ".join(label.words for label in labels) for labels in parted],
-        }
-    )
-    ids = [f"{first.query} {first.chunk_id}" for first, *_ in parted]
-    row = grid.picked(table, ids, name="conflicts", columns=COLUMNS)
+    judged = [(first.query, first.chunk_id) for first, *_ in parted]
+    names = [catalogue[i].name if i in catalogue else f"{i} (no longer there)" for _, i in judged]
+    said = ["; ".join(label.words for label in labels) for labels in parted]
+    table = pd.DataFrame({"question": [query for query, _ in judged], "chunk": names, "said": said})
+    row = grid.picked(table, map(" ".join, judged), name="conflicts", columns=COLUMNS)
     if row is not None:
-        first = parted[row][0]
-        state.open_chunk(first.chunk_id)
-        question_box.open_inspect(first.query, state.session().profile, state.session().changes)
+        query, chunk_id = judged[row]
+        state.open_chunk(chunk_id)
+        question_box.open_inspect(query, state.session().profile, state.session().changes)
 
 
 def _lost(chosen: ChosenSet) -> None:
@@ -320,10 +297,8 @@ def _propose(chosen: ChosenSet) -> None:
     requests = session.bill[1]
     bill = labelling.bill(requests, backends, resources.bench.prices)
     st.markdown(message(bill.sentence))
-    about = "Its labels are marked, and count only if you turn them on under More."
-    html.button(
-        "Propose labels", "propose", _ask_llm, chosen, requests, type="primary", disabled=not bill.chunks, about=about
-    )
+    about, none = "Its labels are marked, and count only if you turn them on under More.", not bill.chunks
+    html.button("Propose labels", "propose", _ask_llm, chosen, requests, type="primary", disabled=none, about=about)
 
 
 def _ask_llm(chosen: ChosenSet, requests: tuple[Request, ...]) -> None:

@@ -1,11 +1,11 @@
-"""One chunk: its text, every layer's decision on it, its labels, its `query_must` rule with the
-rule's effect, and small changes that would keep or drop it.
-"""
+"""One chunk: its text, every layer's decision on it, its labels, its `query_must` rule with the rule's effect, and
+small changes that would keep or drop it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
@@ -40,8 +40,8 @@ def draw(view: View) -> None:
         # A link can name a hidden chunk. Show the same as for an unknown one.
         html.empty(
             "No chunk is open.",
-            "Click a point on the curve, a table row or a citation to read that chunk, edit "
-            "its rule and follow its references.",
+            "Click a point on the curve, a table row or a citation to read that chunk, edit its rule and follow its "
+            "references.",
         )
         return
     chunk = _whole(hit.chunk, view)
@@ -94,17 +94,9 @@ def _labels(view: View, chunk_id: str) -> None:
     asked, grade_now = view.asked, view.grades.get(chunk_id)
     with html.row("marks"):
         for grade, word in MARKS.items():
-            html.button(
-                word,
-                f"mark-{grade}",
-                _mark,
-                asked.collection,
-                asked.query,
-                chunk_id,
-                grade,
-                type="primary" if grade_now == grade else "secondary",
-                shortcut=str(grade),
-            )
+            mark = partial(_mark, asked.collection, asked.query, chunk_id, grade)
+            look = "primary" if grade_now == grade else "secondary"
+            html.button(word, f"mark-{grade}", mark, type=look, shortcut=str(grade))
         html.button("Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().label_history, shortcut="U")
     words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
@@ -149,9 +141,9 @@ def _part(view: View, chunk_id: str) -> str:
     with html.row("part-bar"):
         widget.choose("Part", PARTS, shown, "chunk-part", state.put, "part")
         html.hint(
-            "Text: what the chunk says, and the smallest changes that would bring it back or drop "
-            "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "
-            "References: chunks that the judge's EXPAND would bring in."
+            "Text: what the chunk says, and the smallest changes that would bring it back or drop it. Rule: the "
+            "questions it is meant for (query_must), with an editor and a preview. References: chunks that the judge's "
+            "EXPAND would bring in."
         )
         ids = [row.id for row in hit_table.listed(view, view.rows)]
         with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
@@ -163,11 +155,9 @@ def _whole(chunk: Chunk, view: View) -> Chunk:
     """The whole chunk, read once if only its id is known."""
     if chunk.loaded:
         return chunk
-    asked, bench = view.asked, view.resources.bench
-    key = (asked.collection, asked.version, chunk.id)
-    return view.resources.chunks.of(
-        key, lambda: bench.collection(asked.collection).chunks([chunk.id]).get(chunk.id, chunk)
-    )
+    collection, bench = view.asked.collection, view.resources.bench
+    key = (collection, view.asked.version, chunk.id)
+    return view.resources.chunks.of(key, lambda: bench.collection(collection).chunks([chunk.id]).get(chunk.id, chunk))
 
 
 def _head(result: PoolResult, hit: Hit) -> None:
@@ -215,14 +205,9 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
         html.button(literal(change.words), f"whatif-{n}", state.change, change.values, icon="tune")
         _along(change.came, change.went, titles)
     if asked is not None:
-        html.button(
-            literal(f"Ask with: {', '.join(asked.terms)}"),
-            "whatif-ask",
-            state.ask,
-            asked.question,
-            icon="search",
-            about="Adds the words that its rule requires, and asks again.",
-        )
+        words = literal(f"Ask with: {', '.join(asked.terms)}")
+        about = "Adds the words that its rule requires, and asks again."
+        html.button(words, "whatif-ask", state.ask, asked.question, icon="search", about=about)
         _along(asked.came, asked.went, titles)
 
 

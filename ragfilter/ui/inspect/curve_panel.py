@@ -47,7 +47,7 @@ def draw(view: View) -> None:
     result, session = view.shown, state.session()
     detail, line = cutoff_detail(result), cut_line(result)
     every = replace(curve_plot.place(result, view.rows, detail), grades=view.grades)
-    points = every.folded(session.chunk) if _folds() else every
+    points = every.folded(session.chunk) if session.window == CUT else every
     name = st.session_state.get(SECOND)
     others = other_scores(result) if name and session.cut_controls else {}
     ranges = _axis_ranges(view, points, line)
@@ -56,31 +56,20 @@ def draw(view: View) -> None:
         row.id: title if row.outcome in ("kept", "dropped") else f"{title}, {row.outcome}"
         for row, title in zip(view.rows, short, strict=True)
     }
+    steps_of = (result, detail) if session.cut_controls and detail is not None else None
+    second = (name, others[name]) if name in others else None
     with st.container(key="curve-box"):
         plot = curve_plot.plot(
-            points,
-            line,
-            ranges,
-            steps_of=(result, detail) if session.cut_controls and detail is not None else None,
-            second=(name, others[name]) if name in others else None,
-            chosen=session.chunk,
-            dark=theme.is_dark(),
+            points, line, ranges, steps_of=steps_of, second=second, chosen=session.chunk, dark=theme.is_dark()
         )
-        theme.draw_plot(
-            plot,
-            key="curve",
-            fixed=True,
-            on_select=_selected,
-            selection_mode="points",
-            alt="Each hit by its place at the cutoff and the value compared there, with the limit",
-        )
-        summary = view.summary
+        alt = "Each hit by its place at the cutoff and the value compared there, with the limit"
+        theme.draw_plot(plot, key="curve", fixed=True, on_select=_selected, selection_mode="points", alt=alt)
+        summary, ids = view.summary, [row.id for row in points.rows]
         data = overlay(result, points, plot, titles, session.chunk, with_controls=session.cut_controls) | {
             "told": f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}",
             # The browser drops its own position after each move, even if undo restores the same picture.
             "moves": session.drag_moves,
         }
-        ids = [row.id for row in points.rows]
         html.mount(
             "inspect/curve_lines.js",
             HTML,
@@ -99,25 +88,21 @@ def draw(view: View) -> None:
         _draw_fold(every, points, beyond=max(points.x, default=0) > ranges.window[1])
 
 
-def _folds() -> bool:
-    return state.session().window == CUT
-
-
 def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges:
     """The ranges of the axes. They stay while the same list is cut and the cut is visible, so that
     nothing moves under the pointer that releases a line."""
     session = state.session()
-    last = ceil(max(points.x, default=1.0))
-    shown_for = (view.asked, points.unit, points.entered, session.window, last if not _folds() else 0)
+    last = 0 if session.window == CUT else ceil(max(points.x, default=1.0))
+    shown_for = (view.asked, points.unit, points.entered, session.window, last)
     if session.axis_ranges is not None and session.axis_ranges[0] == shown_for:
         ranges: AxisRanges = session.axis_ranges[1]
         kept = 0.0 if line is None else line.kept
         if ranges.window[0] <= kept + 0.5 <= ranges.window[1] or kept >= len(points.entered):
             return ranges
-    cut = cutoff_detail(view.shown)
-    window = curve_plot.around_cut(view.shown, points, cut) if _folds() else (0.3, last + 0.7)
-    session.axis_ranges = shown_for, curve_plot.axis_ranges(points, window, line)
-    return session.axis_ranges[1]
+    window = (0.3, last + 0.7) if last else curve_plot.around_cut(view.shown, points, cutoff_detail(view.shown))
+    ranges = curve_plot.axis_ranges(points, window, line)
+    session.axis_ranges = shown_for, ranges
+    return ranges
 
 
 def _effect(change: SettingChange, titles: Mapping[str, str]) -> str:
@@ -136,21 +121,13 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
     """Draw the button that shows hits folded away or `beyond` the last rank, or folds them."""
     folded = [row for row in every.rows if row not in shown.rows]
     if not (folded or beyond):
-        if not _folds():
+        if state.session().window != CUT:
             html.button("Show the ranks around the cut", "fold", state.put, CUT, "window", type="tertiary")
         return
     by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
-    html.button(
-        f"{numbers.count(len(folded))} dropped earlier · show all {len(every.rows)}"
-        if folded
-        else f"Show all {len(every.rows)}",
-        "fold",
-        state.put,
-        ALL,
-        "window",
-        type="tertiary",
-        about=" and ".join(f"{numbers.count(n)} by {name}" for name, n in by.items()) or None,
-    )
+    about = " and ".join(f"{numbers.count(n)} by {name}" for name, n in by.items()) or None
+    show = f"{numbers.count(len(folded))} dropped earlier · show" if folded else "Show"
+    html.button(f"{show} all {len(every.rows)}", "fold", state.put, ALL, "window", type="tertiary", about=about)
 
 
 def draw_controls(view: View) -> None:

@@ -3,9 +3,8 @@
 By default it has one line, with kept hits below and dropped ones above, and the cliff shaded. With its controls open,
 it has ticks, and a strip below with the steps between the hits that reached the cutoff.
 
-The curve is the list that was cut: hits that reached the cutoff are at places 1, 2, 3 … of that
-list. Hits dropped earlier are between these places, by value.
-"""
+The curve is the list that was cut: hits that reached the cutoff are at places 1, 2, 3 … of that list. Hits dropped
+earlier are between these places, by value."""
 
 from __future__ import annotations
 
@@ -73,13 +72,8 @@ def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | N
     every = [row for row in rows if row.id in values and (row.rank > 0 or row.id in entered)]
     at = _places(entered, [row.id for row in every], values)
     shown = sorted(every, key=lambda row: at[row.id])
-    return Points(
-        rows=tuple(shown),
-        x=tuple(at[row.id] for row in shown),
-        y=tuple(values[row.id] for row in shown),
-        unit=unit,
-        entered=entered,
-    )
+    x, y = tuple(at[row.id] for row in shown), tuple(values[row.id] for row in shown)
+    return Points(tuple(shown), x, y, unit, entered)
 
 
 def _places(entered: Sequence[str], every: Sequence[str], values: Mapping[str, float]) -> dict[str, float]:
@@ -319,16 +313,15 @@ def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list
 
 def _hover(points: Points, i: int) -> str:
     row = points.rows[i]
-    facts = [f"rank {row.rank}", f"distance {numbers.distance(row.distance)}"]
-    facts += [] if row.gap is None else [f"gap {numbers.distance(row.gap)}"]
-    facts += [] if row.rerank_score is None else [f"rerank {numbers.distance(row.rerank_score)}"]
+    figures = {"distance": row.distance, "gap": row.gap, "rerank": row.rerank_score}
+    facts = [f"{name} {numbers.distance(value)}" for name, value in figures.items() if value is not None]
+    sign = theme.mark(row.outcome, row.layer, row.setting).sign
     lines = [
         f"<b>{escape(short_title(row.title, 56), quote=False)}</b>",
         escape(row.id, quote=False),
-        " · ".join(facts),
+        " · ".join([f"rank {row.rank}", *facts]),
+        f"{sign} {row.outcome} by {row.layer}: {_wrapped(row.reason)}",
     ]
-    sign = theme.mark(row.outcome, row.layer, row.setting).sign
-    lines.append(f"{sign} {row.outcome} by {row.layer}: {_wrapped(row.reason)}")
     if (grade := points.grades.get(row.id)) is not None:
         lines.append(f"{theme.LABELLED} {grade}: {GRADES.get(grade, grade)}")
     return "<br>".join(filter(None, lines))

@@ -30,49 +30,43 @@ BY_RANK, KEPT_FIRST = "By rank", "Kept first"
 def draw(view: View) -> None:
     """The table with its controls."""
     result, rows = view.shown, view.rows
+    words, rule = st.session_state.get("filter", ""), st.session_state.get("filter-rule")
+    look: dict[str, Any] = {"persist_state": "session", "label_visibility": "collapsed"}
     with html.row("table-bar"):
         html.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
-        st.text_input(
-            "Filter",
-            st.session_state.get("filter", ""),
-            key="filter",
-            persist_state="session",
-            placeholder="Words",
-            label_visibility="collapsed",
-            icon=":material/search:",
-            width=112,
-        )
-        rule = st.session_state.get("filter-rule")
+        icon = ":material/search:"
+        st.text_input("Filter", words, key="filter", placeholder="Words", icon=icon, width=112, **look)
         st.selectbox(
             "Rule",
             WORDS,
             WORDS.index(rule) if rule else None,
             key="filter-rule",
-            persist_state="session",
             placeholder="Any rule",
-            label_visibility="collapsed",
             format_func=lambda word: "no rule" if word == "none" else word,
             width=116,
+            **look,
         )
         shown, exported = listed(view, rows), listed(view, view.exported)
         if len(shown) < len(rows):
             st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.count(len(rows))}"))
         with st.popover("More", key="table-more", type="tertiary"):
             with_refs = st.toggle("Show references", key="with-refs", persist_state="session")
+            about = (
+                "Downloads these chunks in this order, as the user can see them. Cells that a spreadsheet would run as "
+                "formulas are escaped."
+            )
             html.download(
                 "CSV",
                 "download-csv",
                 lambda: csv(exported, references(result) if with_refs else None),
                 "ragfilter.csv",
-                "Downloads these chunks in this order, as the user can see them. Cells that a "
-                "spreadsheet would run as formulas are escaped.",
+                about,
             )
             question_box.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
+    table, ids = _frame(view, shown, refs), [row.id for row in shown]
     with st.container(key="table"):
-        grid.draw(
-            _frame(view, shown, refs), [row.id for row in shown], name=NAME, height=400, columns=_columns(view, shown)
-        )
+        grid.draw(table, ids, name=NAME, height=400, columns=_columns(view, shown))
         # Arrow keys continue from the cell whose button was clicked. The click does not focus the
         # table, so draw this after it.
         html.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)
@@ -92,10 +86,8 @@ def listed(view: View, rows: Sequence[ChunkRow]) -> list[ChunkRow]:
 
 
 def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str]] | None) -> pd.DataFrame:
-    """The table's data for `rows`. `refs` has the references of each row by id.
-
-    The most important columns come first: a narrow window has room only up to the reason.
-    """
+    """The table's data for `rows`. The most important columns come first: a narrow window has room only up to the
+    reason. `refs` has the references of each row by id."""
     titles = grid.fitting_titles([row.title for row in rows], TITLE_PX)
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
@@ -124,7 +116,6 @@ def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str
 
 def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     column, dark = st.column_config, theme.is_dark()
-    chips, marks = theme.chips(dark=dark), theme.rule_chips(dark=dark)
     words = {
         "reason": (232, "What was compared. The Chunk tab shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
@@ -138,11 +129,13 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         "rerank": (60, "The reranker's score, 0 to 1."),
         "similarity": (72, "1 − distance / 2 in an l2 collection, 1 − distance otherwise."),
     }
+    farthest = max((row.distance for row in view.rows), default=1.0) or 1.0
+    about = "Distance to the question in the collection's space. Lower is closer."
     return {
         **{name: column.TextColumn(width=w, help=about) for name, (w, about) in words.items()},
         **{name: column.NumberColumn(format="%.3f", width=w, help=about) for name, (w, about) in figures.items()},
         "rank": column.NumberColumn(width=44, help="Rank by distance to the question."),
-        "outcome": column.MultiselectColumn(width=94, options=list(chips), color=list(chips.values())),
+        "outcome": grid.chip_column(94, theme.chips(dark=dark)),
         "title": column.ButtonColumn(
             width=TITLE_PX,
             help="Click to open the chunk.",
@@ -155,19 +148,10 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         "label": column.NumberColumn(
             width=52, format=f"{theme.LABELLED} %d", help="2: relevant, 1: partly, 0: not relevant."
         ),
-        "rule": column.MultiselectColumn(
-            width=92,
-            options=list(marks),
-            color=list(marks.values()),
-            help="draft: not saved. changed: edited since the last export.",
+        "rule": grid.chip_column(
+            92, theme.rule_chips(dark=dark), "draft: not saved. changed: edited since the last export."
         ),
-        "distance": column.ProgressColumn(
-            format="%.3f",
-            min_value=0.0,
-            max_value=max((row.distance for row in view.rows), default=1.0) or 1.0,
-            width=90,
-            help="Distance to the question in the collection's space. Lower is closer.",
-        ),
+        "distance": column.ProgressColumn(format="%.3f", min_value=0.0, max_value=farthest, width=90, help=about),
     }
 
 

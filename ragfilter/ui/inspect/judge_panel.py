@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,8 +11,8 @@ import streamlit as st
 from ragfilter.answer.stream import Prices
 from ragfilter.engine.replay import replay
 from ragfilter.engine.run import without_failures
-from ragfilter.model import Judgement, PoolResult
-from ragfilter.protocols import Usage
+from ragfilter.model import Judgement, NeedKind, PoolResult
+from ragfilter.protocols import Message, Usage
 from ragfilter.report import VerdictRow, judge_stats, remarks, verdict_rows, waits_for_judge
 from ragfilter.report.verdicts import Forecast, JudgeStats, forecast, judge_prompt
 from ragfilter.settings.schema import Judge
@@ -27,11 +27,10 @@ from ragfilter.ui.session.views import View
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
 MAX_ROWS = 6
 ABOUT = (
-    "An LLM reads the chunks that earlier layers let through and decides on each: keep it, discard "
-    "it, or keep it and bring in what it refers to, 1, 3 or 5 references deep. It runs after the "
-    "cutoff because it is the only layer that costs money and takes seconds: chunks that a "
-    "rule or a distance settles for free are never sent. Only its button calls it, never a slider, "
-    "and its answers are cached."
+    "An LLM reads the chunks that earlier layers let through and decides on each: keep it, discard it, or keep it and "
+    "bring in what it refers to, 1, 3 or 5 references deep. It runs after the cutoff because it is the only layer that "
+    "costs money and takes seconds: chunks that a rule or a distance settles for free are never sent. Only its button "
+    "calls it, never a slider, and its answers are cached."
 )
 SETUP = (
     "No LLM is configured. Start ragfilter with OPENAI_API_KEY, or with OPENAI_BASE_URL for any "
@@ -44,14 +43,12 @@ def draw(view: View) -> None:
     result, resources = view.as_user, view.resources
     settings, stats = result.settings.judge, judge_stats(result)
     if not settings.enabled:
-        no_llm = resources.bench.chat is None
-        how = SETUP if no_llm else "Switch LLM judge on in the sidebar to use it."
+        how = SETUP if resources.bench.chat is None else "Switch LLM judge on in the sidebar to use it."
         html.empty("The judge is off.", how)
     elif waits_for_judge(result):
         _waiting(result, resources)
     elif stats is None:
-        why = result.message or "The layers before it let no chunk through."
-        html.empty("Nothing reached the judge.", why)
+        html.empty("Nothing reached the judge.", result.message or "The layers before it let no chunk through.")
     else:
         if stats.fallback:
             sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
@@ -87,17 +84,21 @@ def costs_of(result: PoolResult, resources: Resources) -> Forecast | None:
 
 def draw_button(result: PoolResult, costs: Forecast) -> None:
     """Draw the button that asks the LLM, with what it costs."""
-    again = _failed(result)
-    html.button(
-        button_label(costs, again=again),
-        "need-judge",
-        pools.request,
-        "judge",
-        again,
-        icon="refresh" if again else "bolt",
-        type="primary",
-        about="Sends one prompt to the LLM. The Judge tab shows it.",
-    )
+    again, about = _failed(result), "Sends one prompt to the LLM. The Judge tab shows it."
+    draw_request(button_label(costs, again=again), "judge", again=again, about=about)
+
+
+def draw_request(label: str, kind: NeedKind, *, again: bool, about: str) -> None:
+    """Draw the main button that has a model add the missing data of this kind, perhaps `again` after a failure."""
+    icon = "refresh" if again else "bolt"
+    html.button(label, f"need-{kind}", pools.request, kind, again, icon=icon, type="primary", about=about)
+
+
+def draw_messages(messages: Iterable[Message]) -> None:
+    """Draw the messages of a prompt exactly as they are sent."""
+    for message in messages:
+        html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
+        st.code(message.content, language=None, wrap_lines=True)
 
 
 def button_label(costs: Forecast, *, again: bool) -> str:
@@ -105,16 +106,10 @@ def button_label(costs: Forecast, *, again: bool) -> str:
     n = numbers.chunks(costs.asked)
     if costs.remembered:
         return f"Use the cached answer for {n} · free"
-    parts = [
-        f"Ask the LLM {'again ' if again else ''}about {n}",
-        f"~{numbers.tokens(costs.prompt_tokens + costs.completion_tokens)}",
-        f"at most {numbers.limit(costs.at_most_ms)}"
-        if costs.usual_ms is None
-        else f"usually {numbers.ms(costs.usual_ms)}",
-    ]
-    if costs.cost is not None:
-        parts.append(f"cost {numbers.money(costs.cost, costs.currency)}")
-    return " · ".join(parts)
+    tokens, usual = numbers.tokens(costs.prompt_tokens + costs.completion_tokens), costs.usual_ms
+    time = f"at most {numbers.limit(costs.at_most_ms)}" if usual is None else f"usually {numbers.ms(usual)}"
+    label = f"Ask the LLM {'again ' if again else ''}about {n} · ~{tokens} · {time}"
+    return label if costs.cost is None else f"{label} · cost {numbers.money(costs.cost, costs.currency)}"
 
 
 def in_prompt(costs: Forecast, settings: Judge) -> str:
@@ -122,12 +117,12 @@ def in_prompt(costs: Forecast, settings: Judge) -> str:
     if costs.remembered:
         return f"{numbers.chunks(costs.asked)}, same prompt as before: the cached answer is used."
     room = numbers.tokens(settings.max_prompt_tokens)
-    parts = [f"{costs.asked} in the prompt"]
-    if costs.shortened:
-        parts.append(f"{costs.shortened} shortened to fit {room}")
-    if costs.left_out:
-        parts.append(f"{costs.left_out} do not fit into {room} (Prompt budget), and will be dropped")
-    return f"{'; '.join(parts)}."
+    parts = [
+        f"{costs.asked} in the prompt",
+        _shortened(costs.shortened, settings),
+        f"{costs.left_out} do not fit into {room} (Prompt budget), and will be dropped" if costs.left_out else "",
+    ]
+    return f"{'; '.join(filter(None, parts))}."
 
 
 def call_facts(stats: JudgeStats, prices: Prices | None) -> dict[str, str]:
@@ -153,7 +148,7 @@ def by_whom(stats: JudgeStats, settings: Judge) -> str:
         f"Judged by {prose.model_label(stats.model) or 'nobody'}",
         "cached, so time, tokens and cost describe the original call" if stats.cached else "",
         f"prompt {stats.prompt_version}" if stats.prompt_version else "",
-        _shortened(stats.shortened, settings) if stats.shortened else "",
+        _shortened(stats.shortened, settings),
         f"{numbers.chunks(stats.left_out)} did not fit into the prompt" if stats.left_out else "",
     ]
     return "; ".join(filter(None, parts)) + "."
@@ -177,7 +172,7 @@ def _failed(result: PoolResult) -> bool:
 
 
 def _shortened(n: int, settings: Judge) -> str:
-    return f"{n} shortened to fit {numbers.tokens(settings.max_prompt_tokens)}"
+    return f"{n} shortened to fit {numbers.tokens(settings.max_prompt_tokens)}" if n else ""
 
 
 def _waiting(result: PoolResult, resources: Resources) -> None:
@@ -198,37 +193,26 @@ def _verdicts(result: PoolResult) -> None:
     chips = theme.verdicts(dark=theme.is_dark())
     verdicts = [verdict(row, result.judgement) for row in rows]
     came = any(row.by is not None for row in rows)
-    full = [row.title for row in rows]
+    ids, full = [row.id for row in rows], [row.title for row in rows]
     short = telling_titles(full, TITLE_BESIDE if came else TITLE_ALONE)
-    via = dict(zip((row.id for row in rows), telling_titles(full, VIA_WIDTH), strict=True))
+    via = dict(zip(ids, telling_titles(full, VIA_WIDTH), strict=True))
     table: dict[str, list[Any]] = {
         "verdict": [[word] for word in verdicts],
         "chunk": [title if row.by is None else f"└ {title}" for row, title in zip(rows, short, strict=True)],
     }
     if came:
         table["came from"] = [f"{row.by.step}, {via.get(row.by.via, row.by.via)}" if row.by else "" for row in rows]
-    colours = {word: chips[word[0]] for word in verdicts}
-    column = st.column_config
-    config: dict[str, Any] = {
-        "verdict": column.MultiselectColumn(
-            width=94,
-            options=list(colours),
-            color=list(colours.values()),
-            help="What the LLM said about the chunk, or why it said nothing.",
-        ),
-        "chunk": column.TextColumn(width=172 if came else 302, help="Click to open the chunk."),
-        "came from": column.TextColumn(
+    colours, text = {word: chips[word[0]] for word in verdicts}, st.column_config.TextColumn
+    config = {
+        "verdict": grid.chip_column(94, colours, "What the LLM said about the chunk, or why it said nothing."),
+        "chunk": text(width=172 if came else 302, help="Click to open the chunk."),
+        "came from": text(
             width=130, help="Number of references from the expanded chunk, and the chunk whose reference led here."
         ),
     }
+    height = grid.ROW_PX * min(len(rows), MAX_ROWS) + 38
     with st.container(key="verdicts"):
-        grid.draw(
-            pd.DataFrame(table),
-            [row.id for row in rows],
-            name="verdicts",
-            height=grid.ROW_PX * min(len(rows), MAX_ROWS) + 38,
-            columns=config,
-        )
+        grid.draw(pd.DataFrame(table), ids, name="verdicts", height=height, columns=config)
 
 
 def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:
@@ -249,14 +233,11 @@ def _prompt(result: PoolResult) -> None:
     if ready is None:
         return
     waits = waits_for_judge(result)
-    n = len(ready.shortened)
-    short = f"; {_shortened(n, result.settings.judge)}" if n else ""
     with st.expander("Prompt to be sent" if waits else "Prompt and reply", key="judge-prompt"):
         asked, tokens = numbers.chunks(len(ready.asked)), numbers.tokens(ready.tokens)
-        html.aside(f"{asked}, about {tokens}{short}; {ready.version}")
-        for message in ready.messages:
-            html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
-            st.code(message.content, language=None, wrap_lines=True)
+        shortened = _shortened(len(ready.shortened), result.settings.judge)
+        html.aside("; ".join(filter(None, (f"{asked}, about {tokens}", shortened, ready.version))))
+        draw_messages(ready.messages)
         if waits:
             return
         html.draw('<p class="rf-caption">reply</p>')
@@ -264,8 +245,8 @@ def _prompt(result: PoolResult) -> None:
         # The reply may name chunks that only other users can see.
         if not (state.session().operator or result.user.unrestricted):
             html.aside(
-                "With clearance on, only operators see the reply: it may come from a query by a "
-                "user who sees more. View as operator to read it."
+                "With clearance on, only operators see the reply: it may come from a query by a user who sees more. "
+                "View as operator to read it."
             )
         elif judgement is not None and judgement.reply:
             st.code(judgement.reply, language=None, wrap_lines=True)

@@ -1,7 +1,6 @@
-"""A result on the page: one sentence, before and after beside the curve, and both answers. A click
-opens settings or evidence: the table, and beside it a panel with the open chunk, the answers, the
-exact prompt, the judge, the re-query rounds or the debug trace.
-"""
+"""A result on the page: one sentence, before and after beside the curve, and both answers. A click opens settings or
+evidence: the table, and beside it a panel with the open chunk, the answers, the exact prompt, the judge, the re-query
+rounds or the debug trace."""
 
 from __future__ import annotations
 
@@ -115,31 +114,17 @@ def _draw_below(view: View) -> DeltaGenerator:
 def _open_more(view: View) -> None:
     """Draw the buttons that open more than the result."""
     now = state.session()
-    html.button(
-        "Close controls" if now.cut_controls else "Adjust",
-        "open-cut-controls",
-        _open_cut_controls,
-        not now.cut_controls,
-        type="primary",
-        about="The strategy and the limits that cut the list. Tune suggests values for them.",
-    )
-    chunks = numbers.chunks(view.summary.retrieved)
-    html.button(
-        "Close evidence" if now.evidence else f"Evidence: {chunks}",
-        "open-evidence",
-        state.put,
-        not now.evidence,
-        "evidence",
-        about="Every chunk with its reason, the prompt, and the answers with their citations.",
-    )
+    label = "Close controls" if now.cut_controls else "Adjust"
+    about = "The strategy and the limits that cut the list. Tune suggests values for them."
+    html.button(label, "open-cut-controls", _open_cut_controls, not now.cut_controls, type="primary", about=about)
+    label = "Close evidence" if now.evidence else f"Evidence: {numbers.chunks(view.summary.retrieved)}"
+    about = "Every chunk with its reason, the prompt, and the answers with their citations."
+    html.button(label, "open-evidence", state.put, not now.evidence, "evidence", about=about)
     if view.asked.trace_ids:
         only = bool(view.asked.reach.only)
-        html.button(
-            "Search again" if only else "Recorded hits",
-            "open-recorded",
-            partial(state.update, use_trace=not only, pending="again"),
-            about="Filters only the hits that a trace recorded for this question.",
-        )
+        about = "Filters only the hits that a trace recorded for this question."
+        ask = partial(state.update, use_trace=not only, pending="again")
+        html.button("Search again" if only else "Recorded hits", "open-recorded", ask, about=about)
     question_box.draw_present_button()
     if link.looks(visible_ids(view.result)):
         # The address bar has the rest.
@@ -155,8 +140,8 @@ def _open_cut_controls(on: bool) -> None:
 
 
 def _draw_needs(view: View) -> None:
-    """Draw buttons for data that the result lacks and, if the settings have outgrown the pool, for
-    asking again. While the judge's tab is open, its button is there."""
+    """Draw buttons for data that the result lacks and, if the settings have outgrown the pool, for asking again. While
+    the judge's tab is open, its button is there."""
     result, resources = view.result, view.resources
     wider = pools.falls_short(view.asked, result, result.settings)
     rerank, again = _reranking(result)
@@ -165,27 +150,15 @@ def _draw_needs(view: View) -> None:
         return
     with html.row("needs"):
         if rerank is not None:
-            html.button(
-                f"Score {'again: ' if again else ''}{_scoring(rerank, result, resources)}",
-                "need-rerank",
-                pools.request,
-                "rerank",
-                again,
-                icon="refresh" if again else "bolt",
-                type="primary",
-                about=f"{literal(rerank.why)}. Until then, the layer uses distances.",
-            )
+            label = f"Score {'again: ' if again else ''}{_scoring(rerank, result, resources)}"
+            about = f"{literal(rerank.why)}. Until then, the layer uses distances."
+            judge_panel.draw_request(label, "rerank", again=again, about=about)
         if costs is not None:
             judge_panel.draw_button(result, costs)
         if wider:
-            size = result.settings.retrieval.pool_size
-            html.button(
-                f"Gather again with these settings · pool {numbers.count(size)}",
-                "gather-again",
-                state.renew,
-                icon="refresh",
-                about="The pool was gathered with other settings. This queries the store again.",
-            )
+            label = f"Gather again with these settings · pool {numbers.count(result.settings.retrieval.pool_size)}"
+            about = "The pool was gathered with other settings. This queries the store again."
+            html.button(label, "gather-again", state.renew, icon="refresh", about=about)
 
 
 def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
@@ -245,21 +218,13 @@ def _prompt(result: PoolResult) -> None:
     """Draw the exact messages for either context."""
     both = {side.label: side for side in answer_sides(result)}
     with html.row("prompt-bar"):
-        chosen = html.choice(
-            "Context",
-            both,
-            "The prompt with the kept chunks, or with the chunks of a plain search.",
-            key="prompt-side",
-            default="filtered",
-        )
-    side = both[chosen]
+        about = "The prompt with the kept chunks, or with the chunks of a plain search."
+        side = both[html.choice("Context", both, about, key="prompt-side", default="filtered")]
     sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
     html.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
     if side.numbers != (*range(1, len(side.numbers) + 1),):
         html.aside(f"The page cites these as {', '.join(f'[{n}]' for n in side.numbers)}.")
-    for message in messages(result.query, side.context):
-        html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
-        st.code(message.content, language=None, wrap_lines=True)
+    judge_panel.draw_messages(messages(result.query, side.context))
 
 
 def _rounds(result: PoolResult) -> None:
@@ -270,10 +235,10 @@ def _rounds(result: PoolResult) -> None:
         return
     loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"
     missed = numbers.chunks(detail.short) if detail.short else "none"
+    queries = numbers.counted(result.pool.queries, "store query")
     html.draw(
-        f'<p class="rf-say">{loop} to find {len(detail.kept)} of {detail.k} clean chunks, and miss '
-        f"{missed} that the wide pool holds. The pool took "
-        f"{numbers.counted(result.pool.queries, 'store query')}.</p>"
+        f'<p class="rf-say">{loop} to find {len(detail.kept)} of {detail.k} clean chunks, and miss {missed} that the '
+        f"wide pool holds. The pool took {queries}.</p>"
     )
     rows = [(r.number, *map(len, (r.retrieved, r.excluded, r.kept))) for r in detail.rounds]
     table = pd.DataFrame(rows, columns=["round", "retrieved", "excluded", "kept"])

@@ -1,7 +1,6 @@
 """The references of the open chunk as a tree: what EXPAND_1, 3 and 5 would bring in.
 
-The store is asked once, when a chunk's references are first shown. A moved slider then walks only the known chunks.
-"""
+The store is asked once, when a chunk's references are first shown. A moved slider then walks only the known chunks."""
 
 from __future__ import annotations
 
@@ -58,10 +57,9 @@ class ReferenceTree:
     """The references of a chunk. `nodes` are in depth-first order, each below the chunk that names it. `sums` says what
     EXPAND_1, 3 and 5 would bring in: how many chunks, how many of them not yet kept, and their tokens.
 
-    `shut` counts references that an expansion does not follow, by reason: ``hidden`` from the user,
-    ``unknown`` to the collection, ``ruled`` out by a rule, or ``beyond`` the limit. `names` lists
-    the ones that the user is allowed to know, with the reason.
-    """
+    `shut` counts references that an expansion does not follow, by reason: ``hidden`` from the user, ``unknown`` to the
+    collection, ``ruled`` out by a rule, or ``beyond`` the limit. `names` lists the ones that the user is allowed to
+    know, with the reason."""
 
     nodes: tuple[Node, ...]
     sums: Mapping[int, tuple[int, int, int]]
@@ -113,12 +111,11 @@ def tree_of(chunk_id: str, known: Known, result: PoolResult, *, as_operator: boo
         for ref in chunk.refs
         if ref not in inside
     }
-    states = {"ruled", *(("hidden",) if as_operator else ())}
-    states |= {"unknown"} if as_operator or result.user.unrestricted else set()
+    told = {"ruled": True, "hidden": as_operator, "unknown": as_operator or result.user.unrestricted}
     names = [
         f"{known.by_id[ref].name if ref in known.by_id else ref} ({'its rule fails' if word == 'ruled' else word})"
         for ref, word in why.items()
-        if word in states
+        if told.get(word)
     ]
     return ReferenceTree(tuple(nodes), sums, Counter(why.values()), tuple(names))
 
@@ -134,21 +131,12 @@ def _why_shut(chunk: Chunk | None, result: PoolResult, *, full: bool) -> str:
 
 def _fates(result: PoolResult) -> dict[str, tuple[str, str]]:
     """What happened to every hit: its fate, and the layer that dropped it."""
-    kept = {hit.id for hit in result.kept}
-    waits = {i for need in result.needs if need.kind == "judge" for i in need.chunk_ids}
-    outcomes = result.outcomes()
+    hits, outcomes = (*result.pool.hits, *result.hits), result.outcomes()
+    fates = {h.id: ("dropped", outcomes[h.id].layer if h.id in outcomes else "the filter") for h in hits}
     judged = result.trace("judge").decisions
     brought = {decision.chunk_id for decision in judged if decision.outcome == "expanded"}
-    fates: dict[str, tuple[str, str]] = {}
-    for hit in (*result.pool.hits, *result.hits):
-        if hit.id in waits:
-            fates[hit.id] = ("waits", "")
-        elif hit.id in kept:
-            fates[hit.id] = ("brought" if hit.id in brought else "kept", "")
-        else:
-            decision = outcomes.get(hit.id)
-            fates[hit.id] = ("dropped", decision.layer if decision else "the filter")
-    return fates
+    fates |= {hit.id: ("brought" if hit.id in brought else "kept", "") for hit in result.kept}
+    return fates | {i: ("waits", "") for need in result.needs if need.kind == "judge" for i in need.chunk_ids}
 
 
 NEIGHBOURS: ShelfSpec[Known] = ShelfSpec(64)
@@ -177,7 +165,7 @@ def draw(view: View, chunk: Chunk) -> None:
         return
     if tree.nodes:
         html.draw(_sums(tree, result))
-        _nodes(tree, chunk, result)
+        _nodes(tree, chunk)
     else:
         why = "An expansion would follow no" if tree.shut else "This chunk has no"
         html.empty("Nothing to bring in.", f"{why} references.")
@@ -200,16 +188,13 @@ def _sums(tree: ReferenceTree, result: PoolResult) -> str:
         f"{'' if waits or new == n else f' · {new} new'}</em></li>"
         for depth, (n, new, tokens) in tree.sums.items()
     ]
-    title = (
-        f"What EXPAND would bring in along this chunk's references, at most "
-        f"{result.settings.judge.max_expansion} chunks. New: not already kept."
-    )
+    most = result.settings.judge.max_expansion
+    title = f"What EXPAND would bring in along this chunk's references, at most {most} chunks. New: not already kept."
     return f'<ul class="rf-depths" title="{title}">{"".join(cells)}</ul>'
 
 
-def _nodes(tree: ReferenceTree, chunk: Chunk, result: PoolResult) -> None:
+def _nodes(tree: ReferenceTree, chunk: Chunk) -> None:
     """Draw the chunks, indented by depth; found ones are buttons."""
-    there = {hit.id for hit in (*result.hits, *result.pool.hits)}
     nodes = tree.nodes[:MAX_SHOWN]
     titles = telling_titles([chunk.name, *(node.title for node in nodes)], TITLE_WIDTH)
     with st.container(key="refs", gap=None):
@@ -220,16 +205,10 @@ def _nodes(tree: ReferenceTree, chunk: Chunk, result: PoolResult) -> None:
             depth = next(depth for depth in DEPTHS if depth >= node.step)
             about = " · ".join((numbers.tokens(node.tokens), f"{fate} {node.by}".rstrip(), f"EXPAND_{depth}", node.id))
             with st.container(key=f"ref-s{node.step}-{number}", gap=None):
-                if node.id in there:
-                    html.button(
-                        f"{sign} {literal(title)} :gray[{literal(about)}]",
-                        f"ref-open-{number}",
-                        state.open_chunk,
-                        node.id,
-                        type="tertiary",
-                    )
+                if node.fate == "new":
+                    html.draw(f'<p class="rf-ref">{sign} {html.text(title)} <i>{html.text(about)}</i></p>')
                 else:
-                    words = f"{sign} {html.text(title)} <i>{html.text(about)}</i>"
-                    html.draw(f'<p class="rf-ref">{words}</p>')
+                    label = f"{sign} {literal(title)} :gray[{literal(about)}]"
+                    html.button(label, f"ref-open-{number}", state.open_chunk, node.id, type="tertiary")
     if len(tree.nodes) > MAX_SHOWN:
         html.aside(f"and {numbers.chunks(len(tree.nodes) - MAX_SHOWN)} more")

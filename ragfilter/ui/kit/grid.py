@@ -58,6 +58,11 @@ def _marked(table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
     return table
 
 
+def chip_column(width: int, chips: Mapping[str, str], about: str | None = None) -> Any:
+    """A column of lists of words, each tinted as `chips` says."""
+    return st.column_config.MultiselectColumn(width=width, options=list(chips), color=list(chips.values()), help=about)
+
+
 def draw(
     table: pd.DataFrame,
     ids: Sequence[str],

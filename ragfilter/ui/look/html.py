@@ -5,12 +5,12 @@ Text from outside is escaped or shown literally. In our own text, `code` is betw
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
 from mimetypes import guess_type
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -22,6 +22,8 @@ from ragfilter.ui.look.prose import message
 
 if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer
+
+V = TypeVar("V")
 
 
 def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
@@ -75,10 +77,11 @@ Fact = tuple[str, object, str]
 """A label, its value, and a smaller note next to it."""
 
 
-def aside(words: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
-    """Draw a side note."""
-    # Streamlit's caption is too faint to be read by everybody.
-    draw(f'<p class="rf-aside">{prose(words)}</p>', width=width)
+def aside(*notes: str, width: Literal["stretch", "content"] = "stretch") -> None:
+    """Draw side notes."""
+    for words in notes:
+        # Streamlit's caption is too faint to be read by everybody.
+        draw(f'<p class="rf-aside">{prose(words)}</p>', width=width)
 
 
 def outcome(words: str, *, good: bool) -> None:
@@ -162,19 +165,21 @@ def hint(text: str) -> None:
     st.markdown("", help=text, width="content")
 
 
-def choice(label: str, options: Iterable[str], about: str = "", *, key: str, default: str) -> str:
-    """Draw a choice, kept for the session, with `about` at a question mark. Returns the choice."""
-    chosen = st.segmented_control(
-        label,
-        list(options),
-        key=key,
-        default=default,
-        required=True,
-        persist_state="session",
-        label_visibility="collapsed",
-    )
+def choice(label: str, options: Iterable[str], about: str = "", *, key: str, default: str, **given: Any) -> str:
+    """Draw a choice, kept for the session, with `about` at a question mark. `given` goes to Streamlit. Returns the
+    choice."""
+    given = {"persist_state": "session", "label_visibility": "collapsed"} | given
+    chosen: str = st.segmented_control(label, list(options), key=key, default=default, required=True, **given)
     if about:
         hint(about)
+    return chosen
+
+
+def select(label: str, labels: Mapping[V, str], key: str, **given: Any) -> V:
+    """Draw a list of `labels` by value, kept for the session. `given` goes to Streamlit. Returns the chosen value."""
+    chosen: V = st.selectbox(
+        label, list(labels), key=key, format_func=labels.__getitem__, persist_state="session", **given
+    )
     return chosen
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
+from pathlib import Path
 
 import streamlit as st
 
@@ -21,8 +21,7 @@ from ragfilter.ui.session.views import PageRun, View
 def draw(page_run: PageRun) -> None:
     """Draw the question, then scenes: what plain search found, what each reason drops, and the
     outcome with both answers."""
-    css = files("ragfilter.ui.look").joinpath("present.css").read_text(encoding="utf-8")
-    st.html(f"<style>{css}</style>")
+    st.html(Path(html.__file__).with_name("present.css"))
     problems.notices(state.notices())
     view, error = views.gather_view(page_run)
     link.show_address()
@@ -86,18 +85,9 @@ def _picture(view: View, drops: Sequence[DropGroup], now: int, last: int) -> Non
     html.unseen_heading("Before and after")
     summary.draw_stacks((before, after), view.as_user)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
-        html.button(
-            "After" if now < last else "Before",
-            "scene-flip",
-            state.put,
-            last if now < last else 0,
-            "scene",
-            icon="compare",
-            type="primary",
-            disabled=not last,
-            shortcut="B",
-        )
-        for label, shortcut, to in (("Back", "Left", now - 1), ("Next", "Right", now + 1)):
-            html.button(
-                label, f"scene-{label.lower()}", state.put, to, "scene", disabled=not 0 <= to <= last, shortcut=shortcut
-            )
+        label, to = ("After", last) if now < last else ("Before", 0)
+        look = {"icon": "compare", "type": "primary", "shortcut": "B"}
+        html.button(label, "scene-flip", state.put, to, "scene", disabled=not last, **look)
+        for label, key, to in (("Back", "Left", now - 1), ("Next", "Right", now + 1)):
+            off = not 0 <= to <= last
+            html.button(label, f"scene-{label.lower()}", state.put, to, "scene", disabled=off, shortcut=key)

@@ -168,10 +168,8 @@ def _export(visible: VisibleCollection) -> None:
     last_edit = visible.resources.bench.journal.last_edit(visible.collection)
     visible = chunk_list.visible_collection(visible.collection, visible.settings, visible.resources)
     chunks = [chunk for chunk in visible.chunks.values() if chunk.rule]
-    st.markdown(
-        f"**Export** {counted(len(chunks), 'rule')} for version control, where `ragfilter rules "
-        "check` and `rules test` check them."
-    )
+    where = "for version control, where `ragfilter rules check` and `rules test` check them."
+    st.markdown(f"**Export** {counted(len(chunks), 'rule')} {where}")
     with st.container(key="files-export", horizontal=True, gap="small"):
         about = "The table marks rules edited after this export as changed."
         if not visible.user.unrestricted:

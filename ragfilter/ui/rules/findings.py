@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -71,12 +72,9 @@ def _families(visible: VisibleCollection) -> Suggested | None:
     """The families of chunks, found in the background once requested."""
     rules = state.session().rules
     if rules.families != visible.collection:
-        html.button(
-            "Find families",
-            "findings-families",
-            lambda: setattr(rules, "families", visible.collection),
-            about="Proposes rules that tell similar chunks apart. Asks no LLM and saves nothing.",
-        )
+        find = partial(setattr, rules, "families", visible.collection)
+        about = "Proposes rules that tell similar chunks apart. Asks no LLM and saves nothing."
+        html.button("Find families", "findings-families", find, about=about)
         return None
     rule_effect.wait(visible)
     known, resources = rule_effect.gathered(visible), visible.resources
@@ -125,13 +123,9 @@ def _table(visible: VisibleCollection, listed: Sequence[Listed]) -> int | None:
         "severity": [each.severity for each in findings],
         "id": ids,
     }
-    return grid.picked(
-        pd.DataFrame(columns),
-        [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed],
-        name="findings",
-        height=320,
-        columns={name: st.column_config.TextColumn(width=px) for name, px in WIDTHS.items()},
-    )
+    keys = [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed]
+    config = {name: st.column_config.TextColumn(width=px) for name, px in WIDTHS.items()}
+    return grid.picked(pd.DataFrame(columns), keys, name="findings", height=320, columns=config)
 
 
 def _said(finding: Finding) -> str:
@@ -172,9 +166,8 @@ def _one(visible: VisibleCollection, finding: Finding | None) -> None:
         return
     chunk = visible.chunks[finding.chunk_ids[0]]
     st.markdown(f"**{message(chunk.name)}**  \n{message(_said(finding))}")
-    rules, sure = {chunk.id: finding.fixed}, False
-    if finding.fix is not None:
-        sure = rule_effect.confirm(visible, rules, "finding-sure")
+    rules = {chunk.id: finding.fixed}
+    sure = finding.fix is not None and rule_effect.confirm(visible, rules, "finding-sure")
     with st.container(key="finding-actions", horizontal=True, gap="small"):
         html.button("Apply this one", "finding-apply", bulk_and_files.save, visible, rules, "Apply", disabled=not sure)
         about = "Opens the editor with the fix, if there is one. Nothing is saved."

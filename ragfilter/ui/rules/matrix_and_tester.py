@@ -74,12 +74,8 @@ def figures(rows: Sequence[RuleRow | None], names: Iterable[str] = FIGURES) -> d
 def columns() -> dict[str, Any]:
     """The figures as columns of a table."""
     text, number = st.column_config.TextColumn, st.column_config.NumberColumn
-    return {
-        name: text(help=figure.help)
-        if name == "fires"
-        else number(width=WIDTHS.get(name), help=figure.help, format=figure.format)
-        for name, figure in FIGURES.items()
-    }
+    of_name = {n: number(width=WIDTHS.get(n), help=each.help, format=each.format) for n, each in FIGURES.items()}
+    return of_name | {"fires": text(help=FIGURES["fires"].help)}
 
 
 def measured(visible: VisibleCollection) -> Matrix | None:
@@ -94,12 +90,11 @@ def rule_cell(rule: str | None) -> str:
 
 
 def _matrix(visible: VisibleCollection, questions: GatheredQuestions) -> Matrix:
+    every = visible.chunks.values()
 
     def build() -> Matrix:
         with st.spinner("Replaying the questions without each rule …"):
-            return build_matrix(
-                questions.pools, questions.qrels, visible.chunks.values(), questions.settings, questions.user
-            )
+            return build_matrix(questions.pools, questions.qrels, every, questions.settings, questions.user)
 
     of, shelf = (visible.user, visible.settings, visible.questions_key), visible.resources.shelf(MATRICES)
     matrix = shelf.of((*visible.key, *of), build)
@@ -121,11 +116,9 @@ def draw_matrix(visible: VisibleCollection) -> None:
     if not matrix.rules:
         html.empty("No rules yet.", "Write one under Chunks, or apply some under Findings.")
         return
-    over = (
-        f"{counted(matrix.queries, 'question')} asked"
-        if visible.labels is None
-        else f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
-    )
+    over = f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
+    if visible.labels is None:
+        over = f"{counted(matrix.queries, 'question')} asked"
     waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
     html.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
     _measured_rules(visible, matrix.rules, questions)
@@ -153,11 +146,9 @@ def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questi
     except RuleError as error:
         st.error(message(saving.error_text(error)))
         return
-    parts = build_parts(
-        row.rule, questions.pools, questions.qrels, visible.chunks.values(), questions.settings, questions.user
-    )
-    places = [part.place for part in parts]
-    titles, terms = [place_name(place) for place in places], [rule.written(place) for place in places]
+    every = visible.chunks.values()
+    parts = build_parts(row.rule, questions.pools, questions.qrels, every, questions.settings, questions.user)
+    titles, terms = [place_name(part.place) for part in parts], [rule.written(part.place) for part in parts]
     table, config = _frame("part", titles, parts, terms), _columns("part")
     st.dataframe(table, key="matrix-parts", hide_index=True, placeholder="–", column_config=config)
     if row.conflicts:
@@ -235,19 +226,16 @@ def _tested_rules(
 ) -> None:
     rules = sorted(of_rule, key=lambda rule: (-passes[rule], of_rule[rule][0]))
     n_questions, n_passing = len(questions), [passes[rule] for rule in rules]
+    n_divided = sum(0 < n < n_questions for n in n_passing)
     st.markdown(
-        f"{counted(n_questions, 'question')}, {counted(len(rules), 'rule')}: some questions are "
-        f"blocked by {sum(0 < n < n_questions for n in n_passing)}, all by "
-        f"{n_passing.count(0)}, none by {n_passing.count(n_questions)}."
+        f"{counted(n_questions, 'question')}, {counted(len(rules), 'rule')}: some questions are blocked by "
+        f"{n_divided}, all by {n_passing.count(0)}, none by {n_passing.count(n_questions)}."
     )
     ids = [of_rule[rule] for rule in rules]
-    first, number = [some[0] for some in ids], st.column_config.NumberColumn
-    blocks = [n_questions - n for n in n_passing]
+    first, blocks = [some[0] for some in ids], [n_questions - n for n in n_passing]
     table = {"chunk": chunks(visible, ids, WIDE), "passes": n_passing, "blocks": blocks, "id": first}
-    columns = {
-        "passes": number(help="Questions that meet the rule.", width=80),
-        "blocks": number(help="Questions that do not meet it.", width=80),
-    }
+    help_texts = {"passes": "Questions that meet the rule.", "blocks": "Questions that do not meet it."}
+    columns = {name: st.column_config.NumberColumn(help=about, width=80) for name, about in help_texts.items()}
     selected = grid.picked(pd.DataFrame(table), first, name="tester", height=260, columns=columns)
     if selected is None:
         html.aside("Click a rule to see why it passes or blocks a question.")
@@ -260,12 +248,11 @@ def _tested_rules(
 
 
 def _explained(explanation: Explanation, question: str) -> str:
-    verdict = "passes" if explanation.passes else "is blocked"
+    verdict = f"<b>{'passes' if explanation.passes else 'is blocked'}</b>: {html.text(explanation.reason)}"
     parts = "".join(f"<li>{_part(part)}</li>" for part in explanation.parts)
     return (
         f'<div class="rf-effect"><p class="rf-say">{_marked(explanation, question)}</p>'
-        f'<p class="rf-verdict">The chunk <b>{verdict}</b>: {html.text(explanation.reason)}</p>'
-        f"<ul>{parts}</ul></div>"
+        f'<p class="rf-verdict">The chunk {verdict}</p><ul>{parts}</ul></div>'
     )
 
 
@@ -273,13 +260,11 @@ def _marked(explanation: Explanation, question: str) -> str:
     """The question with exact matches and near matches highlighted."""
     looks = [""] * len(question)
     for part in explanation.parts:
-        if part.near is not None:
-            for i in range(*part.near.span):
-                looks[i] = "rf-near"
-        forbidden = part.place.startswith("contain_none_of")
-        for span in (span for term in part.found for span in term.spans):
-            for i in range(*span):
-                looks[i] = "rf-out" if forbidden else "rf-in"
+        look = "rf-out" if part.place.startswith("contain_none_of") else "rf-in"
+        marks = [] if part.near is None else [(part.near.span, "rf-near")]
+        marks += [(span, look) for term in part.found for span in term.spans]
+        for span, look in marks:
+            looks[slice(*span)] = [look] * (span[1] - span[0])
     pieces = []
     for look, run in groupby(zip(looks, question, strict=True), key=itemgetter(0)):
         piece = html.text("".join(char for _, char in run))

@@ -110,16 +110,11 @@ def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
         html.empty("No chunk matches the filter.", "Use fewer words or states.")
         return
     shown = [rows.by_id[i] for i in page if i in rows.by_id]
+    table, keys = _frame(shown, matrix), [row.id for row in shown]
+    columns = _columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE)
+    height, chosen = min(HEIGHT, grid.ROW_PX * (len(shown) + 1) + 6), state.session().rules.chunk
     with st.container(key="table"):
-        grid.draw(
-            _frame(shown, matrix),
-            [row.id for row in shown],
-            name="rules",
-            height=min(HEIGHT, grid.ROW_PX * (len(shown) + 1) + 6),
-            columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE),
-            chosen=state.session().rules.chunk,
-            pick=chunk_list.open_,
-        )
+        grid.draw(table, keys, name="rules", height=height, columns=columns, chosen=chosen, pick=chunk_list.open_)
 
 
 def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
@@ -146,15 +141,10 @@ def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
 
 
 def _columns(state_width: int) -> dict[str, Any]:
-    chips = theme.rule_chips(dark=theme.is_dark())
-    text = st.column_config.TextColumn
+    text, chips = st.column_config.TextColumn, theme.rule_chips(dark=theme.is_dark())
+    about = f"{theme.RULE_STATES_HELP} Only the editor and Findings check rules against the text."
     return {
-        "state": st.column_config.MultiselectColumn(
-            width=state_width,
-            options=list(chips),
-            color=list(chips.values()),
-            help=f"{theme.RULE_STATES_HELP} Only the editor and Findings check rules against the text.",
-        ),
+        "state": grid.chip_column(state_width, chips, about),
         "title": text(width=TITLE_PX),
         "rule": text(width=192, help="The first term of each part, and how many others it has."),
         "source": text(width=136),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -33,11 +34,10 @@ def draw_undo_redo(visible: VisibleCollection) -> None:
     steps = visible.resources.shelf(TURNS).of(key, lambda: _next_turns(journal.steps(visible.collection, among=among)))
     turns: tuple[tuple[Turn, str], ...] = (("undo", "Ctrl+Z"), ("redo", "Ctrl+Shift+Z"))
     for turn, keys in turns:
-        label, edit, off = turn.capitalize(), steps.get(turn, 0), turn not in steps
+        label, off = turn.capitalize(), turn not in steps
         about = f"No rule change to {turn}." if off else f"{label} the last change to rules ({keys})."
-        html.button(
-            label, f"rules-{turn}", _go, visible, edit, turn, icon=turn, disabled=off, shortcut=keys, about=about
-        )
+        go = partial(_go, visible, steps.get(turn, 0), turn)
+        html.button(label, f"rules-{turn}", go, icon=turn, disabled=off, shortcut=keys, about=about)
 
 
 def _next_turns(steps: Sequence[Step]) -> dict[Turn, int]:
@@ -87,7 +87,7 @@ def _table(visible: VisibleCollection, listed: Sequence[Step]) -> None:
         "what": [_what(step) for step in listed],
         "chunk": [t if s.size == 1 else counted(s.size, "rule") for s, t in zip(listed, titles, strict=True)],
     }
-    widths = {"edit": 50, "when": 120, "who": 80, "what": 120, "chunk": 260}
+    widths = {"edit": 50, "who": 80, "what": 120, "chunk": 260}
     columns = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     columns["when"] = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120)
     ids = (str(step.edit.id) for step in listed)
@@ -107,11 +107,9 @@ def _what(step: Step) -> str:
 
 def _step(visible: VisibleCollection, edit_id: int | None) -> None:
     among = _among(visible)
-    visible_edits = [
-        edit
-        for edit in (() if edit_id is None else visible.resources.bench.journal.step(edit_id))
-        if edit.collection == visible.collection and (among is None or edit.chunk_id in among)
-    ]
+    step = () if edit_id is None else visible.resources.bench.journal.step(edit_id)
+    own = (edit for edit in step if edit.collection == visible.collection)
+    visible_edits = [edit for edit in own if among is None or edit.chunk_id in among]
     if not visible_edits:
         html.empty("No change is open.", "Click a row.")
         return
@@ -128,36 +126,26 @@ def _step(visible: VisibleCollection, edit_id: int | None) -> None:
 def _turn(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
     bench = visible.resources.bench
     try:
-        entries = edits.plan_turn(
-            turn, bench.collection(visible.collection), bench.journal, edit_id=edit_id, among=_among(visible)
-        )
+        collection = bench.collection(visible.collection)
+        entries = edits.plan_turn(turn, collection, bench.journal, edit_id=edit_id, among=_among(visible))
     except RagfilterError as error:
         html.aside(f"{turn.capitalize()} is not possible: {error}")
         return
     rules = {entry.chunk_id: entry.after for entry in entries}
     sure = rule_effect.confirm(visible, rules, f"history-{turn}-sure")
-    label = f"{turn.capitalize()} this change"
-    html.button(
-        label, f"history-{turn}", _go, visible, edit_id, turn, icon=turn, disabled=not sure, about="As one step."
-    )
+    label, go = f"{turn.capitalize()} this change", partial(_go, visible, edit_id, turn)
+    html.button(label, f"history-{turn}", go, icon=turn, disabled=not sure, about="As one step.")
 
 
 def _go(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
     bench, done = visible.resources.bench, DONE[turn]
     state.session().rules.last = ("", None)
     try:
-        changed = edits.turn(
-            turn,
-            bench.collection(visible.collection),
-            bench.journal,
-            edit_id=edit_id,
-            who=author(),
-            among=_among(visible),
-        )
+        collection, among = bench.collection(visible.collection), _among(visible)
+        changed = edits.turn(turn, collection, bench.journal, edit_id=edit_id, who=author(), among=among)
     except RagfilterError as error:
-        outcome = "" if isinstance(error, OutcomeUnknown) else f"Not {done}: "
-        bulk_and_files.put_outcome(f"{outcome}{error}", good=False)
+        failed = "" if isinstance(error, OutcomeUnknown) else f"Not {done}: "
+        bulk_and_files.put_outcome(f"{failed}{error}", good=False)
     else:
-        outcome = f"{done.capitalize()}: {counted(len(changed), 'rule')}."
-        bulk_and_files.put_outcome(outcome, good=True)
+        bulk_and_files.put_outcome(f"{done.capitalize()}: {counted(len(changed), 'rule')}.", good=True)
         state.renew()

@@ -1,6 +1,5 @@
-"""The Tune page: a card with settings suggested by cross-validation, applied only by a click, and a
-map for exploring by hand.
-"""
+"""The Tune page: a card with settings suggested by cross-validation, applied only by a click, and a map for exploring
+by hand."""
 
 from __future__ import annotations
 
@@ -22,14 +21,12 @@ from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import QueryChange, changes
 from ragfilter.evaluate.tune import MARGIN, Tuning, tune_questions, wide_settings
-from ragfilter.evaluate.wording import about_labels
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
 from ragfilter.report.thresholds import learned_elsewhere
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
-from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
@@ -38,7 +35,6 @@ from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import PageRun
 from ragfilter.ui.tune import tuning_map
-from ragfilter.ui.tune.tuning_map import STOP
 
 
 @problems.show_errors(retry=True)
@@ -67,14 +63,13 @@ def draw(page_run: PageRun) -> None:
     if page_run.settings.judge.enabled:
         html.empty("The judge is on, and tuning cannot replay LLM answers.", "Switch it off to tune the rest.")
         return
-    for caveat in about_labels(labels):
-        html.aside(caveat)
+    html.aside(*wording.about_labels(labels))
     job: Job[Suggestion] | None = page_run.resources.jobs.find(_key(page_run, labels, wish))
-    if (suggestion := jobs.result(job, "tuning", "Gathering", stop=STOP)) is not None:
+    if (suggestion := jobs.result(job, "tuning", "Gathering", stop=tuning_map.STOP)) is not None:
         _draw(suggestion, page_run, labels, query_set.name)
     else:
         html.empty(
-            f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
+            f"{counted(len(labels.labelled), 'labelled question')} can suggest settings.",
             "You see their gain on held-out questions, the changes and the losses. It usually takes "
             f"{_usual_time(page_run.settings, len(labels.labelled), rerank=wish.rerank)}.",
         )
@@ -120,65 +115,46 @@ class Suggestion:
 
 def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> Wish:
     """Draw the buttons, and what to tune for. `elsewhere`: labels of another collection or model chose the settings."""
-    figure = st.selectbox(
-        "Tune for",
-        list(TARGETS),
-        key="tune-for",
-        persist_state="session",
-        width=150,
-        format_func=lambda name: TARGETS[name],
-        help="F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens looks "
-        "for the shortest context at a recall that you set.",
+    about = (
+        "F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens looks for the shortest context at "
+        "a recall that you set."
     )
+    figure = html.select("Tune for", TARGETS, "tune-for", width=150, help=about)
     recall = 0.0
     if figure == "tokens":
-        recall = st.number_input(
-            "Recall",
-            min_value=0.05,
-            max_value=1.0,
-            value=0.7,
-            step=0.05,
-            key="tune-recall",
-            persist_state="session",
-            width=110,
-            help="The mean share of the relevant chunks that must stay.",
-        )
-    rerank = st.toggle(
-        "Try reranking",
-        key="tune-rerank",
-        persist_state="session",
-        value=True,
-        help="Also tries settings that rerank, which takes most of the time.",
-    )
+        about = "The mean share of the relevant chunks that must stay."
+        recall = _share("Recall", 0.05, 0.7, 0.05, "tune-recall", about)
+    about = "Also tries settings that rerank, which takes most of the time."
+    rerank = st.toggle("Try reranking", True, key="tune-rerank", persist_state="session", help=about)
     wish = Wish(Target(figure, recall), rerank)
-    pressed = html.button(
-        "Suggest settings",
-        "suggest",
-        icon="auto_awesome",
-        type="secondary" if elsewhere else "primary",
-        disabled=labels is None or page_run.settings.judge.enabled,
-        about="Tries every strategy by cross-validation, and learns from the labels. Nothing "
-        "changes until you apply the result.",
+    look, judged = "secondary" if elsewhere else "primary", page_run.settings.judge.enabled
+    about = (
+        "Tries every strategy by cross-validation, and learns from the labels. Nothing changes until you apply the "
+        "result."
     )
+    none = labels is None or judged
+    pressed = html.button("Suggest settings", "suggest", icon="auto_awesome", type=look, disabled=none, about=about)
     now, recorded = state.session(), any(page_run.settings.get(path) for path in RECORDS)
     recalibrates, now.recalibrate = now.recalibrate, False
     asked = page_run.resources.bench.labels.queries(now.collection, ASKED) if labels is None else {}
     if recorded:
-        recalibrates |= html.button(
-            "Recalibrate",
-            "recalibrate",
-            icon="sync",
-            type="primary" if elsewhere else "secondary",
-            disabled=(labels is None and not asked) or page_run.settings.judge.enabled,
-            about="After a change of model, reranker, chunking or corpus: tunes again and compares "
-            "with your current settings, even if they no longer apply. Without labels, carries "
-            "thresholds over, using the questions asked on Inspect.",
+        about = (
+            "After a change of model, reranker, chunking or corpus: tunes again and compares with your current "
+            "settings, even if they no longer apply. Without labels, carries thresholds over, using the questions "
+            "asked on Inspect."
         )
+        look, none = "primary" if elsewhere else "secondary", (labels is None and not asked) or judged
+        recalibrates |= html.button("Recalibrate", "recalibrate", icon="sync", type=look, disabled=none, about=about)
     if labels is not None and (pressed or recalibrates):
         _begin(page_run, labels, wish, recalibrates=recalibrates)
-    elif recalibrates and recorded and asked and not page_run.settings.judge.enabled:
+    elif recalibrates and recorded and asked and not judged:
         _carry_over(page_run, asked)
     return wish
+
+
+def _share(label: str, low: float, value: float, step: float, key: str, about: str) -> float:
+    """Draw a box for a share of up to 1, kept for the session."""
+    return st.number_input(label, low, 1.0, value, step, key=key, persist_state="session", width=110, help=about)
 
 
 def _carry_over(page_run: PageRun, asked: Mapping[str, str]) -> None:
@@ -196,7 +172,7 @@ def _carry_over(page_run: PageRun, asked: Mapping[str, str]) -> None:
 def _carried_over(page_run: PageRun) -> None:
     """Draw the carried-over thresholds, if they were requested."""
     job = page_run.resources.jobs.find(_key(page_run, None, None))
-    after: Settings | None = jobs.result(job, "carrying", "Gathering", stop=STOP)
+    after: Settings | None = jobs.result(job, "carrying", "Gathering", stop=tuning_map.STOP)
     if after is None:
         return
     with st.container(key="suggestion", border=True, gap="small"):
@@ -259,29 +235,17 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
     with st.container(key="suggestion", border=True, gap="small"):
         head = st.empty()
         with st.container(key="apply-bar", horizontal=True, vertical_alignment="bottom"):
-            name = st.selectbox(
-                "Strategy",
-                [BEST, *tuning.strategies],
-                key="tuned-strategy",
-                width=200,
-                help="The best strategy, or one that you prefer even if others score higher. "
-                "For example, calibrated has the recall dial.",
+            about = (
+                "The best strategy, or one that you prefer even if others score higher. For example, calibrated has "
+                "the recall dial."
             )
+            name = st.selectbox("Strategy", [BEST, *tuning.strategies], key="tuned-strategy", width=200, help=about)
             chosen = tuning if name == BEST else tuning.only(name)
             after = chosen.tuned.settings
             margin = None
             if suggestion.recalibrates:
-                margin = st.number_input(
-                    "Margin",
-                    min_value=0.0,
-                    max_value=1.0,
-                    value=MARGIN,
-                    step=0.01,
-                    key="tuned-margin",
-                    persist_state="session",
-                    width=110,
-                    help="The largest loss that counts as no worse. Larger ones are not applied.",
-                )
+                about = "The largest loss that counts as no worse. Larger ones are not applied."
+                margin = _share("Margin", 0.0, MARGIN, 0.01, "tuned-margin", about)
             if margin is None or chosen.loses_at_most(margin):
                 _apply(page_run.settings, after, query_set)
         with head.container(gap="small"):
@@ -303,7 +267,6 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
 
 
 def _losses(lost: list[QueryChange], labels: Labels) -> None:
-    """Draw the questions that lose relevant chunks."""
     if not lost:
         html.aside("No question loses a relevant chunk.")
         return
@@ -322,19 +285,16 @@ def _more(tuning: Tuning) -> None:
         named |= {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
         rows = [{"variant": name, **flat(each)} for name, each in named.items()]
         measuring.draw_table(rows, target, key="tuned-alone-figures", every=True)
-        for note in (
-            f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "
-            f"{tuning.candidates} candidates.",
+        questions = counted(tuning.queries, "question")
+        gains = tuning.over_strategies.items()
+        notes = (
+            f"{questions}, {tuning.folds}-fold cross-validation, {tuning.candidates} candidates.",
             f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain)}.",
             wording.unlabelled(flat(tuning.tuned.means)),
-            *(
-                f"Calibrated against {name}: {wording.gain_in(target, gain)}."
-                for name, gain in tuning.over_strategies.items()
-            ),
+            *(f"Calibrated against {name}: {wording.gain_in(target, gain)}." for name, gain in gains),
             *wording.notes(tuning),
-        ):
-            if note:
-                html.aside(note)
+        )
+        html.aside(*filter(None, notes))
 
 
 def _key(page_run: PageRun, labels: Labels | None, wish: Wish | None) -> tuple[object, ...]:

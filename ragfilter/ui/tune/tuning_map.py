@@ -1,6 +1,5 @@
-"""A map over one or two settings, for exploring by hand. Gathers every labelled question, replays
-them in the background with many values, and plots the figures. A click sets the settings.
-"""
+"""A map over one or two settings, for exploring by hand. Gathers every labelled question, replays them in the
+background with many values, and plots the figures. A click sets the settings."""
 
 from __future__ import annotations
 
@@ -40,8 +39,6 @@ from ragfilter.ui.session.views import PageRun
 
 Axes = tuple[str, str]
 STOP = "Stops after the current question. Nothing is changed."
-
-
 POOLS: ShelfSpec[Mapping[str, Pool]] = ShelfSpec(4)
 """The pools of every labelled question of a set."""
 
@@ -106,11 +103,8 @@ def _key(page_run: PageRun, labels: Labels, axes: Axes) -> Hashable:
     names = [layer.name for layer in LAYERS]
     scored = settings.quality.enabled and settings.quality.reranker != "none"
     sections = ("retrieval", *(names[: names.index("quality") + 1] if scored else ()))
-    deciding = tuple(
-        settings.get(info.path)
-        for info in fields()
-        if info.path.partition(".")[0] in sections and info.path not in axes
-    )
+    paths = (info.path for info in fields() if info.section in sections and info.path not in axes)
+    deciding = tuple(map(settings.get, paths))
     bench, collection, user = page_run.resources.bench, state.session().collection, state.user()
     return "pools", collection, bench.version_seen(collection, user), labels_version(labels), user, scored, deciding
 
@@ -125,9 +119,9 @@ def heatmap(surface: Map, measure: str, current: int, best: int, *, dark: bool) 
     below them fills their gaps. With one setting, a line with a point for each value."""
     ink = Ink(dark)
     flat = surface.figures[measure].ravel()
-    pairs = [(x, y) for x in surface.xs for y in surface.ys]
     two = surface.y is not None
-    ys = [y for _, y in pairs] if two else flat.tolist()
+    xs = [x for x in surface.xs for _ in surface.ys]
+    ys = [*surface.ys] * len(surface.xs) if two else flat.tolist()
     places = surface.places
     square = {"symbol": "square", "size": 5, "color": flat[places].tolist(), "colorscale": COLOURS}
     colours = {
@@ -143,17 +137,13 @@ def heatmap(surface: Map, measure: str, current: int, best: int, *, dark: bool) 
     data = [
         theme.trace(
             "markers" if two else "lines+markers",
-            ((pairs[at][0], ys[at]) for at in places),
+            ((xs[at], ys[at]) for at in places),
             showlegend=False,
-            customdata=places,
-            line={"color": ink.kept, "width": 1.5},
             marker=square if two else {"size": 7, "color": ink.kept},
-            hoverinfo="text",
-            text=[_hover_text(surface, place, measure) for place in places],
-            **UNDIMMED,
+            **_clickable(surface, places, measure, ink),
         ),
         *([colours] if two else []),
-        *_marks([x for x, _ in pairs], ys, current, best, "#ffffff" if two else ink.text),
+        *_marks(xs, ys, current, best, "#ffffff" if two else ink.text),
     ]
     y = (surface.y.label if surface.y is not None else SHOWN[measure]) or ""
     legend = LEGEND | {"bgcolor": "#4a5a5c" if two else CLEAR, "font": {"color": "#ffffff" if two else ink.text}}
@@ -184,18 +174,20 @@ def front(surface: Map, current: int, best: int, *, dark: bool) -> dict[str, Any
             "lines+markers",
             ((float(tokens[i]), float(recall[i])) for i in line),
             name="best recall for the tokens",
-            customdata=line,
-            line={"color": ink.kept, "width": 1.5},
             marker={"size": 8, "color": ink.kept},
-            text=[_hover_text(surface, i, "recall") for i in line],
-            hoverinfo="text",
-            **UNDIMMED,
+            **_clickable(surface, line, "recall", ink),
         ),
         *_marks(tokens.tolist(), recall.tolist(), current, best, ink.text),
     ]
     figure_layout = _layout(ink, "context tokens", "recall")
     figure_layout["yaxis"] |= THREE_DECIMALS
     return {"data": data, "layout": figure_layout}
+
+
+def _clickable(surface: Map, places: Sequence[int], measure: str, ink: Ink) -> dict[str, Any]:
+    """The places that points stand for, their hints, and the line through them."""
+    text, line = [_hover_text(surface, place, measure) for place in places], {"color": ink.kept, "width": 1.5}
+    return {"customdata": places, "hoverinfo": "text", "text": text, "line": line, **UNDIMMED}
 
 
 def _layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
@@ -205,16 +197,10 @@ def _layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
 
 def _marks(xs: Sequence[float], ys: Sequence[float], current: int, best: int, colour: str) -> list[dict[str, Any]]:
     marks = (("current", current, "circle-open", colour), ("highest", best, "x-thin", HIGHEST))
+    look = {"hoverinfo": "skip", "showlegend": True}
     return [
-        theme.trace(
-            "markers",
-            [(xs[place], ys[place])],
-            name=name,
-            hoverinfo="skip",
-            showlegend=True,
-            marker=theme.marker(symbol, 16, ink, 2.4),
-        )
-        for name, place, symbol, ink in marks
+        theme.trace("markers", [(xs[at], ys[at])], name=name, marker=theme.marker(symbol, 16, ink, 2.4), **look)
+        for name, at, symbol, ink in marks
     ]
 
 
@@ -245,48 +231,20 @@ def explore(page_run: PageRun, labels: Labels) -> None:
 
 def warn(settings: Settings, labels: Labels) -> None:
     """Warn if these labels chose the settings, which flatters the figures."""
-    learned = in_sample(settings, labels_version(labels), state.session().collection)
-    if learned:
+    if learned := in_sample(settings, labels_version(labels), state.session().collection):
         html.aside(learned)
 
 
 def _axes(settings: Settings) -> tuple[str, str, str]:
     """Draw the choice of axes and measure, and return it."""
     paths = axes(settings)
-    first = st.selectbox(
-        "Horizontal axis",
-        paths,
-        index=paths.index(usual(paths)),
-        key="map-x",
-        persist_state="session",
-        format_func=_label,
-        width=200,
-    )
-    others = [NONE, *(path for path in paths if path != first)]
-    second = st.selectbox(
-        "Vertical axis",
-        others,
-        index=others.index(OFFSET) if OFFSET in others else 0,
-        key="map-y",
-        persist_state="session",
-        format_func=lambda path: _label(path) if path else "nothing",
-        width=200,
-        help="Choose “nothing” for a line chart.",
-    )
-    measure = st.selectbox(
-        "Shown",
-        list(SHOWN),
-        key="map-measure",
-        persist_state="session",
-        width=130,
-        format_func=lambda name: SHOWN[name],
-        help="The mean over the questions.",
-    )
-    return first or paths[0], second or NONE, measure or "f1"
-
-
-def _label(path: str) -> str:
-    return f"{path.partition('.')[0]}: {field(path).label}"
+    labels = {path: f"{path.partition('.')[0]}: {field(path).label}" for path in paths}
+    first = html.select("Horizontal axis", labels, "map-x", index=paths.index(usual(paths)), width=200)
+    others = {NONE: "nothing"} | {path: label for path, label in labels.items() if path != first}
+    start, about = [*others].index(OFFSET) if OFFSET in others else 0, "Choose “nothing” for a line chart."
+    second = html.select("Vertical axis", others, "map-y", index=start, width=200, help=about)
+    measure = html.select("Shown", SHOWN, "map-measure", width=130, help="The mean over the questions.")
+    return first, second, measure
 
 
 def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
@@ -330,9 +288,8 @@ def _draw_figures(replayed: ReplayedMap, measure: str, current: int, best: int) 
         if current != best:
             html.button("Use the highest", "map-best", _set, replayed, best, icon="check")
         html.hint(
-            "Click a square, or a point of the front, to set the sliders to its values. The "
-            "highest was chosen on the questions that measured it, so expect less on others. "
-            "Suggest settings measures on held-out questions."
+            "Click a square, or a point of the front, to set the sliders to its values. The highest was chosen on the "
+            "questions that measured it, so expect less on others. Suggest settings measures on held-out questions."
         )
 
 
