@@ -80,7 +80,7 @@ class User:
     """The user who asks. `level` is 0 for the public, and higher levels see more. Only users of a
     department see its chunks.
 
-    Only `refusal` decides who sees what, and it fails closed. An `unrestricted` user sees
+    Only `sees` decides who sees what, and it fails closed. An `unrestricted` user sees
     everything, as does a call without a user if the clearance layer is off. Raises InputError if
     the level is not a whole number ≥ 0 or a department is not text.
     """
@@ -101,21 +101,22 @@ class User:
         departments = sorted({whole(name) for name in names if name})
         object.__setattr__(self, "departments", tuple(departments))
 
+    def sees(self, chunk: Chunk) -> bool:
+        """Whether the user can see `chunk`."""
+        if self.unrestricted:
+            return True
+        level, department = chunk.clearance, chunk.department
+        return level is not None and level <= self.level and (department is None or department in self.departments)
+
     def refusal(self, chunk: Chunk) -> str:
         """Why `chunk` is hidden from the user, in words; empty if the user can see it."""
-        if self.unrestricted:
+        if self.sees(chunk):
             return ""
         if chunk.clearance is None:
             return "clearance unreadable, hidden"
         if chunk.clearance > self.level:
             return f"clearance {chunk.clearance} > {self.level}"
-        if chunk.department is not None and chunk.department not in self.departments:
-            return f"department {chunk.department}, not {', '.join(self.departments) or 'none'}"
-        return ""
-
-    def sees(self, chunk: Chunk) -> bool:
-        """Whether the user can see `chunk`."""
-        return not self.refusal(chunk)
+        return f"department {chunk.department}, not {', '.join(self.departments) or 'none'}"
 
 
 PUBLIC = User()

@@ -141,9 +141,8 @@ def _without_reply(trace: LayerTrace) -> LayerTrace:
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the hits that the user can see. Status `insufficient_clearance` if there were hits but all are hidden."""
     user = inputs.user
-    pairs = [(hit, user.refusal(hit.chunk)) for hit in hits]
-    kept = tuple([hit for hit, refusal in pairs if not refusal])
-    decisions = tuple([_decide(hit, refusal, user) for hit, refusal in pairs]) if inputs.explain else ()
+    kept = tuple(hit for hit in hits if user.sees(hit.chunk))
+    decisions = tuple(_decide(hit, user) for hit in hits) if inputs.explain else ()
     if hits and not kept:
         ways = ", or ".join(_ways([hit.chunk for hit in hits], user))
         message = f"{BARRED} Ask someone {ways}." if ways else UNREADABLE_MESSAGE
@@ -151,8 +150,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     return LayerOutput(kept, decisions)
 
 
-def _decide(hit: Hit, refusal: str, user: User) -> Decision:
-    level = hit.chunk.clearance
+def _decide(hit: Hit, user: User) -> Decision:
+    level, refusal = hit.chunk.clearance, user.refusal(hit.chunk)
     reason = refusal or ("public" if level == 0 else f"clearance {level} ≤ {user.level}")
     value = None if level is None else float(level)
     return Decision(hit.id, "clearance", "dropped" if refusal else "kept", reason, value, float(user.level))

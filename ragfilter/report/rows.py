@@ -99,26 +99,19 @@ def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ..
             chunk.id, "context", "kept" if kept else "dropped", "no layer checked it"
         )
         rows.append(
+            # By position, since a row with named fields takes three times as long.
             ChunkRow(
-                rank=hit.rank,
-                place=place,
-                id=chunk.id,
-                title=chunk.name,
-                type=chunk.type,
-                source=chunk.source,
-                page=chunk.page,
-                distance=distance,
-                similarity=similarity(distance, result.pool.space) if scored else None,
-                gap=gap if scored else None,
-                rerank_score=hit.rerank_score if reranked else None,
-                outcome=decision.outcome,
-                layer=decision.layer,
-                reason=decision.reason,
-                value=decision.value,
-                limit=decision.limit,
-                confidence=confidence(distance, gap, settings.confidence) if scored else "",
-                found_by=hit.found_by,
-                setting=decision.setting,
+                hit.rank,
+                place,
+                *(chunk.id, chunk.name, chunk.type, chunk.source, chunk.page),
+                distance,
+                similarity(distance, result.pool.space) if scored else None,
+                gap if scored else None,
+                hit.rerank_score if reranked else None,
+                *(decision.outcome, decision.layer, decision.reason, decision.value, decision.limit),
+                confidence(distance, gap, settings.confidence) if scored else "",
+                hit.found_by,
+                decision.setting,
             )
         )
     return tuple(rows)

@@ -1,6 +1,5 @@
-"""What the filter did: the headline; the strip, with the kept chunks, the reason, and what every
-layer let through; and before and after as two stacks of titled chunks, row by row.
-"""
+"""What the filter did: the headline; the strip, with the kept chunks, the reason, and what every layer let through; and
+before and after as two stacks of titled chunks, row by row."""
 
 from __future__ import annotations
 
