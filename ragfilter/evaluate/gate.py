@@ -408,7 +408,7 @@ def _within(rows: pd.DataFrame, limit: Limit) -> Check:
         name=f"{name} at {limit.at} {limit.limit:g}",
         passed=passed,
         line=f"mean {name} {mean:.3f}, at {limit.at} {limit.limit:g}",
-        reasons={i: f"{name} {write(value, sign, limit.limit)}" for i, value in worst.items()},
+        reasons={str(i): f"{name} {write(value, sign, limit.limit)}" for i, value in worst.items()},
         figures=asdict(limit) | {"value": mean, "passed": passed, "beyond": worst},
     )
 
@@ -429,7 +429,7 @@ def _drop(figure: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -
         passed=passed,
         line=f"mean {NAMES[figure]} {mean:.3f}, baseline {was:.3f}: {signed(mean - was)}, "
         f"may drop {allowed:g} ({p_value(chance)}){several}",
-        reasons={i: f"{NAMES[figure]} {signed(each)}" for i, each in lost.items()},
+        reasons={str(i): f"{NAMES[figure]} {signed(each)}" for i, each in lost.items()},
         figures={
             "figure": figure,
             "allowed": allowed,

@@ -220,8 +220,9 @@ def to_document(records: Sequence[QueryRecord]) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
     """The records from their stored values. The curve belongs to the plain search."""
-    values = document["curve"].items()
-    curve = Curve(**{name: tuple(each) if isinstance(each, list) else each for name, each in values})
+    values: dict[str, Any] = dict(document["curve"])
+    lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
+    curve = Curve(**(values | lists))
     shared = {name: document[name] for name in _SHARED}
     return tuple(
         QueryRecord(variant=name, curve=curve if name == UNFILTERED else None, **shared, **own)
