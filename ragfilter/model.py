@@ -1,5 +1,4 @@
 """The values that flow through the filter. All are frozen; none knows a store, a model or a page.
-Their reprs leave out long fields: texts, hits and decisions.
 
 Gathering fills a `Pool` (with effects). Replaying turns the pool into a `PoolResult` (pure).
 """
@@ -81,7 +80,7 @@ class User:
     """The user who asks. `level` is 0 for the public, and higher levels see more. Only users of a
     department see its chunks.
 
-    Only `refusal` decides who sees what, and it fails closed. An `unrestricted` user sees
+    Only `sees` decides who sees what, and it fails closed. An `unrestricted` user sees
     everything, as does a call without a user if the clearance layer is off. Raises InputError if
     the level is not a whole number ≥ 0 or a department is not text.
     """
@@ -102,21 +101,22 @@ class User:
         departments = sorted({whole(name) for name in names if name})
         object.__setattr__(self, "departments", tuple(departments))
 
+    def sees(self, chunk: Chunk) -> bool:
+        """Whether the user can see `chunk`."""
+        if self.unrestricted:
+            return True
+        level, department = chunk.clearance, chunk.department
+        return level is not None and level <= self.level and (department is None or department in self.departments)
+
     def refusal(self, chunk: Chunk) -> str:
         """Why `chunk` is hidden from the user, in words; empty if the user can see it."""
-        if self.unrestricted:
+        if self.sees(chunk):
             return ""
         if chunk.clearance is None:
             return "clearance unreadable, hidden"
         if chunk.clearance > self.level:
             return f"clearance {chunk.clearance} > {self.level}"
-        if chunk.department is not None and chunk.department not in self.departments:
-            return f"department {chunk.department}, not {', '.join(self.departments) or 'none'}"
-        return ""
-
-    def sees(self, chunk: Chunk) -> bool:
-        """Whether the user can see `chunk`."""
-        return not self.refusal(chunk)
+        return f"department {chunk.department}, not {', '.join(self.departments) or 'none'}"
 
 
 PUBLIC = User()
@@ -238,8 +238,7 @@ MODEL_OF: Mapping[NeedKind, str] = {"rerank": "reranker", "judge": "judge", "pru
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A model that failed: a reranker by its `reranker_key`, or a pruner by its name. `replay` turns it into a visible
-    fallback. `lasting`: it will fail until something is installed or another model is chosen.
-    """
+    fallback. `lasting`: it will fail until something is installed or another model is chosen."""
 
     kind: NeedKind
     model: str
@@ -305,14 +304,12 @@ class Need:
 
 
 def undecided(needs: Iterable[Need]) -> bool:
-    """Whether meeting the needs could change which chunks are kept. ``prune`` cannot: it only
-    changes how much of their text is sent."""
+    """Whether meeting the needs could change which chunks are kept, and not just, like ``prune``, how they are sent."""
     return any(need.kind != "prune" for need in needs)
 
 
 class Decision(NamedTuple):
-    """What one layer did with one chunk, and which value it compared with which limit. `setting` is
-    the path of the setting that decided, if one did.
+    """What one layer did with one chunk, the value and limit it compared, and the path of the setting that decided.
 
     A named tuple, because a query makes a thousand; a frozen dataclass takes four times as long.
     """
@@ -359,9 +356,8 @@ class Gap(NamedTuple):
 class Cut:
     """Where a cutoff strategy cut a list of values, and why.
 
-    `kept` counts the values that stay. `cliff_after_rank` and `gap` describe the winning cliff;
-    `limit` is the absolute limit (the fallback), if that decided. Ranks are 1-based in the list.
-    `strategy_kept` counts those that the strategy kept, if more stay.
+    `kept` counts the values that stay, and `strategy_kept` those that the strategy kept, if more stay. `limit` is the
+    absolute limit, if that decided. `cliff_after_rank` (1-based) and `gap` describe the winning cliff.
     """
 
     strategy: str
@@ -387,11 +383,8 @@ VALUE_NAMES: Mapping[ValueKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CutoffDetail:
-    """The cut, with its ids and values. `score` is the name of the score if the kind is ``named``.
-
-    `background` is the value of chunks unrelated to the query, or None if it is unknown.
-    `fallback_reason` says why another strategy cut instead of the chosen one.
-    """
+    """The cut, with its ids and values. `score` is the name of the score if the kind is ``named``. `background` is the
+    value of unrelated chunks, if known. `fallback_reason` says why another strategy cut instead of the chosen one."""
 
     cut: Cut
     ids: tuple[str, ...]
@@ -489,11 +482,8 @@ class LayerTrace:
 
 @dataclass(frozen=True, slots=True)
 class PoolResult:
-    """The decisions about one pool. `hits` are the hits that entered the first layer and the chunks that an expansion
-    brought in; `kept` are the kept ones, in order.
-
-    `user` is the user for whom they were made; it is unrestricted if nothing was hidden.
-    """
+    """The decisions about one pool for `user`, who is unrestricted if nothing was hidden. `hits` are the hits that
+    entered the first layer and the chunks that an expansion brought in; `kept` are the kept ones, in order."""
 
     query: str
     settings: Settings
@@ -519,10 +509,7 @@ class PoolResult:
 
     def trace(self, layer: str) -> LayerTrace:
         """The trace of `layer`, also if it is off. Raises KeyError for an unknown name."""
-        for trace in self.traces:
-            if trace.layer == layer:
-                return trace
-        raise KeyError(layer)
+        return {trace.layer: trace for trace in self.traces}[layer]
 
     @property
     def judgement(self) -> Judgement | None:
@@ -531,10 +518,7 @@ class PoolResult:
         return next((d.judgement for d in details if isinstance(d, JudgeDetail)), None)
 
     def outcomes(self) -> dict[str, Decision]:
-        """The final decision on every chunk: its drop, or else the last decision to keep it.
-
-        An expansion can bring back a chunk that an earlier layer dropped.
-        """
+        """The final decision on every chunk: its drop, unless an expansion undid that, or the last one to keep it."""
         last: dict[str, Decision] = {}
         for decision in chain.from_iterable(trace.decisions for trace in self.traces):
             earlier = last.get(decision.chunk_id)
@@ -544,9 +528,8 @@ class PoolResult:
 
 
 def similarity(distance: float, space: Space) -> float:
-    """Convert a distance to a similarity: 1 − d/2 for squared l2 on unit vectors, otherwise 1 − d.
-    NaN, which reaches no threshold, if the store returns no distances.
-    """
+    """Convert a distance to a similarity: 1 − d/2 for squared l2 on unit vectors, otherwise 1 − d. NaN, which reaches
+    no threshold, if the store returns no distances."""
     if space == "rank":
         return nan
     return 1.0 - distance / 2.0 if space == "l2" else 1.0 - distance

@@ -48,8 +48,7 @@ def head(text: str, tokens: int) -> str:
 
 Span = tuple[int, int]
 """The start and end of a struck part of a text."""
-GAP = "…"
-"""Marks omissions in the context."""
+GAP = "…"  # marks omissions in the context
 
 
 def kept_runs(text: str, struck: tuple[Span, ...]) -> tuple[str, ...]:
@@ -69,8 +68,7 @@ def without(text: str, struck: tuple[Span, ...]) -> str:
     return f"{begins}{f'{GAP} '.join(runs)}{ends}".rstrip()
 
 
-FRAME_TOKENS = 24
-"""Maximum tokens of the numbers, delimiters and field names of one block."""
+FRAME_TOKENS = 24  # at most, for the numbers, delimiters and field names of one block
 TITLE_CHARS = 300
 SOURCE_CHARS = 200
 SHORTENED = "[shortened]"
@@ -93,8 +91,7 @@ class Context:
 
 
 def pack(hits: Sequence[Hit], settings: Settings, *, reorder: bool = False) -> Context:
-    """Pack the hits that fit into `max_context_tokens`, in order. With `reorder`, the text has the
-    1st, 3rd, 5th … block, and then the others in reverse."""
+    """Pack the hits that fit into `max_context_tokens`, in order; with `reorder`, as 1, 3, 5 … 6, 4, 2 in the text."""
     budget = settings.context.max_context_tokens
     fitting, tokens = fits(hits, budget)
     kept = tuple(compress(hits, fitting))

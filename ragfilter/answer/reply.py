@@ -24,8 +24,7 @@ from ragfilter.text.normalise import ends_in_half, whole
 
 T = TypeVar("T")
 
-MAX_BYTES = 128 * 1024
-"""Maximum size of a reply. Answers take a few thousand bytes, or 100,000 with thoughts."""
+MAX_BYTES = 128 * 1024  # of a reply; answers take a few thousand bytes, or 100,000 with thoughts
 UNREAD: tuple[ChatErrorKind, ...] = ("unreachable", "auth", "rate_limit", "protocol")
 """Failures in which no model read the prompt, so that its tokens do not count."""
 
@@ -150,8 +149,7 @@ _MARK = re.compile(
         | \[(?P<tag>{_WORD})\](?s:(?!\[/?{_WORD}\]).)*+\[/(?P=tag)\]
         | <!--\s*{_WORD}\b(?s:(?!<!--|-->).)*+-->
     )
-    # A fence that is called a thought; others only mention a mark: blocks of code, code, and what
-    # stands in quotes on one line.
+    # A fence that is called a thought; others only mention a mark: blocks of code, code, and quotes on one line.
     | {_FENCE}(?:[ \t]*(?P<thought>{_WORD})(?![\w-]))?[^`\n]*\n
         (?:(?![ ]{{0,3}}(?P=fence))[^\n]*\n)*+
         (?:[ ]{{0,3}}(?P=fence)[`~]*[ \t]*$ | (?(thought)[^\n]*\Z|(?!)))

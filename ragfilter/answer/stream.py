@@ -57,9 +57,8 @@ class Answer:
     `citations` are the chunk numbers it cites (from 1, in order of first use); `unknown_citations` are cited numbers
     that no chunk of the context has. `prompt` holds the exact messages sent; it is empty if no model was called
     (`extractive`, or an empty context). `cost`, in `currency`, is None without prices. `error` is a message, empty on
-    success; `failed` says in one word how an endpoint failed (see ChatError). `doubt` says why the quotes of an
-    extractive answer may not answer the question. `cached`: no model was called now; tokens and milliseconds describe
-    the original call.
+    success; `failed` says in one word how an endpoint failed (see ChatError). `doubt` says why extractive
+    quotes may not answer the question. `cached`: no model was called now; tokens and milliseconds are the first call's.
     """
 
     text: str
@@ -81,12 +80,9 @@ class Answer:
 
 @dataclass
 class AnswerStream:
-    """Yields the text in pieces, once. `answer` is the answer so far.
-
-    Without `chat`, the answer is extractive. An empty context calls no model. A model's thoughts
-    are not part of its answer: if one may begin, pieces are held back until the end. A thought that
-    began in the prompt may have been yielded before it ends, but is not in `answer`.
-    """
+    """Yields the text in pieces, once. `answer` is the answer so far. Without `chat`, the answer is extractive. An
+    empty context calls no model. A model's thoughts are not part of its answer: if one may begin, pieces are held back
+    until the end. A thought that began in the prompt may have been yielded before it ends, but is not in `answer`."""
 
     query: str
     context: Context
@@ -205,8 +201,7 @@ def citations(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...
     return known, tuple(n for n in numbers if not 1 <= n <= n_chunks)
 
 
-VERSION = "answer-1"
-"""Increase this whenever the text below changes."""
+VERSION = "answer-1"  # increase this whenever the text below changes
 
 REFUSAL = "The context does not answer this."
 

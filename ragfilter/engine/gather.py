@@ -264,7 +264,8 @@ def _is_whole(findings: SearchFindings) -> bool:
     search = findings.search
     if search.catalogue is None:
         return search.user.unrestricted and len(findings.pairs) >= search.collection.count()
-    return sum(search.seen(i) for i, _ in findings.pairs) >= search.catalogue.visible(search.user)
+    visible = search.catalogue.visible(search.user)
+    return len(findings.pairs) >= visible and sum(search.seen(i) for i, _ in findings.pairs) >= visible
 
 
 def _distinct_rules(search: Search) -> tuple[str, ...] | None:
@@ -372,8 +373,9 @@ def _find_sides(
 def _fetch(findings: SearchFindings, entities: Sequence[Entity], *, wide: bool) -> tuple[Hit, ...]:
     """The hits by distance, with the texts that can be shown or kept."""
     search = findings.search
+    seen = {i for i, _ in findings.pairs if search.seen(i)}
     # Only an operator, who sees the wide pool, sees hidden chunks, or that all are hidden.
-    pairs = [pair for pair in findings.pairs if wide or search.seen(pair[0])] or findings.pairs
+    pairs = [pair for pair in findings.pairs if wide or pair[0] in seen] or findings.pairs
     if search.collection.space == "rank":
         log.warning("%s gives no distances, so only its order counts", search.collection.name)
         pairs = [(i, float(place)) for place, (i, _) in enumerate(pairs, start=1)]
@@ -383,7 +385,8 @@ def _fetch(findings: SearchFindings, entities: Sequence[Entity], *, wide: bool) 
         known = ((i, search.known[i]) for i, _ in pairs if i in search.known)
         chunks = {i: replace(chunk, text="", title="", loaded=False) for i, chunk in known}
     else:
-        chunks = _payload(pairs, {i for entity in entities for i in entity.ids}, findings, wide=wide)
+        shown = _shown([i for i, _ in pairs], seen, entities, findings, wide=wide)
+        chunks = _payload(pairs, shown, search)
     return tuple(
         Hit(chunks[i], d, rank, findings.found_by.get(i, "query"), scores=findings.scores.get(i, {}))
         for rank, (i, d) in enumerate(pairs, start=1)
@@ -391,15 +394,20 @@ def _fetch(findings: SearchFindings, entities: Sequence[Entity], *, wide: bool) 
     )
 
 
-def _payload(pairs: Pairs, named: set[str], findings: SearchFindings, *, wide: bool) -> dict[str, Chunk]:
-    """Complete chunks for hits that can be shown or kept; the catalogue's entries for the rest."""
-    search, reach = findings.search, findings.reach
-    seen = [i for i, _ in pairs if search.seen(i)]
-    hidden = [i for i, _ in pairs if wide and not search.seen(i)]
-    named |= findings.scores.keys()
-    named = named if wide else named.intersection(seen)
-    shown = named | {*seen[: reach.shown], *hidden[: reach.shown]}
-    shown |= {*islice(filter(findings.passes, seen), reach.wanted)}
+def _shown(
+    ids: Sequence[str], seen: set[str], entities: Iterable[Entity], findings: SearchFindings, *, wide: bool
+) -> set[str]:
+    """The ids of the hits that can be shown or kept."""
+    reach = findings.reach
+    visible = [i for i in ids if i in seen]
+    hidden = [i for i in ids if i not in seen] if wide else []
+    named = {i for entity in entities for i in entity.ids} | findings.scores.keys()
+    clean = islice(filter(findings.passes, visible), reach.wanted)
+    return {*(named if wide else named & seen), *visible[: reach.shown], *hidden[: reach.shown], *clean}
+
+
+def _payload(pairs: Pairs, shown: set[str], search: Search) -> dict[str, Chunk]:
+    """Complete chunks for the hits that are `shown`; the catalogue's entries for the rest."""
     full = {i: c for i in shown if (c := search.known.get(i)) is not None and c.loaded}
     full |= search.collection.chunks([i for i, _ in pairs if i in shown and i not in full])
     chunks = ((i, full.get(i) or search.known.get(i)) for i, _ in pairs)

@@ -1,9 +1,8 @@
 """The one call to the judge, and the cache of its answers.
 
-Source: Intelligent Chunk Filtering; docs/design.md#judge. One call judges a set of chunks, and the
-verdict on one depends on the others. So the whole answer is cached, under the model and the key of
-the whole prompt (docs/decisions/0011-a-judgement-belongs-to-its-prompt.md). Failures are not cached
-because asking again may help. Cache files hold no raw answers, which only operators can read.
+Source: Intelligent Chunk Filtering; docs/design.md#judge. The verdict on one chunk depends on the others, so the whole
+answer is cached, by the model and the prompt (docs/decisions/0011-a-judgement-belongs-to-its-prompt.md). Failures are
+not, because asking again may help. Cache files hold no raw answers, which only operators can read.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ NO_DECISION = "no decision could be read in the judge's answer"
 
 
 def ask(prompt: JudgePrompt, chat: ChatModel, settings: Judge, *, cache: JudgementCache | None = None) -> Judgement:
-    """Make one call, or none if the `cache` has the answer to the same prompt. Never raises: a
-    failure is in `Judgement.error`."""
+    """Make one call, or none if the `cache` has the answer. Never raises: a failure is in `Judgement.error`."""
     if not prompt.asked:
         return Judgement((), left_out=prompt.left_out, error=no_room(settings), prompt_version=prompt.version)
     known = None if cache is None else look_up(prompt, chat, cache)
@@ -79,8 +77,7 @@ MAX_OF_ONE_POOL = 16
 
 
 class JudgementCache:
-    """An LRU cache of up to `size` answers, by (model, `Judgement.prompt_key`). `replies` stores the
-    answers of `endpoint` beyond the process."""
+    """An LRU cache of answers by (model, `Judgement.prompt_key`). `replies` stores those of `endpoint` for good."""
 
     def __init__(self, size: int = SIZE, *, replies: ReplyStore | None = None, endpoint: str = "") -> None:
         self._stored = answer_reply.StoredReplies[Judgement]("judgement-1", Judgement, replies, endpoint)
@@ -122,8 +119,7 @@ class JudgementCache:
 
 
 def join_judgements(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:
-    """Add new judgements to a pool's: one per prompt, the latest last, up to a maximum number. A
-    failure never replaces a success."""
+    """Add new judgements to a pool's: one per prompt, the latest last. A failure never replaces a success."""
     by_prompt: dict[object, Judgement] = {}
     for judgement in (*before, *new):
         prompt = judgement.prompt_key or (judgement.asked, judgement.left_out)

@@ -7,8 +7,7 @@ Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. Desi
 - Nothing is guessed. A decision that may be meant for another chunk is reported and not obeyed,
   for example if its number may be the chunk's position instead of its id. An id that the answer
   mentions without a decision is reported too, such as one that is not the first in its row.
-- Reports name only ids that were asked about, and quote nothing, since an answer may name
-  anything.
+- Reports name only ids that were asked about, and quote nothing, since an answer may name anything.
 - A line that decides is not searched for JSON, since its explanation may quote some.
 - An answer can contain several JSON values. If one cannot be read, none counts: half a list would
   discard everything after the cut. Answers in lines are an exception, since they may quote JSON.
@@ -88,8 +87,7 @@ _VERDICT_ALONE = re.compile(_VERDICT, _FLAGS)
 
 
 class ParsedVerdicts(NamedTuple):
-    """The decisions on the ids that were asked about, in that order; remarks on everything else;
-    and the ids that are mentioned without a clear decision."""
+    """The decisions on the ids asked about, in that order; remarks; and ids mentioned without a clear decision."""
 
     verdicts: tuple[Verdict, ...]
     remarks: tuple[str, ...]
@@ -97,8 +95,7 @@ class ParsedVerdicts(NamedTuple):
 
 
 class _NamedAction(NamedTuple):
-    """A decision on the chunk that the answer calls `name`. `action` is empty if it is unknown,
-    None if the decision is not clear."""
+    """A decision on the chunk that the answer calls `name`. `action` is empty if unknown, None if not clear."""
 
     name: str
     action: str | None
@@ -232,8 +229,7 @@ def _decisions(text: str, asked: _ChunkIds) -> list[_NamedAction]:
 
 
 def _read(text: str, asked: _ChunkIds, *, with_json: bool) -> Iterator[tuple[_NamedAction, bool]]:
-    """The decisions in `text`, and whether each is in JSON. Raises ValueError or RecursionError if
-    its JSON cannot be read."""
+    """The decisions in `text`, and whether each is in JSON. Raises ValueError or RecursionError for unreadable JSON."""
     value = _JSON.search(text) if with_json else None
     at, fresh = 0, True
     while at <= len(text):

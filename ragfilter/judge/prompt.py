@@ -74,8 +74,7 @@ class JudgePrompt:
         return sha256(json.dumps([self.version, content, self.asked]).encode()).hexdigest()
 
     def adopt(self, judgement: Judgement) -> Judgement:
-        """Copy a judgement of the same messages with the chunks that this prompt left out or
-        shortened, since the same messages may come from fewer candidates, all of which fitted."""
+        """Copy a judgement of the same messages, which may come from fewer candidates, for those of this prompt."""
         return replace(judgement, left_out=self.left_out, shortened=self.shortened)
 
 
@@ -100,8 +99,7 @@ def width(settings: Judge) -> int:
 def candidates(
     hits: Sequence[Hit], settings: Judge, space: Space, pinned: Collection[str] = frozenset()
 ) -> tuple[Hit, ...]:
-    """Those of the first `width` hits that are pinned or have a similarity ≥ `min_relevance`; all
-    of the first `width` if the store gives no distances."""
+    """Those of the first `width` hits that are pinned or have a similarity ≥ `min_relevance` or an unknown one."""
     first = tuple(hits[: width(settings)])
     if space == "rank":
         return first
@@ -112,8 +110,7 @@ def candidates(
 def build_prompt(
     query: str, hits: Sequence[Hit], settings: Judge, space: Space, variant: PromptVariant | None = None
 ) -> JudgePrompt:
-    """Build the prompt for `hits`, within `max_prompt_tokens`; `asked` is empty if none fits. Uses
-    the variant in the settings unless `variant` is given."""
+    """Build the prompt for `hits`, by default with the variant in the settings; `asked` is empty if no hit fits."""
     variant = variant or judge_prompts.variant(settings.prompt)
     query = one_line(query, 10_000)
     opening = f"Query: {query}\n"
@@ -144,8 +141,7 @@ class Block:
 def blocks(
     query: str, chunks: Sequence[tuple[Chunk, str]], *, room: int, most: int, fields: Collection[str]
 ) -> tuple[Block, ...]:
-    """Blocks of as many of the first `chunks` as fit into `room` tokens, each with its score in
-    words. No block takes more than `most` tokens."""
+    """Blocks of up to `most` tokens for as many of the first `chunks`, given with their scores, as fit into `room`."""
     forms = [_BlockForms(chunk, score, fields) for chunk, score in chunks]
     if all(each.size <= most for each in forms) and sum(each.size for each in forms) <= room:
         return tuple(each.whole for each in forms)

@@ -1,5 +1,4 @@
-"""The interface of a layer: `apply(hits, inputs) -> LayerOutput`, pure, and a `LayerSpec` that
-describes it to the rest of the program. Each layer's file declares both."""
+"""The interface of a layer: a pure `apply(hits, inputs) -> LayerOutput`, and a `LayerSpec` that describes it."""
 
 from __future__ import annotations
 
@@ -135,8 +134,7 @@ Cost = Literal["free", "store query", "local model", "API call", "LLM call"]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The look of a layer or an outcome. `sign` is text, `symbol` a plotly marker; `about` says
-    what it stands for, if not just for its layer."""
+    """The look of a layer or an outcome. `sign` is text, `symbol` a plotly marker; `about` says what else it means."""
 
     sign: str
     symbol: str
@@ -157,9 +155,8 @@ def no_more(settings: Settings) -> int:
 class LayerSpec:
     """One layer. Settings, switch, funnel, trace, explanations, docs and link are derived from it.
 
-    Only the first four fields are required. All functions are pure. The layer's settings are the
-    section of `Settings` with its name, if there is one. The field `enabled` there is its switch,
-    and that field's description says what the layer does.
+    Only the first four fields are required. All functions are pure. The layer's settings are the section of `Settings`
+    with its name, if there is one; its switch is `enabled` there, whose description says what the layer does.
     """
 
     name: str

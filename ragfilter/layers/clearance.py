@@ -109,8 +109,7 @@ def with_chunks(hits: Iterable[Hit], change: Callable[[Chunk], Chunk]) -> tuple[
 
 
 def redacted(result: PoolResult) -> PoolResult:
-    """Make a result of visible hits safe for its user: remove everything that names or describes
-    hidden chunks, and the LLM's raw answers, which may name anything."""
+    """Remove what names or describes hidden chunks from a result of visible hits, and the LLM's raw answers."""
     user = result.user
     if user.unrestricted:
         return result
@@ -142,11 +141,8 @@ def _without_reply(trace: LayerTrace) -> LayerTrace:
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the hits that the user can see. Status `insufficient_clearance` if there were hits but all are hidden."""
     user = inputs.user
-    refusals = [user.refusal(hit.chunk) for hit in hits]
-    kept = tuple(hit for hit, refusal in zip(hits, refusals, strict=True) if not refusal)
-    decisions: tuple[Decision, ...] = ()
-    if inputs.explain:
-        decisions = tuple(_decide(h, r, user) for h, r in zip(hits, refusals, strict=True))
+    kept = tuple(hit for hit in hits if user.sees(hit.chunk))
+    decisions = tuple(_decide(hit, user) for hit in hits) if inputs.explain else ()
     if hits and not kept:
         ways = ", or ".join(_ways([hit.chunk for hit in hits], user))
         message = f"{BARRED} Ask someone {ways}." if ways else UNREADABLE_MESSAGE
@@ -154,16 +150,15 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     return LayerOutput(kept, decisions)
 
 
-def _decide(hit: Hit, refusal: str, user: User) -> Decision:
-    level = hit.chunk.clearance
+def _decide(hit: Hit, user: User) -> Decision:
+    level, refusal = hit.chunk.clearance, user.refusal(hit.chunk)
     reason = refusal or ("public" if level == 0 else f"clearance {level} ≤ {user.level}")
     value = None if level is None else float(level)
     return Decision(hit.id, "clearance", "dropped" if refusal else "kept", reason, value, float(user.level))
 
 
 def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:
-    """What a user needs to see some of `chunks`, all hidden from `user`: the highest level among
-    the chunks of each department that is not the user's, and among the others."""
+    """What `user` lacks to see some of `chunks`: the highest level in each other department, and among the rest."""
     highest: dict[str, int] = {}
     for chunk in chunks:
         # Nobody belongs to a department without a name.

@@ -151,13 +151,11 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         note += f"; the values are {detail.value_name}{why}"
     decide = _decide_by_probability if scale.kind == "probability" else _decide
     decisions: list[Decision] = []
-    for place, hit in enumerate(hits, start=1):
-        if hit.id in inputs.pinned:
-            known = scale.kind != "rerank" or hit.rerank_score is not None
-            value = scale.values[place - 1] if known else None
-            decisions.append(Decision(hit.id, "cutoff", "pinned", inputs.pinned[hit.id], value))
-        else:
-            decisions.append(decide(hit, place, detail, applied))
+    for pin, value in zip(pins, scale.values, strict=False):
+        known = scale.kind != "rerank" or pin.rerank_score is not None
+        decisions.append(Decision(pin.id, "cutoff", "pinned", inputs.pinned[pin.id], value if known else None))
+    for place, hit in enumerate(scale.free, start=len(pins) + 1):
+        decisions.append(decide(hit, place, detail, applied))
     detail = replace(detail, cut=replace(result, reason=result.reason + scale.note))
     return LayerOutput(hits[: result.kept], (*decisions, *beyond.values()), detail=detail, note=note)
 
@@ -200,19 +198,19 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
         return _by_score(pins, free, score_by_id, inputs)
     if inputs.reranked and pool.scores_are_ranks:
         return _by_place(pins, free, ORDERED, inputs.far_end)
-    reranked = inputs.reranked and bool(free)
-    background = _background(inputs) if reranked else inputs.far_end
     missing = f"; no hit has a score named {settings.score}" if settings.score and values_of is None else ""
-    if reranked:
+    if inputs.reranked and free:
         rest = tuple(1.0 - (hit.rerank_score or 0.0) for hit in free)
         # A pin without a score gets the first free hit's value, so that there is no step.
         first = (rest[0] if p.rerank_score is None else 1.0 - p.rerank_score for p in pins)
+        known = [1.0 - hit.rerank_score for hit in inputs.own_hits if hit.rerank_score is not None]
+        background = far_end(known) if known and len(inputs.own_hits) >= BACKGROUND_FROM else None
         scale = _Scale(free, "rerank", (*first, *rest), background, note=missing)
     else:
         values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
         if pool.space == "rank":
-            return _Scale(free, "place", values, background, "fixed", f"{UNSCORED} to find a cliff in", missing)
-        scale = _Scale(free, "lowered" if inputs.lowered else "distance", values, background, note=missing)
+            return _Scale(free, "place", values, inputs.far_end, "fixed", f"{UNSCORED} to find a cliff in", missing)
+        scale = _Scale(free, "lowered" if inputs.lowered else "distance", values, inputs.far_end, note=missing)
     if values_of is None:
         return scale
     fallback = replace(scale, stand_in="gap", fallback_reason=UNWEIGHED)
@@ -250,8 +248,7 @@ def _by_probability(
 
 
 def distances_by_score(hits: Sequence[Hit], score: str, pool: Pool, *, places: bool = False) -> dict[str, float]:
-    """The score of this name as a distance, by hit id; hits without it are left out. With
-    `places`, a score that only gives an order becomes the rank."""
+    """Scores of this name as distances, by hit id. With `places`, a score that only gives an order becomes the rank."""
     distances: dict[str, float] = {}
     by_distance = score == "dense" and not any(score in hit.scores for hit in hits)
     for hit in hits if score else ():
@@ -263,12 +260,6 @@ def distances_by_score(hits: Sequence[Hit], score: str, pool: Pool, *, places: b
         elif score == "rerank" and hit.rerank_score is not None and not pool.scores_are_ranks:
             distances[hit.id] = 1.0 - hit.rerank_score
     return distances
-
-
-def _background(inputs: LayerInput) -> float | None:
-    """The mean of the farther half of the query's own hits by rerank score; None if there are too few."""
-    scores = [1.0 - h.rerank_score for h in inputs.own_hits if h.rerank_score is not None]
-    return far_end(scores) if scores and len(inputs.own_hits) >= BACKGROUND_FROM else None
 
 
 def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Decision:

@@ -83,8 +83,7 @@ def clean_finder(
 
 
 def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[ReachedChunk]:
-    """Yield the chunks that references of `root` reach within `depth` steps, at most `most`. The
-    result for a smaller depth is a prefix of the result for a larger one."""
+    """Yield up to `most` chunks that references of `root` reach within `depth` steps. More depth adds at the end."""
     seen = {root.id}
     frontier = [root]
     for step in range(1, depth + 1):

@@ -31,7 +31,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     kept = tuple(compress(hits, passes))
     met: dict[str, str] = {}
     if settings.query_must.pin:
-        checks = ((hit.id, inputs.scan.check(hit.chunk.rule)) for hit in kept)
+        checks = ((hit.id, inputs.scan.check(hit.chunk.rule)) for hit in kept if hit.chunk.rule)
         holding = ((i, check.reason) for i, check in checks if check.holds)
         met = dict(islice(holding, settings.retrieval.k))
     referenced = _references(kept, met, inputs)

@@ -67,8 +67,7 @@ def unchanged(tuned: TunedOn, settings: Settings) -> dict[str, int | float]:
 
 
 def check_tuned(settings: Settings, pool: Pool) -> None:
-    """Raise SettingsError for distances that were tuned with another space, embedding model,
-    reranker or score. Values set by hand are not checked."""
+    """Raise SettingsError for distances tuned, not set by hand, with another space, model, reranker or score."""
     cutoff, tuned = settings.cutoff, settings.cutoff.tuned_on
     if tuned is None:
         return

@@ -28,7 +28,7 @@ from ragfilter.library import documents
 from ragfilter.library.batch import Workers
 from ragfilter.library.documents import Scores, check_metric, check_metrics, space_of, to_hits
 from ragfilter.library.result import Result, to_result
-from ragfilter.model import Cut, Entity, NeedKind, Pool, PoolResult, Space, User
+from ragfilter.model import MODEL_OF, Cut, Entity, Pool, PoolResult, Space, User
 from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.models.pruner import SentencePruner
 from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
@@ -260,8 +260,7 @@ class Filter:
         passed = {hit.id: hit.chunk for hit in pool.hits}
         collection = SimpleNamespace(catalogue=lambda: passed, chunks=lambda ids: {})
         backends = self.backends(collection, None)
-        models: dict[NeedKind, object] = {"rerank": self.reranker, "judge": self.judge, "prune": self.pruner}
-        kinds = [kind for kind, model in models.items() if model is not None]
+        kinds = [kind for kind, name in MODEL_OF.items() if getattr(self, name) is not None]
         return complete_all(pool, self.settings, backends, user, kinds=kinds, push_down=True)
 
 
@@ -301,8 +300,7 @@ def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
 
 
 def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None:
-    """Raise SettingsError for a threshold that no value can reach: a distance in `space` or, if
-    every query is reranked (`reranks`), 1 − the rerank score."""
+    """Raise SettingsError for a threshold out of reach for distances in `space` or, with `reranks`, rerank scores."""
     cutoff = settings.cutoff
     if not cutoff.enabled or (space not in ("l2", "cosine") and not reranks):
         return
@@ -317,8 +315,7 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
 
 
 def check_similarities(settings: Settings, space: Space, distances: Sequence[float]) -> None:
-    """Raise SettingsError if quality compares similarities, but `distances` have none because they
-    are inner products of vectors without unit length."""
+    """Raise SettingsError if quality compares similarities, but `distances` are not those of unit vectors."""
     quality = settings.quality
     known = quality.good_by == "background" and len(distances) >= BACKGROUND_FROM
     if not quality.enabled or known or space != "ip":

@@ -24,8 +24,7 @@ class FilterComponent:
 
     @component.output_types(documents=list[Document])
     def run(self, query: str, documents: list[Document], user: User | None = None) -> dict[str, list[Document]]:
-        """The kept documents, best first. `user` is the user of this call, by default the
-        component's. Raises InputError, SettingsError."""
+        """The kept documents, best first, for `user`, by default the component's. Raises InputError, SettingsError."""
         asker = self.user if user is None else user
         scores = [doc.score for doc in documents]
         return {"documents": keep(self.filter, query, documents, scores, metric=self.metric, user=asker)}

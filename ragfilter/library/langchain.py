@@ -49,8 +49,7 @@ class FilterCompressor(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None, *, user: User | None = None
     ) -> Sequence[Document]:
-        """The kept documents, best first. `user` is the user of this call, by default the
-        compressor's. Raises InputError, SettingsError."""
+        """The kept documents, best first, for `user`, by default the compressor's. Raises InputError, SettingsError."""
         asker = _configured().get("user", self.user) if user is None else user
         scores = [doc.metadata.get(self.score_key) for doc in documents]
         if documents and all(score is None for score in scores) and not isinstance(self.metric, Mapping):

@@ -55,8 +55,7 @@ class FilterPostprocessor(BaseNodePostprocessor):
         *,
         user: User | None = None,
     ) -> list[NodeWithScore]:
-        """The kept nodes, best first. `user` is the user of this call, by default the
-        postprocessor's. Raises InputError, SettingsError."""
+        """The kept nodes, best first, for `user`, by default the postprocessor's. Raises InputError, SettingsError."""
         return super(FilterPostprocessor, self._of(user)).postprocess_nodes(nodes, query_bundle, query_str)
 
     async def apostprocess_nodes(

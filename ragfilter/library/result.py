@@ -38,10 +38,7 @@ class DroppedRow(ChunkRow):
 
 
 class Result(model.PoolResult):
-    """A filter's decisions: a sequence of the kept hits, best first.
-
-    It contains nothing about chunks that its `user` cannot see.
-    """
+    """A filter's decisions: a sequence of the kept hits, best first. Contains nothing that its `user` cannot see."""
 
     __slots__ = ("_bytes",)
     _bytes: bytes
@@ -93,8 +90,7 @@ class Result(model.PoolResult):
 
     @property
     def dropped(self) -> tuple[DroppedRow, ...]:
-        """The dropped hits, by rank: title, layer, reason, the compared value and limit, and the
-        caller's object (`doc`)."""
+        """The dropped hits, by rank, with layer, reason, compared value and limit, and the caller's object (`doc`)."""
         docs = {hit.id: hit.doc for hit in self.hits}
         rows = [DroppedRow(*row) for row in report.rows(self) if not row.kept]
         for row in rows:
@@ -110,8 +106,7 @@ class Result(model.PoolResult):
 
     @property
     def context(self) -> Context:
-        """The kept chunks as sent to the LLM: numbered, packed into the token budget, and without
-        the sentences that the prune layer struck."""
+        """The kept chunks as sent to the LLM: numbered, within the token budget, without what prune struck."""
         return pack(self.kept, self.settings)
 
     def prompt(self, *, reorder: bool = False) -> tuple[Message, ...]:

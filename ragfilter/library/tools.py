@@ -1,7 +1,6 @@
 """Tools that let an agent search an open workspace for chunks and read what they refer to.
 
-Source: Intelligent Chunk Filtering, "Agent Tool Usage". The user is fixed when the tools are made;
-no profile that the agent chooses shows more.
+Source: Intelligent Chunk Filtering, "Agent Tool Usage". No profile that the agent chooses shows more to the user.
 """
 
 from __future__ import annotations
@@ -52,10 +51,8 @@ class Searchable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChunkTools:
-    """The tools as plain functions. The agent reads their docstrings.
-
-    `collection` and `settings` apply unless the agent names others. `user` is the user who asks.
-    """
+    """The tools as plain functions, whose docstrings the agent reads, for questions of `user`. `collection` and
+    `settings` apply unless the agent names others."""
 
     workspace: Searchable
     collection: str

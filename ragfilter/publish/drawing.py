@@ -1,7 +1,6 @@
 """Small static plots, as coordinates for SVGs in the templates. Pure.
 
-A chart library would add megabytes to every report, mostly for interaction.
-"""
+A chart library would add megabytes to every report, mostly for interaction."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from ragfilter.evaluate.crossval import Interval
 from ragfilter.report import ChunkRow
 
 WIDTH = 680
-ROW = 20
+TOP, ROW = 8.0, 20
 UNIT = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 At = tuple[float, float]
@@ -111,14 +110,14 @@ def curve(rows: Sequence[ChunkRow], k: int) -> Drawing | None:
 def intervals(rows: Sequence[tuple[str, Interval]], strong: str = "") -> Drawing:
     """The mean of every row with its interval, from 0 to 1."""
     about = "Mean F1 of every row with its 95% interval."
-    bottom = _row(len(rows))
+    bottom = TOP + ROW * len(rows)
     drawing = Drawing(about, (0, 1), (0, 1), bottom + 14, left=190, right=WIDTH - 60)
     for mark in UNIT:
         x = drawing.x(mark)
         drawing.lines.append(Line("grid", ((x, 14), (x, bottom + 8))))
         drawing.label(x, 10, "middle", f"{mark:g}")
     for place, (name, value) in enumerate(rows, start=1):
-        y, css = _row(place), "kept" if name == strong else "curve"
+        y, css = TOP + ROW * place, "kept" if name == strong else "curve"
         if value.ends is not None:
             first, last = map(drawing.x, value.ends)
             drawing.lines.append(Line(css, ((first, y), (last, y))))
@@ -161,7 +160,3 @@ def gains(values: Sequence[float]) -> Drawing | None:
         if gain:
             drawing.box(f"bar {'kept' if gain > 0 else 'lost'}", (n + 0.1, n + 0.9), (0, gain))
     return drawing
-
-
-def _row(place: int) -> float:
-    return 8.0 + ROW * place

@@ -31,13 +31,10 @@ EXPLAIN = sorted(LAYERS, key=lambda layer: layer.explains)[::-1]
 
 
 class ChunkRow(NamedTuple):
-    """One hit as a row of a table.
-
-    `rank` is the 1-based rank by distance (0: brought in by an expansion), `place` the 1-based place among the kept
-    hits (None: dropped). `gap` is the distance minus that of the previous rank. If the store gives no distances,
-    `distance` is the rank, `gap` and `similarity` are None, and `confidence` is empty. `layer`, `reason`, `value` and
-    `limit` come from the deciding decision.
-    """
+    """One hit as a row of a table. `rank` is the 1-based rank by distance (0: brought in by an expansion), `place` the
+    1-based place among the kept hits (None: dropped). `gap` is the distance minus that of the previous rank. If the
+    store gives no distances, `distance` is the rank, `gap` and `similarity` are None, and `confidence` is empty.
+    `layer`, `reason`, `value` and `limit` come from the deciding decision."""
 
     rank: int
     place: int | None
@@ -99,26 +96,19 @@ def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ..
             chunk.id, "context", "kept" if kept else "dropped", "no layer checked it"
         )
         rows.append(
+            # By position, since a row with named fields takes three times as long.
             ChunkRow(
-                rank=hit.rank,
-                place=place,
-                id=chunk.id,
-                title=chunk.name,
-                type=chunk.type,
-                source=chunk.source,
-                page=chunk.page,
-                distance=distance,
-                similarity=similarity(distance, result.pool.space) if scored else None,
-                gap=gap if scored else None,
-                rerank_score=hit.rerank_score if reranked else None,
-                outcome=decision.outcome,
-                layer=decision.layer,
-                reason=decision.reason,
-                value=decision.value,
-                limit=decision.limit,
-                confidence=confidence(distance, gap, settings.confidence) if scored else "",
-                found_by=hit.found_by,
-                setting=decision.setting,
+                hit.rank,
+                place,
+                *(chunk.id, chunk.name, chunk.type, chunk.source, chunk.page),
+                distance,
+                similarity(distance, result.pool.space) if scored else None,
+                gap if scored else None,
+                hit.rerank_score if reranked else None,
+                *(decision.outcome, decision.layer, decision.reason, decision.value, decision.limit),
+                confidence(distance, gap, settings.confidence) if scored else "",
+                hit.found_by,
+                decision.setting,
             )
         )
     return tuple(rows)

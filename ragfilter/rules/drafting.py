@@ -87,8 +87,7 @@ def _json_text(answer: str) -> str:
 
 log = logging.getLogger(__name__)
 
-VERSION = "suggest-1"
-"""Increase this number whenever the text below changes."""
+VERSION = "suggest-1"  # increase this whenever the text below changes
 LINE_CHARS = 300
 MAX_TEXT_TOKENS = 1500
 MAX_QUOTED_TOKENS = 500

@@ -35,8 +35,7 @@ UNDECIDED = "The whole change is finished or rolled back at the next start."
 def save(
     store: RuleStore, journal: Journal, *, chunk_id: str, rule: str | None, expected: str | None, who: str
 ) -> Edit | None:
-    """Store `rule` (JSON text; None or blank removes the rule) in its canonical form, as `save_all`
-    does. Returns the finished edit, or None if the rule is already stored."""
+    """Store a rule as `save_all` does; None or blank removes it. Returns the edit, or None if it is already stored."""
     edits = save_all(store, journal, rules={chunk_id: rule}, expected={chunk_id: expected}, who=who)
     return edits[0] if edits else None
 

@@ -1,7 +1,4 @@
-"""Finds errors and doubts in rules and, if possible, a better rule. Pure.
-
-Source: docs/design.md#contradictions (the three-group mistake) and docs/design.md#rules.
-"""
+"""Finds errors and doubts in rules, and better rules. Pure. Source: docs/design.md#contradictions and #rules."""
 
 from __future__ import annotations
 
@@ -65,12 +62,9 @@ KINDS: Mapping[str, Severity] = {
 
 
 class Finding(BaseModel):
-    """A problem with the rule of some chunks, or a proposal for one.
-
-    `place` is a path within the rule, empty for the whole rule. `fix` is a rule without the
-    problem. If it has no terms, the rule should be removed; None means that only a person knows
-    what was meant. Unless `sure`, the rule may be intended as it is.
-    """
+    """A problem with the rule of some chunks, or a proposal for one. `place` is a path within the rule, empty for the
+    whole rule. `fix` is a rule without the problem. If it has no terms, the rule should be removed; None means that
+    only a person knows what was meant. Unless `sure`, the rule may be intended as it is."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -80,11 +80,9 @@ def _without_gc() -> Iterator[None]:
 
 
 class RuleBook:
-    """The distinct rule texts of a collection, compiled. Immutable and thread-safe.
-
-    A rule is a set of clauses (each group, each required term) that must all be met, and a set of
-    terms that must not occur. Terms and clauses that rules share are stored once.
-    """
+    """The distinct rule texts of a collection, compiled. Immutable and thread-safe. A rule is a set of clauses (each
+    group, each required term) that must all be met, and a set of terms that must not occur. Terms and clauses that
+    rules share are stored once."""
 
     def __init__(self, rules: Iterable[str]) -> None:
         """Compile `rules`; invalid ones are stored with their error."""
@@ -133,7 +131,10 @@ class RuleBook:
         return passes | dict.fromkeys(self.errors, len(queries))
 
     def _find(self, query: str) -> set[int]:
-        return set[int]().union(*(needles.find(prepared(query, mode)) for mode, needles in self._needles.items()))
+        term_numbers: set[int] = set()
+        for mode, needles in self._needles.items():
+            term_numbers |= needles.find(prepared(query, mode))
+        return term_numbers
 
     def _index(self) -> None:
         clauses: dict[frozenset[int], int] = {}

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 State = Literal["invalid", "warning", "note", "valid", "none"]
 STATES: tuple[State, ...] = ("invalid", "warning", "note", "valid", "none")
-WORDS = (*STATES, "draft", "changed")
-"""All words for a rule's state."""
-STORED = (*STATES, "changed")
-"""The words that do not depend on unsaved edits."""
+WORDS = (*STATES, "draft", "changed")  # all words for a rule's state
+STORED = (*STATES, "changed")  # those that do not depend on unsaved edits
 MAX_PARTS = 4
 
 

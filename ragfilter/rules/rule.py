@@ -12,10 +12,8 @@ match            ``word`` (default) or ``substring``, see `ragfilter.rules.match
 
 Terms are text. Numbers are refused, because ``6`` hardly ever means the bare digit. As in the source, only `contain`
 accepts a number and stores it as text. An empty list requires nothing, like an absent part. A rule without any parts
-always holds. ``{"query_must": {…}}``, as in a record, is read as its value.
-
-The store, the journal and the editor have rules as JSON text. `parse` and `read_rule` turn it into
-a value, and everything else works on values.
+always holds. ``{"query_must": {…}}``, as in a record, is read as its value. The store, the journal and the editor have
+rules as JSON text. `parse` and `read_rule` turn it into a value, and everything else works on values.
 """
 
 from __future__ import annotations
@@ -240,8 +238,7 @@ def terms_at(place: str, group: Sequence[str]) -> dict[str, str]:
 
 
 def template(title: str) -> str:
-    """A valid rule to start from, as indented JSON text, for a chunk without one: it requires any
-    distinctive word of the title; the other parts are empty."""
+    """A valid rule to start from, as indented JSON: any distinctive word of the title; the other parts are empty."""
     words = dict.fromkeys(re.findall(r"[^\W\d_]{3,}", normalise(title)))
     group = [word for word in words if word not in FUNCTION_WORDS][:_TEMPLATE_TERMS]
     group = group or ["term", "other spelling"]

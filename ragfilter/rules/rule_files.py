@@ -140,11 +140,15 @@ def _latest(path: Path) -> tuple[dict[str, tuple[int, dict[str, Any]]], list[Ref
     latest: dict[str, tuple[int, dict[str, Any]]] = {}
     refusals: list[RefusedLine] = []
     skipped = 0
-    for record in _records(path):
-        if isinstance(record, RefusedLine):
-            refusals.append(record)
+    for number, fields in _rows(path) if is_csv(path) else _objects(path):
+        if isinstance(fields, str):
+            refusals.append(RefusedLine(number, "", fields))
             continue
-        number, chunk_id, fields = record
+        chunk_id = next((fields[key] for key in ID_KEYS if key in fields), None)
+        if not isinstance(chunk_id, str) or not chunk_id:
+            refusals.append(RefusedLine(number, "", "the id is missing or is not text"))
+            continue
+        chunk_id = whole(chunk_id)
         if RULE_KEY not in fields or (fields[RULE_KEY] is None and fields.get("error")):
             skipped += 1
             continue
@@ -181,18 +185,6 @@ def _change(
     listed = [remarks] if isinstance(remarks, str) and remarks.strip() else remarks
     doubts = tuple(whole(str(remark)) for remark in listed) if after and isinstance(listed, list) else ()
     return FileChange(number, chunk_id, stored[chunk_id], after, doubts)
-
-
-def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | RefusedLine]:
-    """Yield the line number, chunk id and fields of every non-empty line."""
-    for number, record in _rows(path) if is_csv(path) else _objects(path):
-        ids = [] if isinstance(record, str) else [record[key] for key in ID_KEYS if key in record]
-        if isinstance(record, str):
-            yield RefusedLine(number, "", record)
-        elif ids and isinstance(ids[0], str) and ids[0]:
-            yield number, whole(ids[0]), record
-        else:
-            yield RefusedLine(number, "", "the id is missing or is not text")
 
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
@@ -232,9 +224,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
         yield number, record
 
 
-# expectations
-
-
+# Expectations of rules.
 Wanted = Literal["stay", "go"]
 EXPECTED = 'Write {"question": "…", "stay": ["id"], "go": ["id"]}.'
 NO_CHUNK = "the collection has no such chunk"

@@ -1,5 +1,4 @@
-"""The sources of settings and their precedence: defaults < profile < TOML < environment < flags;
-and settings saved by name.
+"""The sources of settings, where later ones win: defaults, profile, TOML, environment, flags; settings saved by name.
 
 The error for a bad value names the setting, the value, the allowed values and the source.
 """
@@ -78,10 +77,8 @@ def load(
     environ: Mapping[str, str] | None = None,
     flags: Sequence[Given] = (),
 ) -> Config:
-    """Load the settings from all these sources. `environ` defaults to the process's environment; later `flags` win.
-
-    Raises SettingsError.
-    """
+    """Load the settings from all sources, by default with the process's environment; later `flags` win. Raises
+    SettingsError."""
     from_file, named_profile = read_toml(file, str(file)) if file else (None, None)
     environ = os.environ if environ is None else environ
     choices = (
@@ -119,8 +116,7 @@ def of_profile(name: str, *more: Given) -> Settings:
 
 
 def read_toml(file: Path | bytes, path: str) -> tuple[Given, str | None]:
-    """Read the values and the profile from a settings file or its content; `path` names it in
-    messages. Raises SettingsError."""
+    """The values and profile in a settings file or its content; `path` names it in messages. Raises SettingsError."""
     try:
         tree = parse_toml(decode(file, path) if isinstance(file, bytes) else read_text(file), path)
     except InputError as error:
@@ -138,10 +134,8 @@ def read_toml(file: Path | bytes, path: str) -> tuple[Given, str | None]:
 
 
 def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given]:
-    """Read settings from the environment: names that docs/settings.md lists, then `RAGFILTER_SECTION__NAME`.
-
-    `reranker` is the reranker of the other sources: ENABLE_RERANKER only replaces none.
-    """
+    """Read settings from the environment: names that docs/settings.md lists, then `RAGFILTER_SECTION__NAME`. `reranker`
+    is the reranker of the other sources: ENABLE_RERANKER only replaces none."""
 
     def given(name: str, path: str, value: str) -> Given:
         return Given(f"{FROM_ENVIRONMENT} {name}", {path: value})
@@ -190,8 +184,7 @@ def to_toml(settings: Settings, profile: str) -> str:
 
 
 def _one_line_each(value: Any) -> Any:
-    """Write each table in a list of tables on one line: the sixty trees of a calibration then take
-    sixty lines, not nine hundred."""
+    """Write each table in a list on one line: sixty trees of a calibration then take sixty lines, not nine hundred."""
     import tomlkit
 
     if isinstance(value, dict):

@@ -1,6 +1,4 @@
-"""Where things are: the workspace folder, stores, models, keys. Separate from the filter's
-settings, so that those can be shared, exported and put into a link without a secret in them.
-"""
+"""Where things are: workspace, stores, models, keys. Apart from the settings, which can be shared without a secret."""
 
 from __future__ import annotations
 
@@ -15,8 +13,7 @@ PREFIX = "RAGFILTER_"
 
 
 class Deployment(BaseModel):
-    """Read from the environment (``RAGFILTER_DATA_DIR`` …); the OpenAI names are the usual ones.
-    Values that are passed take precedence."""
+    """Read from the environment (``RAGFILTER_DATA_DIR`` …, the usual names for OpenAI), unless values are passed."""
 
     model_config = ConfigDict(
         frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True, use_attribute_docstrings=True
@@ -85,9 +82,7 @@ class Deployment(BaseModel):
     @classmethod
     def _from_environment(cls, values: dict[str, Any]) -> dict[str, Any]:
         environ = {name.upper(): value for name, value in os.environ.items()}
-        variables = {
-            name: str(info.validation_alias or f"{PREFIX}{name.upper()}") for name, info in cls.model_fields.items()
-        }
+        variables = {n: str(f.validation_alias or f"{PREFIX}{n.upper()}") for n, f in cls.model_fields.items()}
         given: dict[str, Any] = {n: environ[v] for n, v in variables.items() if v in environ}
         if "data_dir" in values:
             given.pop("workspace", None)

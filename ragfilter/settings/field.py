@@ -1,7 +1,4 @@
-"""Declarations of settings, which widgets, flags and docs read.
-
-The settings themselves are in `ragfilter.settings.schema`.
-"""
+"""How settings are declared, for widgets, flags and docs. `ragfilter.settings.schema` has the settings themselves."""
 
 from __future__ import annotations
 
@@ -44,11 +41,8 @@ class Section(BaseModel):
 
 
 class SettingTable(Section):
-    """A setting with several parts, which tuning writes and nobody types.
-
-    In a settings file it is a table. In a link, a flag or an environment variable it is JSON. Both
-    forms are accepted everywhere.
-    """
+    """A setting with several parts, which tuning writes and nobody types: a table in a settings file, JSON in a link, a
+    flag or an environment variable. Both forms are accepted everywhere."""
 
     @model_validator(mode="before")
     @classmethod
@@ -83,10 +77,8 @@ OR_NOTHING = BeforeValidator(lambda value: None if value == "" else value)
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Marks a text setting as a choice of names, each with a sentence that describes it.
-
-    `known` is called when the names are needed, never at import, since it may read files.
-    """
+    """Marks a text setting as a choice of names, each with a sentence that describes it. `known` may read files, so it
+    is not called at import."""
 
     known: Callable[[], Mapping[str, str]]
 

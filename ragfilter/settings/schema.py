@@ -1,9 +1,8 @@
 """The filter's settings: one frozen, validated tree of sections.
 
-Every field declares its default, range, unit and help once. Widgets, TOML, environment, flags and
-the settings reference in the docs are derived from these fields (`fields()`). Layers import their
-section from here. `ragfilter.settings.config` defines the sources of values and their precedence.
-Records of tuning are settings too: docs/design.md#tune and #calibrated.
+Every field declares its default, range, unit and help once. Widgets, TOML, environment, flags and the settings
+reference in the docs are derived from these fields (`fields()`). Records of tuning are settings too:
+docs/design.md#tune and #calibrated.
 """
 
 from __future__ import annotations
@@ -443,13 +442,12 @@ def _flat(value: Any) -> Any:
 
 def fields() -> tuple[FieldInfo, ...]:
     """Every setting, in the order in which the layers act."""
-    return _FIELDS
+    return tuple(_FIELDS.values())
 
 
 def field(path: str) -> FieldInfo:
     """The setting at a dotted path. Raises KeyError if there is none."""
-    return _BY_PATH[path]
+    return _FIELDS[path]
 
 
-_FIELDS = tuple(walk(Settings))
-_BY_PATH = {f.path: f for f in _FIELDS}
+_FIELDS = {f.path: f for f in walk(Settings)}

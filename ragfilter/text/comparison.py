@@ -287,8 +287,7 @@ def compares(query: str) -> bool:
 
 
 def readings(query: str, name: str) -> tuple[str, ...]:
-    """The possible names of the side `name` of `query`, longest first. Grammar alone cannot tell
-    "Alice in Wonderland" from "MySQL in production"."""
+    """The possible names of a side, longest first: grammar cannot tell "Alice in Wonderland" from "MySQL in use"."""
     typed = _sides(query).get(name, name)
     return tuple(dict.fromkeys((typed, name, _OF_QUALITY.sub("", name))))
 
@@ -318,8 +317,7 @@ def parts(query: str) -> dict[str, str]:
 
 @lru_cache(maxsize=1024)
 def _sides(query: str) -> Mapping[str, str]:
-    """The distinct names of the sides that `query` compares, each with the text as typed, which may
-    end in an aspect that is not part of the name."""
+    """The distinct names of the sides that `query` compares, with the texts as typed, which may end in an aspect."""
     plain = _BRACKETS.sub(" ", query[:MAX_QUERY].translate(_WIDE))
     text = _EMPHASIS.sub(r"\2", plain)
     if _CONTRASTS.search(text):
@@ -344,8 +342,7 @@ def _named(typed: Sequence[str]) -> Mapping[str, str]:
 
 
 def _without_aspect(name: str, others: Sequence[str]) -> str:
-    """Remove "for analytics" or, after a proper name, "performance" from `name`, unless another
-    side has it too, as in "walking speed vs running speed"."""
+    """Remove "for analytics" or, after a proper name, "performance" from `name`, unless another side has it too."""
     for aspect in (_ASPECT, _OF_PROPER):
         match = aspect.search(name)
         if not match or any(f" {match['word']}" in other for other in others):
@@ -381,8 +378,7 @@ def alternatives(query: str) -> tuple[str, ...]:
 
 
 def names(entity: str, text: str) -> bool:
-    """Whether a text names `entity`: its words in sequence, in any case, singular or plural, with
-    the signs that distinguish names ("C", "C++", ".NET")."""
+    """Whether a text names `entity`: its words in sequence, in any case and number, with signs as in "C++", ".NET"."""
     return _pattern(entity).search(normalise(text[:MAX_TEXT])) is not None
 
 
@@ -414,11 +410,8 @@ def _versus(sentence: str) -> list[str]:
     first = _LEAD_IN.sub("", _PAUSE.split(sentence[: marks[0].start()].strip())[-1])
     question_word = _ASKED.match(first)
     if question_word or _ASKING.match(first):
-        # "How strong is a troll vs an ogre": the name begins after the last article or, if there is
-        # none, after the question words.
-        first = first[question_word.end() :] if question_word else first
-        article_free, n = _LAST_ARTICLE.subn("", first)
-        first = article_free if n or not question_word else first
+        # "How strong is a troll vs an ogre": the name begins after the last article or else the question words.
+        first = _LAST_ARTICLE.sub("", first[question_word.end() :] if question_word else first)
     sides = [first]
     for mark, end in zip(marks, [*(m.start() for m in marks[1:]), None], strict=True):
         part = _PAUSE.split(f"{sentence} "[mark.end() : end].strip())[0]
@@ -485,8 +478,7 @@ def _form(name: str) -> str:
 
 
 def _proper(sentence: str) -> Sequence[str]:
-    """The sides of a sentence that is just "X or Y" with two proper names, such as "Ruby or
-    Python?", or with an aspect after them: "iOS or Android for beginners?"."""
+    """The sides of a sentence that is "X or Y" with proper names: "Ruby or Python?", "iOS or Android for games?"."""
     sides = alternatives(sentence)
     words = (word for name in (_named(sides) if sides else ()) for word in name.split())
     return sides if all(any(map(str.isupper, word)) for word in words) else ()

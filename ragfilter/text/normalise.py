@@ -150,8 +150,7 @@ def in_one_line(text: str) -> str:
 
 
 def loads(text: str) -> Any:
-    """Parse the JSON value in `text`, with all its strings in whole characters. Raises ValueError
-    and RecursionError, like `json.loads`."""
+    """Parse JSON, with all its strings in whole characters. Raises ValueError and RecursionError, like `json.loads`."""
     value = json.loads(text)
     # Only an escape can add a half that the text itself does not contain.
     if "\\u" not in text and not _HALVES.search(text):

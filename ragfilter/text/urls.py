@@ -1,7 +1,4 @@
-"""URLs of the deployment, which may contain credentials.
-
-Source: docs/deployment.md#security. Credentials are never shown.
-"""
+"""URLs of the deployment, whose credentials are never shown. Source: docs/deployment.md#security."""
 
 from __future__ import annotations
 

@@ -38,8 +38,7 @@ Value = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A passage's overlap with the question, from 0 (nothing) to 1 (the maximum), and the shared
-    words except function words, the most distinctive first."""
+    """A passage's overlap with the question, from 0 to 1, and the shared words except function words, rarest first."""
 
     share: float
     words: tuple[str, ...]

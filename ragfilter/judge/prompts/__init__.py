@@ -10,10 +10,8 @@ Source: Intelligent Chunk Filtering, "Experimental Tuning Process"; docs/design.
 
 Users' own files add to the packaged ones, and replace those with the same name. They are in `prompts/` in the
 workspace, or in the folder that RAGFILTER_JUDGE_PROMPTS names, which is also read without a workspace. A process has
-only one such folder, from the workspace opened last, because settings are checked wherever they are made.
-
-`ragfilter.judge.prompt` tells the judge in every variant how to answer, and that chunk text is
-data, because the parser and the guards depend on it. Files are read once per opened workspace.
+only one such folder, from the workspace opened last, because settings are checked wherever they are made. Files are
+read once per opened workspace.
 """
 
 from __future__ import annotations
@@ -69,8 +67,7 @@ class _File(PromptVariant):
 
 
 def use_folder(folder: Path | None) -> None:
-    """Make the prompts in `folder` available to this process, in addition to the packaged ones;
-    None uses RAGFILTER_JUDGE_PROMPTS, if set."""
+    """Add the prompts in `folder` to the packaged ones in this process; None uses RAGFILTER_JUDGE_PROMPTS, if set."""
     global _own
     _own = _whole(folder) if folder else None
     # The files may have been edited.
@@ -107,8 +104,7 @@ def _read(packaged: Path, own: Path | None) -> Mapping[str, PromptVariant]:
 
 
 def read_folder(folder: Path) -> dict[str, PromptVariant]:
-    """Every variant in a folder, `DEFAULT` first. Logs and leaves out unreadable files, because
-    one bad experiment must not stop everything else."""
+    """Every variant in a folder, `DEFAULT` first. Logs unreadable files: one bad experiment must not stop all else."""
     variants: dict[str, PromptVariant] = {}
     try:
         paths = toml_paths(folder)

@@ -4,12 +4,13 @@ Uploaded files stay in a folder of the workspace until they are indexed or disca
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -170,7 +171,7 @@ def _columns(files: Sequence[Path]) -> dict[str, str]:
     names: dict[str, int] = {}
     for file in files:
         # The preview reports unreadable files.
-        with contextlib.suppress(InputError):
+        with suppress(InputError):
             names |= csv_file.columns(file) if file.suffix.lower() == ".csv" else {}
     if not names:
         return {}
@@ -223,11 +224,8 @@ def _refusals(refused: Sequence[InputError]) -> None:
 
 def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions) -> None:
     bench, problem = page_run.resources.bench, ""
-    ours = [info.name for info in page_run.collections.values() if info.ours]
-    about, names = (
-        "In an existing one, chunks with the same id are replaced.",
-        {NEW: "a new one"} | {n: n for n in ours},
-    )
+    names = {NEW: "a new one"} | {info.name: info.name for info in page_run.collections.values() if info.ours}
+    about = "In an existing one, chunks with the same id are replaced."
     target = st.selectbox("Collection", names, key="upload-target", format_func=names.__getitem__, help=about)
     if target:
         name, model = target, page_run.collections[target].embedder
@@ -256,19 +254,10 @@ def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions) -> Non
         columns=dict(reading.columns),
     )
     about = f"Embeds the chunks with {literal(model)}. You can leave this page in the meantime."
+    about = about if name else "Name the collection first."
+    put, none = partial(_put, page_run.resources, order, not target), not name or bool(problem)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        html.button(
-            "Index",
-            "index",
-            _put,
-            page_run.resources,
-            order,
-            not target,
-            icon="play_arrow",
-            type="primary",
-            disabled=not name or bool(problem),
-            about=about if name else "Name the collection first.",
-        )
+        html.button("Index", "index", put, icon="play_arrow", type="primary", disabled=none, about=about)
         _discard_button()
 
 

@@ -130,13 +130,12 @@ MODEL = (
 
 def _collections(page_run: PageRun, user: User) -> None:
     html.heading("Collections")
-    if not page_run.collections:
+    if page_run.collections:
+        every = overview(page_run.resources.bench, user)
+        _table(every)
+        _one(every, page_run, user)
+    else:
         html.empty("No collection yet.", "Add files on the left, or build a sample on the Inspect page.")
-        _elsewhere(page_run.resources)
-        return
-    every = overview(page_run.resources.bench, user)
-    _table(every)
-    _one(every, page_run, user)
     _elsewhere(page_run.resources)
     if state.session().collection in problems.DEMOS:
         # Offer the other demo to whoever tries one.
@@ -233,9 +232,8 @@ def _foreign(facts: Facts, resources: Resources) -> None:
     opening = resources.bench.stores.opening(name)
     st.markdown(quiet("Not made by ragfilter: queried and exported as it is."))
     _form(name, opening, resources, key="theirs")
-    checked: tuple[str, tuple[ForeignCheck, ...]] | None = st.session_state.get(CHECKED)
+    checks: tuple[ForeignCheck, ...] = st.session_state.get(CHECKED, {}).get(name, ())
     for title, good in (("Works", True), ("Needs more", False)):
-        checks = checked[1] if checked is not None and checked[0] == name else ()
         if listed := [f"- {literal(check.words)}" for check in checks if check.good == good]:
             st.markdown(f"**{title}**\n\n" + "\n".join(listed))
     if opening.folder:
@@ -280,7 +278,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         wanted = Opening(opening.folder, model, writable, columns, metric)
         with st.spinner("Checking …"):
             checks = bench.stores.open(name, wanted, bench.load_embedder)
-        st.session_state[CHECKED] = (name, checks)
+        st.session_state[CHECKED] = {name: checks}
         state.open_collection(name)
         st.rerun()
 

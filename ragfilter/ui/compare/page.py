@@ -19,28 +19,18 @@ from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.model import PoolResult
 from ragfilter.publish.reports import of_runs, of_two
-from ragfilter.report import tokens
 from ragfilter.report.rows import Pairing, contrast, reason
+from ragfilter.report.summary import tokens
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
-from ragfilter.ui.compare.side_choice import ComparedSide, differences
-from ragfilter.ui.kit import (
-    answers,
-    controls,
-    grid,
-    measuring,
-    problems,
-    query_set_choice,
-    question_box,
-    summary,
-    votes,
-)
+from ragfilter.ui.compare.side_choice import ComparedSide, Sides, differences
+from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_set_choice, question_box, votes
 from ragfilter.ui.kit.answer_sides import AnswerSide, numbered_sides
 from ragfilter.ui.kit.query_set_choice import ChosenSet
-from ragfilter.ui.kit.summary import Stack, StackRow
+from ragfilter.ui.kit.summary import Stack, StackRow, draw_stacks
 from ragfilter.ui.look import html
 from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import literal
@@ -85,9 +75,7 @@ def draw(page_run: PageRun) -> None:
     _draw_question(view, sides)
 
 
-def _bar(
-    page_run: PageRun, runs: Mapping[int, Run], name: str
-) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
+def _bar(page_run: PageRun, runs: Mapping[int, Run], name: str) -> tuple[Sides, DeltaGenerator]:
     """Draw the choice of sides and questions. Returns the sides, and the place of the link."""
     a, b = (side_choice.read(letter, page_run.settings, runs) for letter in link.SIDES)
     # Messages about invalid values in a link.
@@ -118,8 +106,7 @@ ANSWERS, SETTINGS = "Answers", "Settings"
 
 
 @problems.show_errors()
-def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
-    """Draw the comparison for one question."""
+def _draw_question(view: View, sides: Sides) -> None:
     with st.spinner("Searching …"):
         a, b = (replay_as_user(result_of(view, side)) for side in sides)
     contrasted = contrast(a, b)
@@ -135,7 +122,7 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
         html.empty("Neither side keeps a chunk.", "Choose a side that filters less, such as the profile unfiltered.")
         return
     stacks = stacked(contrasted, (sides[0].name, sides[1].name))
-    summary.draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.keep, name=OPENED))
+    draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.keep, name=OPENED))
     opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))
@@ -150,10 +137,9 @@ def _draw_question(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None
             question_box.report_name(view.asked.query),
         )
     if step == SETTINGS:
-        told = differences(sides[0].settings, sides[1].settings)
-        html.aside("From A to B:" if told else "A and B have the same settings.")
-        for layer, changes in told.items():
-            html.aside(f"{layer}: {', '.join(changes)}")
+        changes = differences(sides[0].settings, sides[1].settings)
+        html.aside("From A to B:" if changes else "A and B have the same settings.")
+        html.aside(*(f"{layer}: {', '.join(listed)}" for layer, listed in changes.items()))
     elif step == ANSWERS or state.session().answering:
         _answers(view, sides, pair)
 
@@ -206,7 +192,7 @@ def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
         st.text(hit.chunk.text or "This chunk has no text.")
 
 
-def _answers(view: View, sides: tuple[ComparedSide, ComparedSide], pair: tuple[AnswerSide, AnswerSide]) -> None:
+def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> None:
     """Draw both answers with their citations, and the votes on them."""
 
     def draw_answer(side: AnswerSide, other: AnswerSide, reply: Answer) -> None:
@@ -227,7 +213,7 @@ def _answers(view: View, sides: tuple[ComparedSide, ComparedSide], pair: tuple[A
 GOES_ON = "compare-measuring"
 
 
-def _draw_set(page_run: PageRun, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]) -> None:
+def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run]) -> None:
     """Draw the comparison over a query set. Raises StoreError, InputError."""
     chosen, resources = query_set_choice.chosen_set(page_run, name), page_run.resources
     sides_runs = [side.run for side in sides if side.run is not None]
@@ -258,8 +244,7 @@ def _draw_set(page_run: PageRun, sides: tuple[ComparedSide, ComparedSide], name:
         names=(a.variant, b.variant),
         settings=(sides[0].settings, sides[1].settings),
     )
-    for note in compared.notes:
-        html.aside(note)
+    html.aside(*compared.notes)
     if compared.sides.empty:
         html.empty("The two sides have no questions in common.", "Choose runs over the same query set.")
         return

@@ -44,6 +44,9 @@ class ComparedSide(Called):
         return self.settings.changed_from(of_profile(self.profile))
 
 
+Sides = tuple[ComparedSide, ComparedSide]
+
+
 def choices(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> dict[str, str]:
     """The choices for a side, with their labels. A strategy that must be learned is offered once it is."""
     called, own, learned = state.profile_label(), _own(letter), bool(in_force.cutoff.calibration)

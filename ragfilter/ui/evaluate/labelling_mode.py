@@ -89,16 +89,13 @@ def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[
     ids = to_label(listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind)
     first = [row.id for row in listed if row.rank][:FIRST]
     chunks = resources.bench.collection(chosen.collection).chunks(ids)
-    texts = {i: chunk for i, chunk in chunks.items() if user.sees(chunk)}
     grades = qrels_of(label for label in labels if label.query == query).get(query, {})
-    return {
-        "query": query,
-        "passages": [
-            {"id": i, "title": texts[i].name, "text": texts[i].text, "grade": grades.get(i), "first": i in first}
-            for i in ids
-            if i in texts
-        ],
-    }
+    passages = [
+        {"id": i, "title": chunk.name, "text": chunk.text, "grade": grades.get(i), "first": i in first}
+        for i in ids
+        if (chunk := chunks.get(i)) and user.sees(chunk)
+    ]
+    return {"query": query, "passages": passages}
 
 
 def _take(chosen: ChosenSet) -> None:
@@ -123,11 +120,10 @@ def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
                 return
             store = chosen.resources.bench.collection(chosen.collection)
             chunk = store.chunks([chunk_id]).get(chunk_id, visible) if quote else visible
-            marked = chosen.book.label(
-                chosen.collection, query, [chunk_id], grade, who=author(), quotation=selected_quotation(chunk, quote)
-            )
+            quotation = selected_quotation(chunk, quote)
+            labels = chosen.book.label(chosen.collection, query, [chunk_id], grade, who=author(), quotation=quotation)
             session.label_query = query
-            state.remember_labels(marked, chunk_id, chosen.collection, query)
+            state.remember_labels(labels, chunk_id, chosen.collection, query)
         case "undo", () if session.label_history:
             chosen.book.take_back(session.label_history[-1].label_ids)
             session.label_history = session.label_history[:-1]

@@ -5,24 +5,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import frame, gate, wording
+from ragfilter.evaluate import frame, gate, metrics, runs, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
-from ragfilter.evaluate.runs import (
-    MeasuredRun,
-    changed_since,
-    earlier,
-    measured_queries,
-    moved_since,
-    origin_of,
-    run_label,
-)
+from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.publish.reports import of_run
@@ -72,8 +65,7 @@ def _sets(chosen: ChosenSet) -> None:
     with html.row("sets-bar"):
         about = "Questions: edit the set. Labels: see who made them, where people disagree, and what an LLM proposes."
         part = html.choice("Part", PARTS, about, key="sets-part", default=QUESTIONS)
-    for note in _notes(chosen):
-        html.aside(note)
+    html.aside(*_notes(chosen))
     if part == QUESTIONS:
         questions_and_labels.draw_questions(chosen)
     else:
@@ -97,7 +89,7 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             state.session().run = run.id
             saved = {run.id: run, **saved}
         if len(saved) > 1:
-            labels = {each: run_label(run, state.session().tuned_on) for each, run in saved.items()}
+            labels = {each: runs.run_label(run, state.session().tuned_on) for each, run in saved.items()}
             widget.select("Run", labels, _chosen_id(saved), "run-box", state.put, "run", width=330)
         about = "Label chunks, question by question, with the keys 2, 1 and 0."
         html.button("Label", "open-labelling", state.put, True, "labelling", icon="edit_note", about=about)
@@ -135,13 +127,10 @@ def _more(chosen: ChosenSet) -> None:
     st.toggle("Questions and labels", key="sets-open", persist_state="session", help=about)
     about = "Used for chunks that no person has labelled. Off: only people's labels count."
     st.toggle("Count an LLM's labels", key=query_set_choice.LLM, persist_state="session", help=about)
-    on, keep = chosen.book.records_history(chosen.collection), chosen.book.record_history
-    st.toggle(
-        "Keep asked questions",
-        on,
-        help='Keeps the questions you ask as the query set "asked". Turning this off deletes them.',
-        **widget.of("history-box", on, state.tell_errors()(lambda on: keep(chosen.collection, on))),
-    )
+    on, keep = chosen.book.records_history(chosen.collection), partial(chosen.book.record_history, chosen.collection)
+    about = 'Keeps the questions you ask as the query set "asked". Turning this off deletes them.'
+    given = widget.of("history-box", on, state.tell_errors()(keep))
+    st.toggle("Keep asked questions", on, help=about, **given)
 
 
 def _chosen_id(saved: Mapping[int, Run]) -> int:
@@ -166,8 +155,7 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
             sentence += f" {measuring.HIGHEST} {name} is {wording.compared(gain)} {own}."
     if sentence:
         html.draw(f'<p class="rf-lead">{html.text(sentence)}</p>')
-    for note in _staleness_notes(measured, chosen):
-        html.aside(note)
+    html.aside(*_staleness_notes(measured, chosen))
     _views(measured, chosen.resources)
 
 
@@ -178,7 +166,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         view = html.choice("View", VIEWS, key="view", default=ROWS)
         measure, every = "f1", False
         if view == ROWS:
-            labels = {name: frame.LABELS[name] for name in measuring.MEASURES}
+            labels = {name: metrics.FIGURES[name].label for name in measuring.MEASURES}
             measure = html.select("Sort by", labels, "measure", width=130, label_visibility="collapsed")
             every = st.toggle("All figures", key="all-figures", persist_state="session")
         st.space("stretch")
@@ -194,7 +182,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         sets, bench, plan = state.session().tuned_on, resources.bench, measured.run.plan
         html.report(
             "run-report",
-            lambda: of_run(measured, bench.prices, since=changed_since(plan, bench), sets=sets),
+            lambda: of_run(measured, bench.prices, since=runs.changed_since(plan, bench), sets=sets),
             f"ragfilter-run-{measured.run.id}.html",
         )
     match view:
@@ -211,18 +199,15 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
 def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
     """Why the figures may not describe the current state."""
     run = measured.run
-    notes = changed_since(run.plan, chosen.resources.bench)
+    notes = runs.changed_since(run.plan, chosen.resources.bench)
     if not run.complete:
-        notes.insert(
-            0,
-            f"{run.done} of {counted(run.plan.queries, 'question')} measured. Measure continues "
-            "if settings, user, labels and collection are unchanged.",
-        )
+        then = "Measure continues if settings, user, labels and collection are unchanged."
+        notes.insert(0, f"{run.done} of {counted(run.plan.queries, 'question')} measured. {then}")
     if measured.settings != chosen.page_run.settings:
         notes.append("This run used different settings from the sidebar's.")
-    before = earlier(run, chosen.page_run.saved_runs.values()) if run.complete else None
+    before = runs.earlier(run, chosen.page_run.saved_runs.values()) if run.complete else None
     if before is not None:
-        moved = moved_since(measured, measuring.load(before.id, chosen.resources))
+        moved = runs.moved_since(measured, measuring.load(before.id, chosen.resources))
         notes += [f"Since run {before.id}: {moved[0].lower()}{moved[1:]}"] if moved else []
     return notes
 
@@ -237,8 +222,7 @@ def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: 
             wording.unlabelled(own) if own else "",
             *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
         ]
-        for note in filter(None, notes):
-            html.aside(note)
+        html.aside(*filter(None, notes))
 
 
 def _layers(measured: MeasuredRun) -> None:
@@ -263,15 +247,8 @@ def _layers(measured: MeasuredRun) -> None:
 
 def _queries(measured: MeasuredRun) -> None:
     with st.container(key="queries-bar", horizontal=True, gap="small"):
-        wanted = st.segmented_control(
-            "Questions shown",
-            ("all", *KINDS),
-            key="query-filter",
-            default="all",
-            required=True,
-            label_visibility="collapsed",
-            format_func=str.capitalize,
-        )
+        look: dict[str, Any] = {"persist_state": None, "format_func": str.capitalize}
+        wanted = html.choice("Questions shown", ("all", *KINDS), key="query-filter", default="all", **look)
         rows = measured.questions
         for kind in KINDS:
             rows = frame.of_kind(rows, kind) if wanted == kind else rows
@@ -326,11 +303,8 @@ def _distances(curves: Sequence[Curve]) -> None:
         threshold = st.slider(
             "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f", key="distance-line", help=about
         )
-    theme.draw_plot(
-        measuring.distances(curves, threshold, dark=theme.is_dark()),
-        key="plot-distances",
-        alt="Distances of all questions by rank, relevant chunks marked",
-    )
+    plot = measuring.distances(curves, threshold, dark=theme.is_dark())
+    theme.draw_plot(plot, key="plot-distances", alt="Distances of all questions by rank, relevant chunks marked")
     means = within(curves, threshold)
     st.markdown(
         f"Up to {numbers.distance(threshold)}, on these same questions: precision **{means['precision']:.3f}**, recall "
@@ -349,7 +323,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             return
         if measured.settings != state.settings():
             html.aside("This run did not use your settings. Measure yours to guard them.")
-        plan, bench, origin = measured.run.plan, resources.bench, origin_of(measured.run.plan)
+        plan, bench, origin = measured.run.plan, resources.bench, runs.origin_of(measured.run.plan)
         if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
             # The fingerprint is the same wherever the same files are indexed.
             collection = bench.collection(plan.collection)
@@ -365,7 +339,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
 
 def gate_command(plan: Plan) -> str:
     """The command that fails if these settings get worse than the baseline."""
-    words = ["ragfilter", "gate", *measured_queries(plan), "--profile", plan.profile]
+    words = ["ragfilter", "gate", *runs.measured_queries(plan), "--profile", plan.profile]
     # The record of tuning does not change what the settings keep.
     changes = {path: value for path, value in plan.changes.items() if path != "cutoff.tuned_on"}
     for path, value in changes.items():

@@ -1,8 +1,5 @@
 """The answers of two sides: the contexts that they rest on, how each answer is made, and what one has that the other
-lacks.
-
-An extractive answer is made as soon as a page shows it. Only a button asks an LLM.
-"""
+lacks. An extractive answer is made as soon as a page shows it. Only a button asks an LLM."""
 
 from __future__ import annotations
 
@@ -36,8 +33,7 @@ LAST_CITATION = re.compile(r"\[\d+\]$")
 
 @dataclass(frozen=True, slots=True)
 class AnswerSide:
-    """One column of the comparison: its name, the context of its prompt, and the numbers by which
-    the page cites its chunks."""
+    """One column of the comparison: its name, its prompt's context, and the numbers that the page gives its chunks."""
 
     name: str
     context: Context
@@ -59,8 +55,7 @@ class AnswerSide:
 
 
 def page_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
-    """One number for each chunk of several prompts, by id. The longest prompt's numbers come first,
-    then the chunks that it lacks."""
+    """One number per chunk of several prompts, by id: the longest prompt's first, then the chunks that it lacks."""
     longest_first = sorted(prompts, key=len, reverse=True)
     ids = dict.fromkeys(hit.id for hits in longest_first for hit in hits)
     return {chunk_id: n for n, chunk_id in enumerate(ids, start=1)}
@@ -103,15 +98,9 @@ def known_replacement(query: str, side: AnswerSide, resources: Resources) -> Ans
 def stream_answer(query: str, side: AnswerSide, chat: ChatModel, resources: Resources) -> Generator[str]:
     """Ask `chat`. Yields the text so far repeatedly, even while nothing arrives. It is cached as it arrives,
     because after a stop the next run may begin before this one has ended."""
-    call, stop = object(), threading.Event()
-    stream = AnswerStream(
-        query,
-        side.context,
-        Stoppable(chat, stop),
-        resources.embedder(),
-        timeout_s=resources.deployment.answer_timeout_s,
-        prices=resources.bench.prices,
-    )
+    call, stop, prices = object(), threading.Event(), resources.bench.prices
+    model, limit = Stoppable(chat, stop), resources.deployment.answer_timeout_s
+    stream = AnswerStream(query, side.context, model, resources.embedder(), timeout_s=limit, prices=prices)
     key = _key(query, side, resources)
     job = resources.jobs.start(None, call, lambda _: stream.read())
     try:
@@ -169,10 +158,7 @@ def added(query: str, side: AnswerSide, other: AnswerSide, resources: Resources)
 
 
 def quotes_beyond(query: str, context: Context, other: Context, embedder: Embedder) -> tuple[Quote, ...]:
-    """Quotes nearest to the query from the chunks that `other` lacks, numbered as in `context`.
-
-    Raises ModelError.
-    """
+    """Quotes nearest to the query from the chunks that `other` lacks, numbered as in `context`. Raises ModelError."""
     own = _only_in(context, other)
     quotes = extractive.extract(query, list(own.values()), embedder)[:MAX_ADDED]
     numbers = list(own)

@@ -1,8 +1,5 @@
-"""The answer from the kept chunks beside the one from a plain search.
-
-If an LLM fails, the extractive answer appears below its error. Text that rests on chunks missing from the other context
-is marked.
-"""
+"""The answer from the kept chunks beside the one from a plain search. If an LLM fails, the extractive answer appears
+below its error. Text that rests on chunks missing from the other context is marked."""
 
 from __future__ import annotations
 
@@ -29,8 +26,7 @@ from ragfilter.ui.session.views import View
 
 TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
-"""How many characters of an answer are shown. Browsers take seconds to draw longer ones, and an
-endpoint can send any length."""
+"""How many characters of an answer are shown: browsers take seconds to draw longer ones, which an LLM can send."""
 MAX_PIECES = 40
 """Maximum number of pieces drawn one by one; a longer answer is drawn as a whole."""
 MAX_UNKNOWN = 10
@@ -205,7 +201,6 @@ def _cites(side: AnswerSide, cites: Sequence[int], unknown: Sequence[int]) -> No
 
 
 def _cost(answer: Answer) -> str:
-    """The answer's time, tokens and price."""
     parts = [f"{'cached, ' if answer.cached else ''}took {numbers.ms(answer.ms)}"]
     usage = answer.usage
     if not answer.extractive and usage.prompt_tokens:

@@ -1,14 +1,13 @@
 """The controls on every page: in the sidebar the collection, the profile and one line per layer, in the order in which
 they act; above the page, whose view it shows.
 
-Every setting's control comes from `settings.schema.fields()`: its value, whether it was changed, and a button that
-resets it. A layer draws its controls only while its line is open, and only the ones that its current choices use,
-because every widget costs each run a millisecond or more.
+A setting's control shows its value and whether it was changed, and has a button that resets it. A layer draws its
+controls only while its line is open, and only the ones that its current choices use, because every widget costs each
+run a millisecond or more.
 
 There is no login: choosing a user previews what they would see. The departments of the whole collection are offered for
 every question, so they do not reveal whether a hidden chunk would match. Sources: Adaptive Retrieval System, "Security
-Filtering"; docs/design.md#clearance.
-"""
+Filtering"; docs/design.md#clearance."""
 
 from __future__ import annotations
 
@@ -48,7 +47,6 @@ COST_HELP: dict[Cost, str] = {
     "API call": "Sends chunks to the reranker's endpoint if the first results are poor. Its scores are cached.",
     "LLM call": "Costs one LLM call, made only when you press its button. The answer is cached.",
 }
-"""A sentence on each cost."""
 
 
 def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
@@ -64,15 +62,8 @@ def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
         html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
         collection, profile = state.session().collection, state.session().profile
         called, _, date = state.settings_label().partition(" (")
-        widget.select(
-            "Collection",
-            labels,
-            collection if collection in labels else None,
-            "collection-box",
-            state.open_collection,
-            placeholder="none yet",
-            disabled=not labels,
-        )
+        given = {"placeholder": "none yet", "disabled": not labels}
+        widget.select("Collection", labels, collection or None, "collection-box", state.open_collection, **given)
         with st.container(key="profile", gap=None):
             offered = {name: name for name in profiles.PROFILES} | {profile: called}
             widget.select("Profile", offered, profile, "profile-box", state.choose_profile, filter_mode=None)
@@ -107,37 +98,30 @@ def draw_reset(label: str) -> None:
 
 
 def draw(page_run: PageRun, view: View | None) -> None:
-    """Draw one line per layer in the order in which they act, and one for everything else.
-
-    Layers that changed nothing are folded into one line, unless somebody changed their settings.
-    `view` is None if there is no result.
-    """
+    """Draw one line per layer in the order in which they act, and one for everything else. Layers that changed nothing
+    are folded into one line, unless somebody changed their settings. `view` is None if there is no result."""
     own = state.own()
+    changed = {field(path).section for path in page_run.settings.changed_from(own.settings)}
     with st.sidebar, st.container(key="layers", gap=None):
         if page_run.collections:
-            _layers(page_run, own, view)
-        _more(page_run, own)
+            _layers(page_run, own, changed, view)
+        _more(page_run, own, changed)
 
 
-def _layers(page_run: PageRun, own: Config, view: View | None) -> None:
+def _layers(page_run: PageRun, own: Config, changed: set[str], view: View | None) -> None:
     did = effects(view.shown) if view is not None else {}
     layers = [each for each in LAYERS if each.name != "clearance" and each.settings_names]
-    busy = [each for each in layers if did.get(each.name) or _changed(each, page_run, own)]
+    busy = [each for each in layers if did.get(each.name) or each.name in changed]
     every = _is_open("idle")
     if busy or every:
         came = f"<i>{numbers.chunks(view.summary.retrieved)}</i>" if view else ""
         title = html.text(ORDER_HELP)
         html.draw(f'<p class="rf-caption" title="{title}"><span>Layers, in order</span>{came}</p>')
     for layer in layers if every else busy:
-        _line(layer, page_run, own, view, did.get(layer.name, ""))
+        _line(layer, page_run, own, view, did.get(layer.name, ""), changed=layer.name in changed)
     if folded := len(layers) - len(busy):
         label = numbers.counted(folded, "layer" if view or not busy else "other layer")
         _opener("idle", f"{label} changed nothing" if view else label)
-
-
-def _changed(layer: LayerSpec, page_run: PageRun, own: Config) -> bool:
-    """Whether a setting of the layer differs from the profile."""
-    return bool(getattr(page_run.settings, layer.name) != getattr(own.settings, layer.name))
 
 
 def _is_open(name: str) -> bool:
@@ -147,36 +131,22 @@ def _is_open(name: str) -> bool:
 def _opener(name: str, label: str, about: str | None = None) -> None:
     """Draw the button that opens or closes the contents of a line, with the tooltip `about`."""
     is_open = _is_open(name)
-    html.button(
-        label,
-        f"line-{name}",
-        state.keep,
-        not is_open,
-        f"open-{name}",
-        icon="expand_more" if is_open else "chevron_right",
-        type="tertiary",
-        icon_position="right",
-        width="stretch",
-        about=about,
-    )
+    look = {"type": "tertiary", "icon_position": "right", "width": "stretch"}
+    icon = "expand_more" if is_open else "chevron_right"
+    html.button(label, f"line-{name}", state.keep, not is_open, f"open-{name}", icon=icon, about=about, **look)
 
 
-def _line(layer: LayerSpec, page_run: PageRun, own: Config, view: View | None, did: str) -> None:
+def _line(layer: LayerSpec, page_run: PageRun, own: Config, view: View | None, did: str, *, changed: bool) -> None:
     """Draw a layer's switch, name and result; if the line is open, also its purpose, cost and controls."""
     name, settings = layer.name, page_run.settings
     on, cost = layer.enabled(settings), layer.cost(settings)
     no_llm = cost == "LLM call" and page_run.resources.bench.chat is None
     switch = field(f"{name}.enabled") if layer.switched else None
-    mark = f"{MARK} " if _changed(layer, page_run, own) else ""
     with st.container(key=f"layer-{name}", horizontal=True, gap=None, vertical_alignment="center"):
         if switch is not None:
-            st.toggle(
-                layer.title,
-                on,
-                disabled=no_llm and not on,
-                label_visibility="collapsed",
-                **widget.of(setting_key(switch.path), on, apply_choice, switch.path),
-            )
+            given = widget.of(setting_key(switch.path), on, apply_choice, switch.path)
+            st.toggle(layer.title, on, disabled=no_llm and not on, label_visibility="collapsed", **given)
+        mark = f"{MARK} " if changed else ""
         _opener(name, f"**{mark}{layer.title}** {did if on else 'off'}", switch.help if switch else None)
     if not _is_open(name):
         return
@@ -194,40 +164,32 @@ def _line(layer: LayerSpec, page_run: PageRun, own: Config, view: View | None, d
             draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
 
 
-def _more(page_run: PageRun, own: Config) -> None:
+def _more(page_run: PageRun, own: Config, changed: set[str]) -> None:
     """Draw the settings outside the layers, the settings files, and the visitor's name."""
-    settings, layers = page_run.settings, {each.name for each in LAYERS}
-    others = [info for info in fields() if info.section not in layers]
-    changed = any(settings.get(info.path) != own.settings.get(info.path) for info in others)
-    _opener("settings", f"{f'{MARK} ' if changed else ''}More settings")
+    layers = {each.name for each in LAYERS}
+    _opener("settings", f"{MARK} More settings" if changed - layers else "More settings")
     if not _is_open("settings"):
         return
     with st.container(key="inside-settings", gap=None):
-        for info in others:
-            draw_setting(info, settings, own)
+        for info in fields():
+            if info.section not in layers:
+                draw_setting(info, page_run.settings, own)
         _files(page_run)
-        st.text_input(
-            "Your name",
-            author(),
-            max_chars=MAX_NAME,
-            help="Recorded with your labels, votes, runs and rule edits.",
-            **widget.of("author-box", author(), set_author),
-        )
+        about = "Recorded with your labels, votes, runs and rule edits."
+        given = widget.of("author-box", author(), set_author)
+        st.text_input("Your name", author(), max_chars=MAX_NAME, help=about, **given)
 
 
 def _files(page_run: PageRun) -> None:
-    """Draw the form that saves the settings under a name, their download, the saved settings with
-    their buttons, and the upload of a file, which is loaded completely or not at all."""
+    """Draw the forms that save, download, load and delete settings. A file is loaded completely or not at all."""
     files = page_run.resources.bench.workspace.files
     text = partial(config.to_toml, page_run.settings, state.session().profile)
     with st.form("save-as", border=False):
-        st.text_input(
-            "Save settings as",
-            key="settings-name",
-            placeholder="strict",
-            help="Saved in the workspace, for this page and for `ragfilter query --config NAME`. "
-            "Saving under an existing name replaces those settings.",
+        about = (
+            "Saved in the workspace, for this page and for `ragfilter query --config NAME`. "
+            "Saving under an existing name replaces those settings."
         )
+        st.text_input("Save settings as", key="settings-name", placeholder="strict", help=about)
         st.form_submit_button("Save", key="save-as-button", on_click=_save, args=(text, files))
     html.download("Download", "download-settings", text, "ragfilter.toml")
     if there := config.saved_names(files):
@@ -235,13 +197,9 @@ def _files(page_run: PageRun) -> None:
         with st.container(horizontal=True, gap="small"):
             html.button("Load", "load-saved", _load, files, name)
             html.button("Delete", "delete-saved", state.tell_errors()(config.forget), files, name)
+    about = "A downloaded file, or any that `ragfilter query --config` reads. Undo restores the earlier settings."
     st.file_uploader(
-        "Load a settings file",
-        type="toml",
-        key="settings-file",
-        max_upload_size=1,
-        on_change=_load_file,
-        help="A downloaded file, or any that `ragfilter query --config` reads. Undo restores the earlier settings.",
+        "Load a settings file", "toml", key="settings-file", max_upload_size=1, on_change=_load_file, help=about
     )
 
 
@@ -343,9 +301,8 @@ def apply_choice(value: Any, path: str) -> None:
     values = {path: value}
     if path in ORDERED:
         low, high = ORDERED
-        other = high if path == low else low
-        there = state.settings().get(other)
-        values[other] = max(value, there) if other == high else min(value, there)
+        other, further = (high, max) if path == low else (low, min)
+        values[other] = further(value, state.settings().get(other))
     state.change(values)
 
 
@@ -387,20 +344,14 @@ OFFERED: ShelfSpec[tuple[str, ...]] = ShelfSpec(16)
 
 
 def draw_viewer() -> None:
-    """Draw whose view the page shows. A click opens the choice of another user.
-
-    No profile or settings file names a user or operator.
-    """
+    """Draw whose view the page shows, which no profile or settings file names. A click opens the choice of another."""
     on = state.CLEARANCE not in state.session().changes
     with st.popover(f"Viewing as {literal(_viewer())}", key="viewing", type="tertiary"):
         if on:
             _choose_viewer()
-        st.toggle(
-            "Clearance",
-            on,
-            help="Hides what this user must not see. No profile, file or link turns it off.",
-            **widget.of("set-clearance-enabled", on, apply_choice, state.CLEARANCE),
-        )
+        about = "Hides what this user must not see. No profile, file or link turns it off."
+        given = widget.of(setting_key(state.CLEARANCE), on, apply_choice, state.CLEARANCE)
+        st.toggle("Clearance", on, help=about, **given)
 
 
 def _viewer() -> str:
@@ -419,26 +370,16 @@ def _choose_viewer() -> None:
     role = OPERATOR if session.operator else USER
     widget.choose("View as", (USER, OPERATOR), role, "view-as", lambda role: state.put(role == OPERATOR, "operator"))
     choose_user("seen-as")
-    st.slider(
-        "Level",
-        0,
-        max(MAX_LEVEL, user.level),
-        user.level,
-        help="Chunks of a higher level are hidden.",
-        **widget.of(LEVEL, user.level, lambda level: _become(level=level)),
-    )
+    given = widget.of(LEVEL, user.level, lambda level: _become(level=level))
+    about = "Chunks of a higher level are hidden."
+    st.slider("Level", 0, max(MAX_LEVEL, user.level), user.level, help=about, **given)
     # Keep the order in which they were chosen; the user's own are sorted.
     names: list[str] = widget.value_of(DEPARTMENTS, [])
     names = names if sorted(names) == list(user.departments) else list(user.departments)
-    st.multiselect(
-        "Departments",
-        list(dict.fromkeys((*departments(open_resources()), *names))),
-        names,
-        placeholder="none",
-        accept_new_options=True,
-        help="Chunks of other departments are hidden. Choose from this collection's, or type another.",
-        **widget.of(DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names)))),
-    )
+    offered = list(dict.fromkeys((*departments(open_resources()), *names)))
+    given = widget.of(DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names))))
+    about = "Chunks of other departments are hidden. Choose from this collection's, or type another."
+    st.multiselect("Departments", offered, names, placeholder="none", accept_new_options=True, help=about, **given)
 
 
 def _become(**changes: Any) -> None:
@@ -449,15 +390,12 @@ def choose_user(name: str) -> None:
     """Draw the list of users as the widget called `name`."""
     users = _offered_users()
     now = next((each for each, user in users.items() if user == state.session().user), None)
-    widget.select(
-        "Seen as",
-        {each: each for each in users},
-        now,
-        name,
-        lambda name: state.put(users.get(name, state.session().user), "user"),
-        placeholder="someone else",
-        filter_mode=None,
-    )
+
+    def become(chosen: str) -> None:
+        state.session().user = users.get(chosen, state.session().user)
+
+    labels = {each: each for each in users}
+    widget.select("Seen as", labels, now, name, become, placeholder="someone else", filter_mode=None)
 
 
 def _offered_users() -> Mapping[str, User]:

@@ -1,5 +1,4 @@
-"""Tables whose rows can be clicked, mostly of chunks: a click anywhere in a row opens its chunk, and the row stays
-selected."""
+"""Tables whose rows can be clicked, mostly of chunks: a click in a row opens its chunk, and the row stays selected."""
 
 from __future__ import annotations
 
@@ -17,14 +16,10 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 
+Columns = dict[str, Any]
 ROW_PX = 32
-"""The height of a row."""
-CLICKED: dict[str, Any] = {
-    "hide_index": True,
-    "row_height": ROW_PX,
-    "selection_mode": ("single-row", "single-cell"),
-    "placeholder": "–",
-}
+TABLE: dict[str, Any] = {"hide_index": True, "row_height": ROW_PX, "placeholder": "–"}
+CLICKED = TABLE | {"selection_mode": ("single-row", "single-cell")}
 """A table whose rows can be clicked."""
 EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 """Widths in a cell: both edges together, a space, a small letter and a capital."""
@@ -47,7 +42,7 @@ def _fitting(text: str, width: int) -> str:
     return text if not px or px[-1] <= room else f"{text[: bisect_right(px, room - CAPITAL_PX)].rstrip()}…"
 
 
-def _marked(table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+def _marked(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """`table` with an ellipsis where a column would cut off a sentence unmarked."""
     for name, config in columns.items():
         width = config.get("width") if isinstance(config, dict) and name in table else None
@@ -69,7 +64,7 @@ def draw(
     *,
     name: str,
     height: int,
-    columns: dict[str, Any],
+    columns: Columns,
     chosen: str | None = None,
     pick: Callable[[str], None] | None = None,
 ) -> None:
@@ -100,8 +95,7 @@ def draw_neighbours(ids: Sequence[str], chosen: str | None, pick: Callable[[str]
 
 
 def choose_page(key: str, count: int, size: int) -> slice:
-    """Draw a page selector if there is more than one page. Returns the slice of the chosen page,
-    for `count` items in pages of `size`."""
+    """Draw a page selector if `count` items need several pages of `size`. Returns the slice of the chosen page."""
     pages = max(1, -(-count // size))
     if st.session_state.get(key, 1) > pages:
         st.session_state[key] = pages
@@ -110,13 +104,7 @@ def choose_page(key: str, count: int, size: int) -> slice:
 
 
 def picked(
-    table: pd.DataFrame,
-    ids: Iterable[str],
-    *,
-    name: str,
-    columns: dict[str, Any],
-    height: int = 360,
-    box: str = "table",
+    table: pd.DataFrame, ids: Iterable[str], *, name: str, columns: Columns, height: int = 360, box: str = "table"
 ) -> int | None:
     """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the
     clicked row, whether by a cell or by its marker. `box` is a key for a page's second table."""

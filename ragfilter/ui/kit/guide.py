@@ -1,7 +1,6 @@
-"""What guides a visitor. The path on every page, Ask → Label → Measure → Tune → Guard, shows the
-progress and leads to the next step. Help, in a drawer on the right that never opens by itself, has
-a tour of three tasks and the glossary. Both are optional.
-"""
+"""What guides a visitor. The path on every page, Ask → Label → Measure → Tune → Guard, shows the progress and leads to
+the next step. Help, in a drawer on the right that never opens by itself, has a tour of three tasks and the glossary.
+Both are optional."""
 
 from __future__ import annotations
 
@@ -79,15 +78,14 @@ def draw_path(page_run: PageRun, slot: DeltaGenerator, page: str = "") -> None:
     pressed = None
     with slot:
         for n, step in enumerate(path):
-            if step.locked or n == current_step:
-                current = ' aria-current="step"' if n == current_step else ""
-                words = f"Now: {step.name}" if n == current_step == following else step.signed
+            is_current, is_next = n == current_step, n == following
+            if step.locked or is_current:
+                current = ' aria-current="step"' if is_current else ""
+                words = f"Now: {step.name}" if is_current and is_next else step.signed
                 html.draw(f'<p class="rf-way" title="{step.locked}"{current}>{html.text(words)}</p>', width="content")
-            elif html.button(
-                f"Next: {step.name}" if n == following else step.signed,
-                "path-next" if n == following else f"path-{step.name.split(':')[0]}",
-                type="tertiary",
-            ):
+                continue
+            label, key = (f"Next: {step.name}", "next") if is_next else (step.signed, step.name.split(":")[0])
+            if html.button(label, f"path-{key}", type="tertiary"):
                 pressed = step
     if pressed is not None:
         state.session().labelling = pressed.name.startswith("Label")
@@ -102,14 +100,9 @@ def _steps(page_run: PageRun) -> list[PathStep]:
         known.add(name)
     labelled = len(query_set_choice.labelled_questions(page_run.resources, name))
     included, measured = not page_run.resources.bench.labels.holds(name), name in known
-    return steps(
-        asked=(now.asked is not None and not now.example) or measured or bool(labelled and not included),
-        labelled=labelled,
-        included=included,
-        measured=measured,
-        tuned=origin(page_run.settings) is not None,
-        guarded=st.session_state.get(GUARDED) == name,
-    )
+    asked = (now.asked is not None and not now.example) or measured or bool(labelled and not included)
+    tuned, guarded = origin(page_run.settings) is not None, st.session_state.get(GUARDED) == name
+    return steps(asked=asked, labelled=labelled, included=included, measured=measured, tuned=tuned, guarded=guarded)
 
 
 TERMS: dict[str, str] = read_toml(Path(__file__).with_name("terms.toml"))

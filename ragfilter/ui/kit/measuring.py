@@ -11,7 +11,8 @@ import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, query_sets, runs, wording
-from ragfilter.evaluate.frame import DIGITS, LABELS, Row, interval_of
+from ragfilter.evaluate.frame import Row, interval_of
+from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, frontier
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
@@ -21,7 +22,7 @@ from ragfilter.ui import jobs
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.look.theme import LEGEND, THREE_DECIMALS, Ink
+from ragfilter.ui.look.theme import THREE_DECIMALS, Ink
 from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
@@ -31,8 +32,7 @@ STOP = "Stops after the current question. Measure continues from there."
 
 
 def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
-    """The plan of a run with these settings, which started from `profile`. Its query set's name
-    says if an LLM's labels count. Requires labelled questions. Raises StoreError."""
+    """The plan of a run with `settings`, which started from `profile`. Needs labelled questions. Raises StoreError."""
     assert chosen.measurable is not None
     resources, name = chosen.resources, query_sets.title(chosen.name, llm=counts_llm_labels())
     backends, user = resources.backends(chosen.collection), state.user()
@@ -52,14 +52,14 @@ def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool 
     backends = resources.backends(chosen.collection)
     run = saved.begin(plan(chosen, profile, settings), who="" if unasked else author())
     resources.jobs.start(
-        state.user(), _key(run), lambda job: runs.go_on(run, labels, saved, backends, seen=job.tell), again=True
+        state.user(), ("run", run.id), lambda job: runs.go_on(run, labels, saved, backends, seen=job.tell), again=True
     )
     return run
 
 
 def watch(run: Run, resources: Resources) -> bool:
     """Show the progress of a run until it ends. Returns False if it failed."""
-    job = resources.jobs.find(_key(run))
+    job = resources.jobs.find(("run", run.id))
     jobs.result(job, "measuring", "Measuring", stop=STOP)
     error = job.future.exception() if job is not None and job.done else None
     if getattr(error, "action", "") == "recalibrate" and html.button("Recalibrate", "run-recalibrate", icon="sync"):
@@ -72,10 +72,6 @@ def load(run_id: int, resources: Resources) -> MeasuredRun:
     saved = resources.bench.runs
     run = saved.get(run_id)
     return resources.shelf(MEASURED).of((run.id, run.done), lambda: runs.load(run, saved))
-
-
-def _key(run: Run) -> tuple[str, int]:
-    return "run", run.id
 
 
 MEASURES = ("f1", "precision", "recall", "f2", "ndcg", "tokens")
@@ -92,8 +88,7 @@ HELP = {
 }
 HIGHEST, OWN = "★", "●"
 NARROW, WIDTH = 62, 72
-"""The widths of figure columns, in pixels. A window 900 wide shows all
-default columns, and one 400 wide the first figure with its interval."""
+"""Pixels of figure columns: a window 900 wide shows the default ones, one 400 wide the first with its interval."""
 
 
 def draw_table(
@@ -105,16 +100,15 @@ def draw_table(
     signs = f"{HIGHEST}: the highest. {OWN}: yours. Settings that keep the same chunks for every question share a row."
     config: dict[str, Any] = {"settings": text(width=190, help=signs)}
     columns: dict[str, list[Any]] = {"settings": [_row_name(row, own, n == 0) for n, row in enumerate(rows)]}
-    for name in dict.fromkeys((measure, *(LABELS if every else FIRST))):
+    for name in dict.fromkeys((measure, "f1", *(FIGURES if every else FIRST))):
+        label, about, form = FIGURES[name].label, HELP.get(name), f"%.{FIGURES[name].digits}f"
         if name == "cost" and prices:
             cells = [frame.cost(row, prices) for row in rows]
+            about = f"{about} In {prices.currency}." if prices.currency else about
         elif name in rows[0]:
             cells = [interval_of(row, name) for row in rows]
         else:
             continue
-        label, about, form = LABELS[name], HELP.get(name), f"%.{DIGITS.get(name, 3)}f"
-        if name == "cost" and prices is not None and prices.currency:
-            about = f"{about} In {prices.currency}."
         columns[label] = [None if cell is None else cell.mean for cell in cells]
         config[label] = number(help=about, format=form, width=WIDTH if len(label) > 6 else NARROW)
         if name == measure:
@@ -122,15 +116,8 @@ def draw_table(
             columns["95% interval"] = ends
             about = f"The 95% interval of the mean {label} over the questions."
             config["95% interval"] = text(width=98, help=about)
-    st.dataframe(
-        pd.DataFrame(columns),
-        key=key,
-        hide_index=True,
-        row_height=grid.ROW_PX,
-        placeholder="–",
-        height=grid.ROW_PX * (len(rows) + 1) + 3,
-        column_config=config,
-    )
+    height = grid.ROW_PX * (len(rows) + 1) + 3
+    st.dataframe(pd.DataFrame(columns), key=key, height=height, column_config=config, **grid.TABLE)
 
 
 def _row_name(row: Row, own: str, best: bool) -> str:
@@ -141,7 +128,7 @@ def _row_name(row: Row, own: str, best: bool) -> str:
     return " ".join([*signs, " = ".join(names) + ceiling])
 
 
-SMALL = LEGEND | {"font": {"size": 12}}
+SMALL = theme.LEGEND | {"font": {"size": 12}}
 SYMBOLS = {"plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star", "oracle": "cross"}
 
 
@@ -154,12 +141,9 @@ def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool
     for group, symbol in SYMBOLS.items():
         members = [row for row in rows if row["group"] == group]
         if members:
-            marker = {
-                "symbol": symbol,
-                "size": 15 if group == "settings" else 10,
-                "color": ink.kept if group in ("settings", "oracle") else ink.curve,
-                "line": {"width": 1, "color": ink.surface},
-            }
+            colour = ink.kept if group in ("settings", "oracle") else ink.curve
+            marker = theme.marker(symbol, 15 if group == "settings" else 10, colour)
+            marker["line"]["color"] = ink.surface
             points = ((row["recall"], row["precision"]) for row in members)
             tips = [_tooltip(row) for row in members]
             data.append(theme.trace("markers", points, name=group, hovertext=tips, hoverinfo="text", marker=marker))
@@ -189,11 +173,8 @@ def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[
     line = {"color": ink.curve, "width": 0.7}
     data = [theme.trace("lines", points, name="not labelled", line=line, opacity=0.45, hoverinfo="skip")]
     dropped = theme.mark("dropped", "cutoff").colour(dark=dark)
-    for name, relevant, colour, symbol in (
-        ("not relevant", False, dropped, "x-thin-open"),
-        ("relevant", True, ink.kept, "circle"),
-    ):
-        points = (point for curve in curves for point in curve.labelled(relevant))
+    for name, colour, symbol in (("not relevant", dropped, "x-thin-open"), ("relevant", ink.kept, "circle")):
+        points = (point for curve in curves for point in curve.labelled(name == "relevant"))
         hover, marker = f"rank %{{x}}, distance %{{y:.3f}}<extra>{name}</extra>", theme.marker(symbol, 5, colour)
         data.append(theme.trace("markers", points, name=name, marker=marker, hovertemplate=hover))
     across = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold, "y1": threshold}

@@ -1,6 +1,5 @@
-"""Errors on the page: what happened and what to do about it, never a traceback. Also empty places:
-what is missing, and a button that helps, such as one that builds a demo or relaxes a layer.
-"""
+"""Errors on the page: what happened and what to do about it, never a traceback. Also empty places: what is missing, and
+a button that helps, such as one that builds a demo or relaxes a layer."""
 
 from __future__ import annotations
 
@@ -127,19 +126,15 @@ def draw_empty(page_run: PageRun, error: RagfilterError | None) -> None:
         _no_collection(page_run.resources)
     elif not page_run.ready:
         name = state.session().collection
-        _message(
-            "empty-collection",
-            f"Collection {name} is empty",
+        words = (
             "The collection exists but has no chunks. Indexing may have been interrupted. Choose "
-            "another one on the left, or add files on the Collections page.",
+            "another one on the left, or add files on the Collections page."
         )
+        _message("empty-collection", f"Collection {name} is empty", words)
         st.code(f"ragfilter index FOLDER --collection {name}", language=None, width="content")
     else:
-        _message(
-            "no-question",
-            "Ask a question to see the filter at work",
-            "One wide search finds candidates, and the filter drops chunks the question does not need.",
-        )
+        words = "One wide search finds candidates, and the filter drops chunks the question does not need."
+        _message("no-question", "Ask a question to see the filter at work", words)
 
 
 def _no_collection(resources: Resources) -> None:

@@ -99,32 +99,20 @@ def sets_of(page_run: PageRun) -> dict[str, int]:
 
 def choose(chosen: ChosenSet) -> None:
     """Draw the list of query sets."""
-    sets = dict(chosen.sets)
+    sets, llm = dict(chosen.sets), counts_llm_labels()
     if chosen.measurable is not None:
         # Only labelled questions count.
         sets[chosen.name] = len(chosen.measurable.qrels)
-    labels = {each: title(sets, each) for each in sets}
-    widget.select(
-        "Questions",
-        labels,
-        chosen.name,
-        "query-set-box",
-        state.put,
-        "query_set",
-        width=200,
-        help="The query set to measure with. labelled: every question with labels. asked: "
-        "questions asked on Inspect. Add others under More.",
+    labels = {name: f"{query_sets.title(name, llm=llm)} · {numbers.count(n)}" for name, n in sets.items()}
+    about = (
+        "The query set to measure with. labelled: every question with labels. asked: "
+        "questions asked on Inspect. Add others under More."
     )
-
-
-def title(sets: Mapping[str, int], name: str) -> str:
-    """A set's title with its count. The title says if an LLM's labels count."""
-    return f"{query_sets.title(name, llm=counts_llm_labels())} · {numbers.count(sets.get(name, 0))}"
+    widget.select("Questions", labels, chosen.name, "query-set-box", state.put, "query_set", width=200, help=about)
 
 
 def explain(chosen: ChosenSet) -> None:
-    """Draw why nothing can be measured or, if an LLM's labels count, how well they agree with
-    people's. Raises StoreError."""
+    """Draw why nothing can be measured or, if LLM labels count, how well they match people's. Raises StoreError."""
     if chosen.why is not None:
         html.empty(chosen.why.message, chosen.why.remedy)
     elif counts_llm_labels():

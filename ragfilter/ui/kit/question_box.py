@@ -1,8 +1,5 @@
 """The question: its box with examples, and the buttons that show its result to others: Present, the link to exactly
-this page, and the report.
-
-Pressing Report makes the report, with the answers that exist by then. No model is called.
-"""
+this page, and the report. Report calls no model: it has the answers that exist by then."""
 
 from __future__ import annotations
 
@@ -64,8 +61,7 @@ WANTED = {
 
 
 def draw(page_run: PageRun) -> None:
-    """Draw the box with the examples. A session begins with the answer to the first one. Nothing can
-    be asked while the collection is empty."""
+    """Draw the box with the examples. A session begins with the answer to the first one."""
     if not page_run.collections:
         return
     _follow(page_run)
@@ -109,18 +105,17 @@ def _follow(page_run: PageRun) -> None:
 
 
 def _box(*, ready: bool) -> None:
-    with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
-        with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
-            st.text_input(
-                "Question",
-                state.session().query,
-                key=widget.key_of("question", state.session().query),
-                placeholder="Ask a question and press Enter",
-                label_visibility="collapsed",
-                disabled=not ready,
-                autocomplete="off",
-            )
-            st.form_submit_button("Ask", key="ask-button", type="primary", on_click=_ask, disabled=not ready)
+    with st.form("ask", border=False, enter_to_submit=True), html.row("ask-row", "bottom"):
+        st.text_input(
+            "Question",
+            state.session().query,
+            key=widget.key_of("question", state.session().query),
+            placeholder="Ask a question and press Enter",
+            label_visibility="collapsed",
+            disabled=not ready,
+            autocomplete="off",
+        )
+        st.form_submit_button("Ask", key="ask-button", type="primary", on_click=_ask, disabled=not ready)
 
 
 def _ask() -> None:
@@ -140,16 +135,11 @@ def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
 
 def draw_present_button() -> None:
     """Draw the button, with its shortcut key."""
-    on = bool(state.session().present)
+    on = state.session().present
+    label, icon, shortcut = ("Leave", "close", "Esc") if on else ("Present", "present_to_all", "P")
     with st.container(key="present-switch", width="content"):
-        html.button(
-            "Leave" if on else "Present",
-            "present-button",
-            partial(state.update, present=not on, scene=0),
-            icon="close" if on else "present_to_all",
-            type="tertiary",
-            shortcut="Esc" if on else "P",
-        )
+        switch = partial(state.update, present=not on, scene=0)
+        html.button(label, "present-button", switch, icon=icon, type="tertiary", shortcut=shortcut)
 
 
 def draw_link(slot: DeltaGenerator, view: View | None) -> None:
@@ -188,18 +178,13 @@ def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, An
     from ragfilter.publish.reports import ReportOrigin, shown_answer
     from ragfilter.ui.kit.answer_sides import known_answer
 
-    asked, resources = view.asked, view.resources
-    known = {name: known_answer(asked.query, side, resources) for name, side in sides.items()}
+    asked, bench = view.asked, view.resources.bench
+    known = {name: known_answer(asked.query, side, view.resources) for name, side in sides.items()}
+    version, embedder = bench.version_seen(asked.collection, view.user), bench.recorded_embedder(asked.collection).name
+    space, now = view.result.pool.space, datetime.now(UTC)
     return {
-        "origin": ReportOrigin(
-            asked.collection,
-            resources.bench.version_seen(asked.collection, view.user),
-            resources.bench.recorded_embedder(asked.collection).name,
-            view.result.pool.space,
-            view.user,
-            datetime.now(UTC),
-        ),
-        "prices": resources.bench.prices,
+        "origin": ReportOrigin(asked.collection, version, embedder, space, view.user, now),
+        "prices": bench.prices,
         "answers": [shown_answer(name, answer, sides[name].context) for name, answer in known.items() if answer],
     }
 

@@ -27,8 +27,7 @@ def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings)
 
 @problems.show_errors()
 def draw(view: View, pair: tuple[Answered, Answered], names: tuple[str, str], *, key: str) -> None:
-    """Draw the four buttons, the current vote and the tally. `names` are the column names; `key`
-    separates the buttons of two places."""
+    """Draw the four buttons, the current vote and the tally. `names` are the columns'. `key` tells two places apart."""
     query, (left, right) = view.asked.query, pair
     if left.text == right.text or left.chunks == right.chunks:
         # Both contexts are the same, so there is nothing to choose between.

@@ -1,6 +1,5 @@
-"""Page elements that Streamlit lacks, and the page's own scripts, as Streamlit components.
-
-Text from outside is escaped or shown literally. In our own text, `code` is between backticks."""
+"""Page elements that Streamlit lacks, and the page's own scripts, as Streamlit components. Text from outside is escaped
+or shown literally. In our own text, `code` is between backticks."""
 
 from __future__ import annotations
 
@@ -42,11 +41,6 @@ def text(value: object) -> str:
     return escape(str(value), quote=True)
 
 
-def prose(words: str) -> str:
-    """Our own text as HTML, with `code` between backticks."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(words))
-
-
 def sign(mark: Mark, name: str) -> str:
     """The sign of an outcome or layer in its colour; `name` is its CSS variable."""
     return f'<span class="rf-sign" style="color:var(--rf-{name})">{mark.sign}</span>'
@@ -59,8 +53,7 @@ def outcome_sign(outcome: Outcome, layer: str, setting: str = "") -> str:
 
 
 def struck_text(result: PoolResult, chunk_id: str, whole: str) -> str:
-    """The text of a chunk with the sentences that the prune layer struck, each with what it adds;
-    empty if none was struck."""
+    """The text of a chunk with the sentences that the prune layer struck, each with what it adds; empty if none was."""
     detail = result.trace("prune").detail
     parts = detail.pieces.get(chunk_id, ()) if isinstance(detail, Pruning) else ()
     if not isinstance(detail, Pruning) or not any(part.struck for part in parts):
@@ -77,10 +70,12 @@ Fact = tuple[str, object, str]
 """A label, its value, and a smaller note next to it."""
 
 
-def aside(words: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
-    """Draw a side note."""
-    # Streamlit's caption is too faint to be read by everybody.
-    draw(f'<p class="rf-aside">{prose(words)}</p>', width=width)
+def aside(*notes: str, width: Literal["stretch", "content"] = "stretch") -> None:
+    """Draw side notes."""
+    for words in notes:
+        body = re.sub(r"`([^`]+)`", r"<code>\1</code>", text(words))
+        # Streamlit's caption is too faint to be read by everybody.
+        draw(f'<p class="rf-aside">{body}</p>', width=width)
 
 
 def outcome(words: str, *, good: bool) -> None:
@@ -117,24 +112,18 @@ def button(
 
 
 def download(
-    label: str,
-    key: str,
-    data: Callable[[], str | bytes],
-    name: str,
-    about: str | None = None,
-    icon: str = "download",
-    **given: Any,
+    label: str, key: str, data: Callable[[], str | bytes], name: str, about: str | None = None, **given: Any
 ) -> None:
     """Draw a button that downloads `data`, made on the click, as the file `name`. The click starts
     no run, because that could remove the file too early. `given` goes to Streamlit."""
-    given = {"on_click": "ignore", "icon": f":material/{icon}:"} | given
+    given = {"on_click": "ignore", "icon": ":material/download:"} | given
     st.download_button(label, data, name, guess_type(name)[0], key=key, help=about, **given)
 
 
 def report(key: str, data: Callable[[], str], name: str) -> None:
     """Draw the button that downloads a report."""
     about = "Downloads one HTML file to share. It opens offline, prints on A4, and holds only what this user can see."
-    download("Report", key, data, name, about, "description")
+    download("Report", key, data, name, about, icon=":material/description:")
 
 
 def heading(words: str) -> None:
@@ -164,17 +153,11 @@ def hint(text: str) -> None:
     st.markdown("", help=text, width="content")
 
 
-def choice(label: str, options: Iterable[str], about: str = "", *, key: str, default: str) -> str:
-    """Draw a choice, kept for the session, with `about` at a question mark. Returns the choice."""
-    chosen = st.segmented_control(
-        label,
-        list(options),
-        key=key,
-        default=default,
-        required=True,
-        persist_state="session",
-        label_visibility="collapsed",
-    )
+def choice(label: str, options: Iterable[str], about: str = "", *, key: str, default: str, **given: Any) -> str:
+    """Draw a choice, kept for the session, with `about` at a question mark. `given` goes to Streamlit. Returns the
+    choice."""
+    given = {"persist_state": "session", "label_visibility": "collapsed"} | given
+    chosen: str = st.segmented_control(label, list(options), key=key, default=default, required=True, **given)
     if about:
         hint(about)
     return chosen
@@ -189,8 +172,7 @@ def select(label: str, labels: Mapping[V, str], key: str, **given: Any) -> V:
 
 
 def mount(script: str, html: str | None = None, **given: Any) -> Any:
-    """Run `script`, a file below `ragfilter/ui`, with its `html`. `given` goes to Streamlit.
-    Returns the component's state."""
+    """Run `script`, a file below `ragfilter/ui`, with its `html`. `given` goes to Streamlit. Returns its state."""
     return _register(script, html)(**given)
 
 

@@ -39,8 +39,7 @@ def literal(text: str) -> str:
 
 
 def on_button(text: str) -> str:
-    """`text` from outside on a button in a table, which does not render Markdown but treats an
-    icon's name at the beginning as an icon."""
+    """`text` from outside on a button in a table, which renders no Markdown but an icon's name at the beginning."""
     return f":{_JOINER}{text[1:]}" if text.startswith(":") else text
 
 

@@ -1,8 +1,6 @@
-"""The palette of outcomes and layers: a colour, a sign and a marker shape for each.
-
-Every view and plot uses it, so that things look the same in curve, funnel, table and panel. Signs and shapes differ as
-well as colours. People with any kind of colour vision can tell the colours apart, in light and dark;
-tests/test_theme.py has the figures."""
+"""The palette of outcomes and layers: a colour, a sign and a marker shape for each. Every view and plot uses it, so
+that things look the same in curve, funnel, table and panel. Signs and shapes differ as well as colours. People with any
+kind of colour vision can tell the colours apart, in light and dark; tests/test_theme.py has the figures."""
 
 from __future__ import annotations
 
@@ -114,12 +112,10 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 
 @cache
 def stylesheet(*, dark: bool) -> str:
-    """The page's style sheet: the palette as variables, then `style.css`.
-
-    `light-dark()` follows the theme in the browser, so a switch needs no rerun. Only dialogs and popovers, which are
-    outside the element that Streamlit themes, need `dark`."""
-    pairs = {"text": TEXT, "muted": MUTED, "line": LINE, "surface": SURFACE}
-    pairs |= {"on-primary": ON_PRIMARY, "lost": LOST}
+    """The page's style sheet: the palette as variables, then `style.css`. `light-dark()` follows the theme in the
+    browser, so a switch needs no rerun. Only dialogs and popovers, which are outside the element that Streamlit themes,
+    need `dark`."""
+    pairs = {"text": TEXT, "muted": MUTED, "line": LINE, "surface": SURFACE, "on-primary": ON_PRIMARY, "lost": LOST}
     pairs |= {name: (m.light, m.dark) for name, m in OUTCOMES.items()}
     pairs |= {f"layer-{name}": (m.light, m.dark) for name, m in LAYERS.items()}
     variables = "".join(f"--rf-{name}: light-dark({light}, {dark});" for name, (light, dark) in pairs.items())
@@ -193,8 +189,6 @@ def marker(symbol: str, size: float, colour: str, width: float = 1) -> dict[str,
 
 
 def draw_plot(plot: go.Figure | dict[str, Any], *, key: str, alt: str, fixed: bool = False, **more: Any) -> None:
-    """Draw a plot in our colours without Plotly's buttons; a `fixed` one ignores double clicks.
-
-    `more` is for `st.plotly_chart`."""
+    """Draw a plot in our colours, without Plotly's buttons and, if `fixed`, double clicks. `more` is Streamlit's."""
     config = {"displayModeBar": False} | ({"doubleClick": False} if fixed else {})
     st.plotly_chart(plot, key=key, alt=alt, theme=None, config=config, **more)

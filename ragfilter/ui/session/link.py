@@ -1,7 +1,6 @@
-"""The address bar: query, collection, profile and changed settings of a session.
-
-A link that names a profile describes the whole state. It ignores the reader's environment, so it shows the same result
-everywhere. It never contains a secret."""
+"""The address bar: query, collection, profile and changed settings of a session. A link that names a profile describes
+the whole state. It ignores the reader's environment, so it shows the same result everywhere. It never contains a
+secret."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.state import CUT, KEY, PANELS, WINDOWS, Session
 
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
-CHUNK, PANEL, WINDOW, VIEW = "chunk", "panel", "places", "view"
-FILTER, RULE = "filter", "rule"
+CHUNK, PANEL, WINDOW, VIEW, FILTER, RULE = "chunk", "panel", "places", "view", "filter", "rule"
 """The open parts of the page. Inspect puts them only into a copied link, because updating the address bar takes
 the browser as long as drawing a small chart. Rules puts its chunk into the address."""
 PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states"
@@ -47,21 +45,15 @@ OPERATOR = "operator"
 
 
 def read(params: Mapping[str, str]) -> Session:
-    """The session that `params` describe. Invalid values are skipped and listed in `notices`.
-
-    Raises SettingsError if the link names no profile and the environment is invalid."""
+    """The session that `params` describe. Invalid values are skipped and listed in `notices`. Raises SettingsError if
+    the link names no profile and the environment is invalid."""
     params = {whole(name): whole(value) for name, value in params.items()}
-    notices: list[str] = []
-    changes: dict[str, Any] = {}
-    name = params.get(PROFILE, "")
-    unknown = "" if name in profiles.PROFILES else name
-    if unknown or not name:
-        name = config.load().profile
-        changes = state.beginning(name)
-    if unknown:
-        notices.append(f"There is no profile {unknown!r}; {name} is used instead.")
+    named = params.get(PROFILE, "")
+    known = named in profiles.PROFILES
+    name = named if known else config.load().profile
+    notices = [f"There is no profile {named!r}; {name} is used instead."] if named and not known else []
     wanted = {k: v for k, v in params.items() if k not in NAMES and not _is_compared(k)}
-    changes, errors = _take(name, changes, wanted)
+    changes, errors = _take(name, {} if known else state.beginning(name), wanted)
     level = params.get(LEVEL, "0")
     if not (level.isascii() and level.isdigit() and len(level) < 10):
         errors.append(f"The level {level!r} is not a whole number; 0 is used instead.")
@@ -144,9 +136,7 @@ def _text(value: Any) -> str:
 
 def open_session() -> None:
     """Fill a new session from the address bar, or follow it if the user went back or forward. Undo then restores the
-    earlier state.
-
-    Raises SettingsError if the environment holds an invalid setting."""
+    earlier state. Raises SettingsError if the environment holds an invalid setting."""
     if KEY not in st.session_state:
         session = st.session_state[KEY] = read(st.query_params.to_dict())
         session.changes = state.without_clearance(session.changes)
@@ -186,8 +176,7 @@ def restore_view() -> None:
 
 
 def looks(nameable: Collection[str]) -> dict[str, str]:
-    """The open parts that the address bar lacks. The open chunk is included only if it is
-    `nameable`, because people share links."""
+    """The open parts that the address bar lacks. People share links, so the open chunk has to be `nameable`."""
     session = state.session()
     look = {
         CHUNK: (session.chunk or "") if session.chunk in nameable else "",
@@ -207,8 +196,7 @@ def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> N
 
 
 def show_address() -> None:
-    """Update the address bar. This takes the browser as long as drawing a small chart, so call it
-    after drawing what the user waits for."""
+    """Update the address bar. Call this after what the user waits for: it takes as long as drawing a small chart."""
     session = state.session()
     params, session.unshown = session.unshown, None
     if params is not None and st.query_params.to_dict() != params:

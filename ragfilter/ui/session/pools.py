@@ -108,9 +108,7 @@ def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources
         if needs := [need for need in result.needs if need.kind == "prune"]:
             completion = Completion(settings, resources.backends(asked.collection), user)
             pool = keep_pool(asked, completion.complete(pool, needs), resources)
-    if session.request is None:
-        return pool
-    return _fulfil(session.request, pool, asked, settings, resources, slot)
+    return _fulfil(pool, asked, settings, resources, slot)
 
 
 def follow_edits(resources: Resources) -> bool:
@@ -142,15 +140,11 @@ def follow_edits(resources: Resources) -> bool:
     return any(rules.get(hit.id, hit.chunk.rule) != hit.chunk.rule for hit in renewed.hits)
 
 
-def _fulfil(
-    pressed: ModelRequest,
-    pool: Pool,
-    asked: AskedQuestion,
-    settings: Settings,
-    resources: Resources,
-    slot: DeltaGenerator,
-) -> Pool:
-    """The pool, completed with the data that a button requested."""
+def _fulfil(pool: Pool, asked: AskedQuestion, settings: Settings, resources: Resources, slot: DeltaGenerator) -> Pool:
+    """The pool, completed with the data that a button requested, if one did."""
+    pressed = state.session().request
+    if pressed is None:
+        return pool
     if pressed.again:
         pool = without_failures(pool, pressed.kind)
     user, backends = state.user(), resources.backends(asked.collection)
@@ -217,14 +211,8 @@ def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> P
     """The pool of a question, from the cache or gathered. Raises RagfilterError."""
     pool = resources.pools.get(asked)
     if pool is None:
-        reach = asked.reach
-        wide = settings.with_values(
-            {
-                "retrieval.pool_size": reach.pool_size,
-                "retrieval.source_pattern": reach.source_pattern,
-                "retrieval.lexical": reach.lexical,
-            }
-        )
+        reach, names = asked.reach, ("pool_size", "source_pattern", "lexical")
+        wide = settings.with_values({f"retrieval.{name}": getattr(reach, name) for name in names})
         backends = resources.backends(asked.collection)
         if reach.only:
             backends = replace(backends, collection=Subset(backends.collection, reach.only))
@@ -265,18 +253,14 @@ def complete_pool(
 def falls_short(asked: AskedQuestion, result: PoolResult, settings: Settings) -> bool:
     """Whether asking again would add to the pool: it was limited to other files, words were not
     searched, a larger one is set now, or too few of its hits are clean for the current settings."""
-    now = reach_of(settings, result.user)
-    if now.lexical and result.pool.lexical_user != result.user:
+    pool, now, before = result.pool, reach_of(settings, result.user), asked.reach
+    if now.lexical and pool.lexical_user != result.user:
         return True
-    if result.pool.source_pattern not in ("", now.source_pattern):
+    if pool.source_pattern not in ("", now.source_pattern):
         return True
-    if result.pool.exhaustive:
+    if pool.exhaustive:
         return False
-    if now.pool_size > asked.reach.pool_size:
+    if now.pool_size > before.pool_size:
         return True
-    changed = (
-        now.wanted > asked.reach.wanted
-        or now.user != asked.reach.user
-        or now.source_pattern != asked.reach.source_pattern
-    )
-    return changed and count_clean(result.pool, settings, result.user) < now.wanted
+    changed = now.wanted > before.wanted or (now.user, now.source_pattern) != (before.user, before.source_pattern)
+    return changed and count_clean(pool, settings, result.user) < now.wanted

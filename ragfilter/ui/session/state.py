@@ -1,7 +1,6 @@
-"""The state of one browser session: a `Session` of typed values.
-
-`Session.changes` is the only record of the settings that differ from the profile. Widgets show it and write to it
-through callbacks, so a widget that is not drawn loses nothing."""
+"""The state of one browser session: a `Session` of typed values. `Session.changes` is the only record of the settings
+that differ from the profile. Widgets show it and write to it through callbacks, so a widget that is not drawn loses
+nothing."""
 
 from __future__ import annotations
 
@@ -269,9 +268,7 @@ def settings_of(profile: str, changes: Mapping[str, Any]) -> Settings:
 
 
 def beginning(profile: str) -> dict[str, Any]:
-    """The environment's changes to a profile, with which a session starts.
-
-    Raises SettingsError."""
+    """The environment's changes to a profile, with which a session starts. Raises SettingsError."""
     return _own(profile).settings.changed_from(of_profile(profile))
 
 
@@ -350,8 +347,7 @@ def settings_label() -> str:
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:
-    """Use a profile and its changes, for example from a saved run, but keep clearance. Can be
-    undone. Fetches local scores, as for a question."""
+    """Use a profile and its changes, such as a saved run's, but keep clearance. Can be undone. Fetches local scores."""
     _move(profile, without_clearance(changes) | ({CLEARANCE: False} if _is_off() else {}))
     session().complete_next = True
 
@@ -503,8 +499,7 @@ def tell_errors() -> Iterator[None]:
 
 
 def then_page(act: Callable[P, object]) -> Callable[P, None]:
-    """`act` as a callback in a fragment. The whole page runs after it, because other parts show its
-    changes or its error."""
+    """`act` as a callback in a fragment, after which the whole page runs: other parts show its changes or its error."""
 
     @wraps(act)
     def acting(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -174,9 +174,8 @@ def begin(*, relist: bool = False) -> PageRun:
 
 
 def gather_view(page_run: PageRun, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
-    """The view of the current question. Without one, returns None and the error that prevents it, if any.
-
-    Also updates the link to this view; `more` has parameters that the page adds."""
+    """The view of the current question. Without one, returns None and the error that prevents it, if any. Also updates
+    the link to this view; `more` has parameters that the page adds."""
     session, found = state.session(), None
     if not page_run.ready:
         return None, None

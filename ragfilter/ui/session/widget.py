@@ -14,52 +14,38 @@ import streamlit as st
 from ragfilter.ui.session import state
 
 V = TypeVar("V")
+OnChange = Callable[..., None]
 PAGE = "page"
 """The page that began last."""
-Given = dict[str, Any]
 
 
-def of(name: str, value: Any, on_change: Callable[..., None], *args: Any, labels: object = None) -> Given:
-    """Key and callback for the widget called `name`, which must be drawn with `value` as its
-    default. `on_change` gets the user's choice and `args`. Pass the `labels` of the options if
-    they can change, because the browser identifies options by label."""
+def of(name: str, value: Any, on_change: OnChange, *args: Any, labels: object = None) -> dict[str, Any]:
+    """Key and callback for the widget called `name`, to be drawn with `value` as its default. `on_change` gets the
+    choice and `args`. Pass `labels` if those of the options can change: the browser identifies options by label."""
     key = key_of(name, value, labels)
     return {"key": key, "on_change": _changed, "args": (name, key, on_change, args)}
 
 
 def select(
-    label: str,
-    labels: Mapping[V, str],
-    value: V | None,
-    name: str,
-    on_change: Callable[..., None],
-    *args: Any,
-    **given: Any,
+    label: str, labels: Mapping[V, str], value: V | None, name: str, on_change: OnChange, *args: Any, **given: Any
 ) -> None:
     """Draw the list called `name`, with `labels` by value, showing `value`. `on_change` gets the
     user's choice and `args`; `given` goes to Streamlit."""
     options = list(labels)
-    st.selectbox(
-        label,
-        options,
-        options.index(value) if value is not None and value in labels else None,
-        format_func=lambda each: labels.get(each, str(each)),
-        **of(name, value, on_change, *args, labels=labels),
-        **given,
-    )
+    index = options.index(value) if value is not None and value in labels else None
+    given |= of(name, value, on_change, *args, labels=labels)
+    st.selectbox(label, options, index, format_func=lambda each: labels.get(each, str(each)), **given)
 
 
-def choose(label: str, options: Sequence[V], value: V, name: str, on_change: Callable[..., None], *args: Any) -> None:
+def choose(label: str, options: Sequence[V], value: V, name: str, on_change: OnChange, *args: Any) -> None:
     """Draw the buttons called `name`, one for each of the `options`, with `value` pressed."""
     given = of(name, value, on_change, *args)
     st.segmented_control(label, options, default=value, required=True, label_visibility="collapsed", **given)
 
 
 def key_of(name: str, value: Any, labels: object = None) -> str:
-    """The key for the widget called `name`, which must be drawn with `value` as its default.
-
-    It stays the same while the widget itself is used, and changes to ``name--1`` once the value or the labels are
-    changed in any other way."""
+    """The key for the widget called `name`, which must be drawn with `value` as its default. It stays the same while
+    the widget itself is used, and changes to ``name--1`` once the value or the labels are changed in any other way."""
     counts, shown = state.session().replaced, state.session().shown
     key = current(name)
     known, shown_labels = shown.get(key, (value, labels))
@@ -83,15 +69,14 @@ def value_of(name: str, default: Any = None) -> Any:
 
 
 def entered(name: str) -> Any:
-    """The user's entry in the form widget called `name` or, if the browser has not drawn it yet, in
-    the widget that it replaced."""
+    """The user's entry in the form widget `name` or, until the browser has drawn it, in the one that it replaced."""
     for key, (known, _) in state.session().shown.items():
         if key.partition("--")[0] == name and st.session_state.get(key, known) != known:
             return st.session_state[key]
     return value_of(name)
 
 
-def _changed(name: str, key: str, on_change: Callable[..., None], args: tuple[Any, ...]) -> None:
+def _changed(name: str, key: str, on_change: OnChange, args: tuple[Any, ...]) -> None:
     if key not in st.session_state:
         # A click on the link to another page took the focus from a box in a fragment. The browser reports the box
         # second and from its own page, so the other page begins again.

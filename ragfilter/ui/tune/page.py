@@ -21,14 +21,12 @@ from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import QueryChange, changes
 from ragfilter.evaluate.tune import MARGIN, Tuning, tune_questions, wide_settings
-from ragfilter.evaluate.wording import about_labels
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
 from ragfilter.report.thresholds import learned_elsewhere
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
-from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
@@ -37,7 +35,6 @@ from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import PageRun
 from ragfilter.ui.tune import tuning_map
-from ragfilter.ui.tune.tuning_map import STOP
 
 
 @problems.show_errors(retry=True)
@@ -66,14 +63,13 @@ def draw(page_run: PageRun) -> None:
     if page_run.settings.judge.enabled:
         html.empty("The judge is on, and tuning cannot replay LLM answers.", "Switch it off to tune the rest.")
         return
-    for caveat in about_labels(labels):
-        html.aside(caveat)
+    html.aside(*wording.about_labels(labels))
     job: Job[Suggestion] | None = page_run.resources.jobs.find(_key(page_run, labels, wish))
-    if (suggestion := jobs.result(job, "tuning", "Gathering", stop=STOP)) is not None:
+    if (suggestion := jobs.result(job, "tuning", "Gathering", stop=tuning_map.STOP)) is not None:
         _draw(suggestion, page_run, labels, query_set.name)
     else:
         html.empty(
-            f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
+            f"{counted(len(labels.labelled), 'labelled question')} can suggest settings.",
             "You see their gain on held-out questions, the changes and the losses. It usually takes "
             f"{_usual_time(page_run.settings, len(labels.labelled), rerank=wish.rerank)}.",
         )
@@ -176,7 +172,7 @@ def _carry_over(page_run: PageRun, asked: Mapping[str, str]) -> None:
 def _carried_over(page_run: PageRun) -> None:
     """Draw the carried-over thresholds, if they were requested."""
     job = page_run.resources.jobs.find(_key(page_run, None, None))
-    after: Settings | None = jobs.result(job, "carrying", "Gathering", stop=STOP)
+    after: Settings | None = jobs.result(job, "carrying", "Gathering", stop=tuning_map.STOP)
     if after is None:
         return
     with st.container(key="suggestion", border=True, gap="small"):
@@ -271,7 +267,6 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
 
 
 def _losses(lost: list[QueryChange], labels: Labels) -> None:
-    """Draw the questions that lose relevant chunks."""
     if not lost:
         html.aside("No question loses a relevant chunk.")
         return
@@ -290,19 +285,16 @@ def _more(tuning: Tuning) -> None:
         named |= {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
         rows = [{"variant": name, **flat(each)} for name, each in named.items()]
         measuring.draw_table(rows, target, key="tuned-alone-figures", every=True)
-        for note in (
-            f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "
-            f"{tuning.candidates} candidates.",
+        questions = counted(tuning.queries, "question")
+        gains = tuning.over_strategies.items()
+        notes = (
+            f"{questions}, {tuning.folds}-fold cross-validation, {tuning.candidates} candidates.",
             f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain)}.",
             wording.unlabelled(flat(tuning.tuned.means)),
-            *(
-                f"Calibrated against {name}: {wording.gain_in(target, gain)}."
-                for name, gain in tuning.over_strategies.items()
-            ),
+            *(f"Calibrated against {name}: {wording.gain_in(target, gain)}." for name, gain in gains),
             *wording.notes(tuning),
-        ):
-            if note:
-                html.aside(note)
+        )
+        html.aside(*filter(None, notes))
 
 
 def _key(page_run: PageRun, labels: Labels | None, wish: Wish | None) -> tuple[object, ...]:

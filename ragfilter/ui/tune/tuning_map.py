@@ -39,8 +39,6 @@ from ragfilter.ui.session.views import PageRun
 
 Axes = tuple[str, str]
 STOP = "Stops after the current question. Nothing is changed."
-
-
 POOLS: ShelfSpec[Mapping[str, Pool]] = ShelfSpec(4)
 """The pools of every labelled question of a set."""
 
@@ -105,11 +103,8 @@ def _key(page_run: PageRun, labels: Labels, axes: Axes) -> Hashable:
     names = [layer.name for layer in LAYERS]
     scored = settings.quality.enabled and settings.quality.reranker != "none"
     sections = ("retrieval", *(names[: names.index("quality") + 1] if scored else ()))
-    deciding = tuple(
-        settings.get(info.path)
-        for info in fields()
-        if info.path.partition(".")[0] in sections and info.path not in axes
-    )
+    paths = (info.path for info in fields() if info.section in sections and info.path not in axes)
+    deciding = tuple(map(settings.get, paths))
     bench, collection, user = page_run.resources.bench, state.session().collection, state.user()
     return "pools", collection, bench.version_seen(collection, user), labels_version(labels), user, scored, deciding
 
@@ -124,9 +119,9 @@ def heatmap(surface: Map, measure: str, current: int, best: int, *, dark: bool) 
     below them fills their gaps. With one setting, a line with a point for each value."""
     ink = Ink(dark)
     flat = surface.figures[measure].ravel()
-    pairs = [(x, y) for x in surface.xs for y in surface.ys]
     two = surface.y is not None
-    ys = [y for _, y in pairs] if two else flat.tolist()
+    xs = [x for x in surface.xs for _ in surface.ys]
+    ys = [*surface.ys] * len(surface.xs) if two else flat.tolist()
     places = surface.places
     square = {"symbol": "square", "size": 5, "color": flat[places].tolist(), "colorscale": COLOURS}
     colours = {
@@ -142,17 +137,13 @@ def heatmap(surface: Map, measure: str, current: int, best: int, *, dark: bool) 
     data = [
         theme.trace(
             "markers" if two else "lines+markers",
-            ((pairs[at][0], ys[at]) for at in places),
+            ((xs[at], ys[at]) for at in places),
             showlegend=False,
-            customdata=places,
-            line={"color": ink.kept, "width": 1.5},
             marker=square if two else {"size": 7, "color": ink.kept},
-            hoverinfo="text",
-            text=[_hover_text(surface, place, measure) for place in places],
-            **UNDIMMED,
+            **_clickable(surface, places, measure, ink),
         ),
         *([colours] if two else []),
-        *_marks([x for x, _ in pairs], ys, current, best, "#ffffff" if two else ink.text),
+        *_marks(xs, ys, current, best, "#ffffff" if two else ink.text),
     ]
     y = (surface.y.label if surface.y is not None else SHOWN[measure]) or ""
     legend = LEGEND | {"bgcolor": "#4a5a5c" if two else CLEAR, "font": {"color": "#ffffff" if two else ink.text}}
@@ -183,18 +174,20 @@ def front(surface: Map, current: int, best: int, *, dark: bool) -> dict[str, Any
             "lines+markers",
             ((float(tokens[i]), float(recall[i])) for i in line),
             name="best recall for the tokens",
-            customdata=line,
-            line={"color": ink.kept, "width": 1.5},
             marker={"size": 8, "color": ink.kept},
-            text=[_hover_text(surface, i, "recall") for i in line],
-            hoverinfo="text",
-            **UNDIMMED,
+            **_clickable(surface, line, "recall", ink),
         ),
         *_marks(tokens.tolist(), recall.tolist(), current, best, ink.text),
     ]
     figure_layout = _layout(ink, "context tokens", "recall")
     figure_layout["yaxis"] |= THREE_DECIMALS
     return {"data": data, "layout": figure_layout}
+
+
+def _clickable(surface: Map, places: Sequence[int], measure: str, ink: Ink) -> dict[str, Any]:
+    """The places that points stand for, their hints, and the line through them."""
+    text, line = [_hover_text(surface, place, measure) for place in places], {"color": ink.kept, "width": 1.5}
+    return {"customdata": places, "hoverinfo": "text", "text": text, "line": line, **UNDIMMED}
 
 
 def _layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
@@ -204,16 +197,10 @@ def _layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
 
 def _marks(xs: Sequence[float], ys: Sequence[float], current: int, best: int, colour: str) -> list[dict[str, Any]]:
     marks = (("current", current, "circle-open", colour), ("highest", best, "x-thin", HIGHEST))
+    look = {"hoverinfo": "skip", "showlegend": True}
     return [
-        theme.trace(
-            "markers",
-            [(xs[place], ys[place])],
-            name=name,
-            hoverinfo="skip",
-            showlegend=True,
-            marker=theme.marker(symbol, 16, ink, 2.4),
-        )
-        for name, place, symbol, ink in marks
+        theme.trace("markers", [(xs[at], ys[at])], name=name, marker=theme.marker(symbol, 16, ink, 2.4), **look)
+        for name, at, symbol, ink in marks
     ]
 
 
@@ -244,8 +231,7 @@ def explore(page_run: PageRun, labels: Labels) -> None:
 
 def warn(settings: Settings, labels: Labels) -> None:
     """Warn if these labels chose the settings, which flatters the figures."""
-    learned = in_sample(settings, labels_version(labels), state.session().collection)
-    if learned:
+    if learned := in_sample(settings, labels_version(labels), state.session().collection):
         html.aside(learned)
 
 

@@ -139,13 +139,9 @@ def draw_filter(visible: VisibleCollection, rows: Listing | None = None) -> None
     """Draw the filter. Without `rows`, also draw how many chunks it admits."""
     every = listing(visible) if rows is None else rows
     with html.row("rules-filter", "bottom"):
+        key, hint = f"rules-{TEXT}", "Title, id, source, type or rule"
         st.text_input(
-            "Filter",
-            key=f"rules-{TEXT}",
-            persist_state="session",
-            icon=":material/search:",
-            placeholder="Title, id, source, type or rule",
-            width="stretch",
+            "Filter", key=key, persist_state="session", icon=":material/search:", placeholder=hint, width="stretch"
         )
         _choice("State", STATES, WORDS)
         chosen = rule_filter()
@@ -159,14 +155,9 @@ def draw_filter(visible: VisibleCollection, rows: Listing | None = None) -> None
 def _choice(label: str, name: str, options: tuple[str, ...]) -> None:
     # Every run sends all options to the browser.
     many = len(options) > MAX_OPTIONS
+    sent = () if many else options
     st.multiselect(
-        label,
-        () if many else options,
-        key=f"rules-{name}",
-        persist_state="session",
-        placeholder="all",
-        disabled=many,
-        width=150,
+        label, sent, key=f"rules-{name}", persist_state="session", placeholder="all", disabled=many, width=150
     )
 
 
@@ -176,8 +167,7 @@ def selected(visible: VisibleCollection) -> tuple[ListingRow, ...]:
 
 
 def row_order(visible: VisibleCollection, rows: Listing) -> tuple[str, ...]:
-    """The ids that the filter admits. Their order does not change when rules are saved, so that
-    *Next* continues from the same place."""
+    """The ids that the filter admits. Saving rules keeps their order, so that *Next* continues from the same place."""
     content = visible.resources.bench.collection(visible.collection).content
     # A foreign collection has no fingerprint of its content.
     of = (visible.collection, visible.user, rule_filter(), content, len(visible.chunks))

@@ -1,10 +1,9 @@
-"""Rules drafted by an LLM: for the open chunk, in its editor, or for all filtered chunks, as
-findings. Nothing is saved as a rule.
+"""Rules drafted by an LLM: for the open chunk, in its editor, or for all filtered chunks, as findings. Nothing is saved
+as a rule.
 
-Source: docs/design.md#drafting. A collection has one run at a time, in the background. Each draft is stored in the
-workspace at once, so neither a closed tab nor a killed server loses it. A chunk is read again before it is sent, and
-sent only if the *user* can see it, even if an operator is looking: no LLM gets hidden chunks.
-"""
+A collection has one run at a time, in the background. Each draft is stored in the workspace at once, so neither a
+closed tab nor a killed server loses it. A chunk is read again before it is sent, and sent only if the *user* can see
+it, even if an operator is looking: no LLM gets hidden chunks. Source: docs/design.md#drafting."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ def collect(editing: Editing) -> bool:
     if is_running(editing.collection, editing.resources):
         return True
     base, rules.awaited = rules.awaited[2], None
-    draft = next((d for d in editing.resources.bench.drafts.drafts(editing.collection) if d.chunk_id == chunk.id), None)
+    draft = _draft_of(editing)
     if draft is None or draft.rule is None:
         saving.show_outcome(chunk.id, Trouble(f"No draft: {UNSENT if draft is None else draft.error}"))
     elif draft.rule == read_rule(chunk.rule):
@@ -65,13 +64,16 @@ def collect(editing: Editing) -> bool:
     return False
 
 
+def _draft_of(editing: Editing) -> Draft | None:
+    drafts = editing.resources.bench.drafts.drafts(editing.collection)
+    return next((draft for draft in drafts if draft.chunk_id == editing.chunk.id), None)
+
+
 def _in_editor(editing: Editing) -> Draft | None:
     """The draft in the chunk's editor, if the unsaved text is one."""
     unsaved = state.unsaved_rule(editing.chunk.id)
-    for draft in editing.resources.bench.drafts.drafts(editing.collection) if unsaved else ():
-        if unsaved and draft.chunk_id == editing.chunk.id and draft.rule and draft.rule.pretty == unsaved.text:
-            return draft
-    return None
+    draft = _draft_of(editing) if unsaved else None
+    return draft if draft and draft.rule and unsaved and draft.rule.pretty == unsaved.text else None
 
 
 def draw_button(editing: Editing, *, busy: bool) -> None:
@@ -93,8 +95,7 @@ def draw_button(editing: Editing, *, busy: bool) -> None:
 
 
 def draw_note(editing: Editing, *, busy: bool) -> None:
-    """Draw which model and template drafted the rule in the editor, with its doubts and tokens, or
-    the progress while it is being made."""
+    """Draw what drafted the rule in the editor, with its doubts and tokens, or the progress while it is being made."""
     job, bench = last_run(editing.collection, editing.resources), editing.resources.bench
     with st.container(key="draft-note", gap="small"):
         if busy and job is not None:
@@ -169,15 +170,9 @@ def _doubted(visible: VisibleCollection, unsaved: Sequence[Draft], known: Gather
         for chunk_id, queries in known.effect(changes).losses.items():
             if chunk_id in doubts:
                 doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
+    chunks, words = visible.chunks, "Drafted with the template"
     return [
-        as_finding(
-            "draft",
-            visible.chunks[d.chunk_id],
-            d.text,
-            f"Drafted with the template {d.category}",
-            [*doubts[d.chunk_id]],
-        )
-        for d in unsaved
+        as_finding("draft", chunks[d.chunk_id], d.text, f"{words} {d.category}", [*doubts[d.chunk_id]]) for d in unsaved
     ]
 
 

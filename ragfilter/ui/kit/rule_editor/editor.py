@@ -1,8 +1,5 @@
-"""The `query_must` editor of one chunk, used on every page: a rule as JSON or a form, with errors
-in place, findings with their fix, save, undo and redo.
-
-The form reads and writes the editor's text, so both always agree.
-"""
+"""The `query_must` editor of one chunk, used on every page: a rule as JSON or a form, with errors in place, findings
+with their fix, save, undo and redo. The form reads and writes the editor's text, so both always agree."""
 
 from __future__ import annotations
 
@@ -29,6 +26,11 @@ HEIGHT = 190
 MAX_FINDINGS = 6
 VIEWS = JSON, FORM = "JSON", "Form"
 ALL, NONE, MODE = "rule-all", "rule-none", "rule-mode"
+TURNS: dict[Turn, str] = {"undo": "Undo the last saved edit of this chunk.", "redo": "Redo the edit that was undone."}
+JSON_HELP = (
+    "All parts must hold: contain_one_of (one term from each group), contain_all_of, contain_none_of. match is word or "
+    "substring. Empty means no rule."
+)
 HELP = {ALL: "The question must contain each of these.", NONE: "The question must contain none of these."}
 GROUP = "The question must contain one of these. A group without terms is removed."
 NEW = "Type terms to add a group. The question must match every group."
@@ -40,7 +42,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     chunk = editing.chunk
     busy = drafting.collect(editing)
     unsaved = state.unsaved_rule(chunk.id)
-    drawn = saving.pretty_rule(editing.base) if unsaved is None else unsaved.text
+    drawn = saving.pretty_rule(saving.base(chunk.id, chunk.rule)) if unsaved is None else unsaved.text
     text = saving.text_so_far(chunk.id, drawn)
     rule, trouble = read_rule(text.strip()), saving.outcome_of(chunk.id, Trouble)
     error = rule.error if isinstance(rule, InvalidRule) else None
@@ -81,16 +83,9 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
 
 def _json(chunk: Chunk, text: str, wrong: str, *, disabled: bool) -> None:
     """Draw the rule as text, with the place `wrong` marked."""
-    st.text_area(
-        "query_must",
-        text,
-        height=HEIGHT,
-        placeholder="No rule: this chunk always passes.",
-        disabled=disabled,
-        help="All parts must hold: contain_one_of (one term from each group), "
-        "contain_all_of, contain_none_of. match is word or substring. Empty means no rule.",
-        **widget.of(EDITOR, text, saving.set_unsaved, chunk.id, chunk.rule),
-    )
+    given = widget.of(EDITOR, text, saving.set_unsaved, chunk.id, chunk.rule)
+    hint = "No rule: this chunk always passes."
+    st.text_area("query_must", text, height=HEIGHT, placeholder=hint, disabled=disabled, help=JSON_HELP, **given)
     typing = partial(saving.type_on, chunk.id, chunk.rule)
     html.mount("kit/rule_editor/while_typing.js", key=saving.TYPING, data=chunk.id, on_typed_change=typing)
     html.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
@@ -115,15 +110,9 @@ def _form(chunk: Chunk, text: str, *, disabled: bool) -> None:
             _chips(f"rule-group-{i}", group, f"{name}: one of", write, disabled)
         _chips(ALL, rule.required, "All of", write, disabled)
         _chips(NONE, rule.contain_none_of, "None of", write, disabled)
-        st.segmented_control(
-            "Match",
-            MODES,
-            default=rule.match,
-            required=True,
-            disabled=disabled,
-            help="word: whole words in upper or lower case. substring: also inside words.",
-            **widget.of(MODE, rule.match, write),
-        )
+        given = widget.of(MODE, rule.match, write)
+        about = "word: whole words in upper or lower case. substring: also inside words."
+        st.segmented_control("Match", MODES, default=rule.match, required=True, disabled=disabled, help=about, **given)
 
 
 def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
@@ -143,16 +132,9 @@ def _chips(name: str, terms: Sequence[str], label: str, write: Callable[[Any], N
     # Only the field's current terms are options. A removed term would otherwise be offered again
     # and could come back with the next key.
     options = list(dict.fromkeys(terms))
-    st.multiselect(
-        label,
-        options,
-        options,
-        accept_new_options=True,
-        placeholder="Type a term and press Enter",
-        disabled=disabled,
-        help=HELP.get(name, GROUP if terms else NEW),
-        **widget.of(name, options, write),
-    )
+    given = widget.of(name, options, write) | {"help": HELP.get(name, GROUP if terms else NEW)}
+    hint = "Type a term and press Enter"
+    st.multiselect(label, options, options, accept_new_options=True, placeholder=hint, disabled=disabled, **given)
 
 
 def _write(chunk: Chunk, n_fields: int, _: Any) -> None:
@@ -174,16 +156,12 @@ def _terms(name: str) -> tuple[str, ...]:
 
 
 def _buttons(editing: Editing, *, busy: bool) -> None:
-    """Draw the action buttons."""
     chunk, journal, act_on = editing.chunk, editing.resources.bench.journal, partial(saving.act, editing)
+    base = saving.base(chunk.id, chunk.rule)
     with st.container(key="rule-actions", horizontal=True, gap="small"):
-        html.button("Save", "rule-save", act_on, "save", editing.base, type="primary", about="Saves the rule.")
+        html.button("Save", "rule-save", act_on, "save", base, type="primary", about="Saves the rule.")
         drafting.draw_button(editing, busy=busy)
-        turns: tuple[tuple[Turn, str], ...] = (
-            ("undo", "Undo the last saved edit of this chunk."),
-            ("redo", "Redo the edit that was undone."),
-        )
-        for act, about in turns if editing.undo_buttons else ():
+        for act, about in TURNS.items() if editing.undo_buttons else ():
             possible = journal.turnable(act, editing.collection, chunk.id) is not None
             about = about if possible else f"Nothing to {act}."
             html.button(act.capitalize(), f"rule-{act}", act_on, act, chunk.rule, disabled=not possible, about=about)

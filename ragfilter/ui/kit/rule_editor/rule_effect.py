@@ -1,8 +1,5 @@
-"""How changed rules would affect questions, shown before saving.
-
-Changes are tried on the labelled questions of the workspace and the demo, and on the last asked
-ones. They are gathered in the background, without the judge.
-"""
+"""How changed rules would affect questions, shown before saving. Changes are tried on the labelled questions of the
+workspace and the demo, and on the last asked ones. All are gathered in the background, without the judge."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit.rule_editor.chunk_list import MAX_LABELLED, VisibleCollection
 from ragfilter.ui.look import html
-from ragfilter.ui.look.html import Fact
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
@@ -58,8 +54,7 @@ def gathered(visible: VisibleCollection) -> GatheredQuestions | None:
 
 
 def wait(visible: VisibleCollection) -> None:
-    """Show the progress until the questions are gathered, then redraw the page with them. Using
-    the page ends the waiting, not the gathering."""
+    """Show the progress of gathering, then redraw the page. Using the page ends the waiting, not the gathering."""
     job = _job(visible)
     if job is not None and not job.done:
         jobs.until_done(job, "rules-gathering", "Gathering the questions, once")
@@ -122,7 +117,7 @@ def draw(visible: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
         return
     now = sum(chunk.id in ids for ids in known.kept.values())
     effects = {each: _effect(visible, known, {chunk.id: each}) for each in (rule, None)}
-    rows: list[Fact] = []
+    rows: list[html.Fact] = []
     for each, effect in effects.items():
         more = sum((chunk.id in row.gained) - (chunk.id in row.lost) for row in effect.rows)
         rows.append(("with this rule" if each else "without a rule", now + more, ""))
@@ -138,8 +133,7 @@ def _effect(visible: VisibleCollection, known: GatheredQuestions, changes: Chang
 
 
 def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:
-    """Draw the effect of `changes`. Returns whether they can be saved. Asks for confirmation if a
-    labelled question would lose a relevant chunk."""
+    """Draw the effect of `changes`, and ask for confirmation if it does harm. Returns whether they can be saved."""
     known = gathered(visible) if available(visible) else None
     if known is not None:
         _draw(visible, _effect(visible, known, changes))
@@ -176,8 +170,7 @@ def harm(visible: VisibleCollection, changes: Changes, *, immediate: bool = Fals
 
 
 def _losing_rules(visible: VisibleCollection, changes: Changes, first: int) -> list[str]:
-    """The labelled questions from position `first` on that need a changed chunk and meet its rule
-    now, but would no longer meet it."""
+    """The labelled questions from position `first` on that need a changed chunk and would no longer meet its rule."""
     known = visible.labels
     if known is None or len(known.labelled) <= first:
         return []
@@ -194,7 +187,6 @@ def _losing_rules(visible: VisibleCollection, changes: Changes, first: int) -> l
 
 
 def _draw(visible: VisibleCollection, effect: Effect) -> None:
-    """Draw an effect."""
     figures = ""
     if effect.rows and (was := effect.before) and (now := effect.after):
         figures = (

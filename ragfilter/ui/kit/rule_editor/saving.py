@@ -1,8 +1,6 @@
-"""Unsaved rules, and saving, undoing and redoing one chunk's rule from the page.
-
-Typed text is an unsaved rule until it is saved or discarded. A failure never loses it. The browser keeps
-a copy that nobody else sees, so a reload or a restart of the server loses nothing.
-"""
+"""Unsaved rules, and saving, undoing and redoing one chunk's rule from the page. Typed text is an unsaved rule until it
+is saved or discarded. A failure never loses it. The browser keeps a copy that nobody else sees, so a reload or a
+restart of the server loses nothing."""
 
 from __future__ import annotations
 
@@ -36,12 +34,9 @@ DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A chunk whose rule `user` edits.
-
-    `draw_effect` draws the effect of a rule in its stored form. `harm_of` takes a chunk's id and a text, and returns
-    the harm that saving would do, in words. `more` has the findings about the stored rule that involve other rules.
-    With `undo_buttons`, the editor has its own buttons to undo and redo.
-    """
+    """A chunk whose rule `user` edits. `draw_effect` draws the effect of a rule in its stored form. `harm_of` takes a
+    chunk's id and a text, and returns the harm that saving would do, in words. `more` has the findings about the stored
+    rule that involve other rules. With `undo_buttons`, the editor has its own buttons to undo and redo."""
 
     chunk: Chunk
     collection: str
@@ -51,11 +46,6 @@ class Editing:
     harm_of: Callable[[str, str], str]
     more: Sequence[Finding] = ()
     undo_buttons: bool = True
-
-    @property
-    def base(self) -> str | None:
-        """The stored rule that the text started from."""
-        return base(self.chunk.id, self.chunk.rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +86,7 @@ def pending(chunk_id: str) -> HarmfulEdit | None:
 
 @state.tell_errors()
 def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = False) -> None:
-    """Save, undo or redo unless that would do harm, then update the open question's result. `expected` is the stored
-    rule that the user sees."""
+    """Save, undo or redo unless that does harm, then update the result. `expected` is the rule that the user sees."""
     chunk_id, resources, unsaved = editing.chunk.id, open_resources(), state.unsaved_rule(editing.chunk.id)
     show_outcome(chunk_id, None)
     # The form has no text area. A replaced one may have reported the unsaved text before the browser drew the new one.
@@ -140,8 +129,7 @@ def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = F
 
 
 def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
-    """Rebase the unsaved text on the rule now `stored`, if it started from the one `seen` before.
-    Returns a note about the text."""
+    """Rebase the unsaved text on the rule now `stored`, if it started from the one `seen`. Returns a note about it."""
     unsaved = state.unsaved_rule(chunk_id)
     if unsaved is None or unsaved.text == pretty_rule(stored):
         store_unsaved(chunk_id, None)
@@ -227,8 +215,7 @@ def tell_restored(chunk: Chunk) -> None:
 
 
 def keep_in_browser() -> None:
-    """Store this session's unsaved rules and unfinished text in the browser, and restore those of an
-    earlier session. Called where the editor can be drawn."""
+    """Store unsaved rules and unfinished text in the browser, and restore earlier ones, on pages with the editor."""
     now = state.session()
     unsaved_rules, (chunk_id, outcome) = dict(now.unsaved_rules), now.rules.last
     if isinstance(outcome, UnsavedRule):
