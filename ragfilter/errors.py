@@ -36,23 +36,10 @@ _PLAINLY = {
     "a valid ": "a ",
 }
 
-Action = Literal[
-    "",
-    "index",
-    "finish",
-    "rebuild",
-    "replace",
-    "folder",
-    "writable",
-    "open",
-    "close",
-    "runs",
-    "baseline",
-    "tune",
-    "recalibrate",
-    "label",
-    "settings",
-]
+Action = (
+    Literal["", "index", "finish", "rebuild", "replace", "folder", "writable", "open", "close"]
+    | Literal["runs", "baseline", "tune", "recalibrate", "label", "settings"]
+)
 """A remedy that a front end can offer: index something, finish an indexing job, rebuild a collection from its copy,
 replace it, name another workspace folder, allow changes to a foreign collection, open it with its model, close it, list
 the saved runs, make a new baseline, tune settings, recalibrate them, import labels, or list the settings."""
@@ -68,11 +55,8 @@ def complaint(message: str) -> str:
 
 
 class RagfilterError(Exception):
-    """Base of every error that ragfilter raises on purpose.
-
-    `message` is one sentence that says what is wrong; `remedy` says what to do, in general terms.
-    `action` lets a front end add its own advice, such as a command.
-    """
+    """Base of every error that ragfilter raises on purpose. `message` says in one sentence what is wrong, `remedy` what
+    to do, in general terms. `action` lets a front end add its own advice, such as a command."""
 
     def __init__(self, message: str, *, remedy: str = "", action: Action = "") -> None:
         self.message = _CREDENTIALS.sub("", message)
@@ -166,10 +150,8 @@ def check_installed(package: str, *, extra: str) -> None:
 
 
 def check_version(package: str, supported: str, *, extra: str) -> None:
-    """Raise DependencyError unless the version of `package` is in the `supported` range.
-
-    For code that relies on undocumented behaviour. `pyproject.toml` has the same range.
-    """
+    """Raise DependencyError unless the version of `package` is in the `supported` range, as in `pyproject.toml`.
+    For code that relies on undocumented behaviour."""
     from packaging.specifiers import SpecifierSet
 
     installed = version(package)

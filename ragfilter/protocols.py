@@ -39,7 +39,6 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (len(texts), dimension). Raises ModelError."""
-        ...
 
 
 @runtime_checkable
@@ -48,7 +47,6 @@ class Vocabulary(Protocol):
 
     def knows(self, word: str) -> bool:
         """Whether the model reads `word` (lower case) as one token. Raises ModelError."""
-        ...
 
 
 class Catalogue(dict[str, Chunk]):
@@ -88,18 +86,15 @@ class Collection(Protocol):
     @property
     def space(self) -> Space:
         """The distance space; ``rank`` if the store returns an order but no distances."""
-        ...
 
     @property
     def version(self) -> str:
         """Changes whenever a chunk is added, edited or removed; the key for caches."""
-        ...
 
     @property
     def incomplete(self) -> str:
         """Why a query may miss chunks (indexing was interrupted, the index is damaged) and what to do about it; empty
         if the collection is complete. This property is optional."""
-        ...
 
     def count(self) -> int: ...
 
@@ -108,16 +103,13 @@ class Collection(Protocol):
     ) -> list[tuple[str, float]]:
         """Up to `n` pairs (id, distance), ascending, with ties sorted by id; only from `ids` if given; none if `n` is
         below 1. In the space ``rank``, only the order counts, not the numbers."""
-        ...
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         """The complete chunks with these ids. Unknown ids are left out."""
-        ...
 
     def catalogue(self) -> Mapping[str, Chunk] | None:
         """Every chunk by id, without text, for rules and clearance. None if the collection is too large for that: every
         search then checks clearance, and rules are read with the hits."""
-        ...
 
 
 @runtime_checkable
@@ -127,7 +119,6 @@ class DistinctRules(Protocol):
 
     def distinct_rules(self) -> tuple[str, ...]:
         """The distinct rule texts. Raises StoreError."""
-        ...
 
 
 @runtime_checkable
@@ -137,7 +128,6 @@ class TextSearch(Protocol):
     def matching(self, query: str, n: int, *, where: Where | None = None) -> list[tuple[str, float]]:
         """Up to `n` pairs (id, score above 0) of chunks that share words with the query, highest
         first, with ties sorted by id. Raises StoreError."""
-        ...
 
 
 @runtime_checkable
@@ -149,7 +139,6 @@ class Reranker(Protocol):
 
     def score(self, query: str, texts: list[str], /) -> Iterable[float]:
         """One score per text. Raises ModelError."""
-        ...
 
 
 class PrunePassage(NamedTuple):
@@ -169,7 +158,6 @@ class Pruner(Protocol):
 
     def contributions(self, query: str, passages: Sequence[PrunePassage], /) -> Sequence[Sequence[float]]:
         """One value for each piece of each passage. Raises ModelError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +194,6 @@ class ChatModel(Protocol):
         self, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object] | None = None
     ) -> Iterator[Delta]:
         """Yield the answer in pieces. `schema` asks for JSON of that schema. Raises ChatError."""
-        ...
 
 
 class ReplyStore(Protocol):
@@ -226,9 +213,7 @@ class RuleStore(Protocol):
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
         """The stored rule texts of these chunks, None for a chunk without one; unknown ids are left
         out. Raises StoreError, also while a failed `set_rules` leaves a text uncertain."""
-        ...
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         """Replace rules, or remove them with None; idempotent. Raises StoreError, also for an
         unknown id. After an error, some rules may be written and others not."""
-        ...

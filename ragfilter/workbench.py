@@ -57,11 +57,8 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """The open parts. Create it with `open`, and use it in a `with` statement or close it.
-
-    `chat` is None if no LLM endpoint is configured. `judgements` caches the LLM's verdicts, and
-    `replies` stores verdicts and answers for later runs.
-    """
+    """The open parts. Create it with `open`, and use it in a `with` statement or close it. `chat` is None without an
+    LLM endpoint. `judgements` caches the LLM's verdicts, and `replies` stores verdicts and answers for later runs."""
 
     deployment: Deployment
     workspace: Workspace
@@ -76,11 +73,9 @@ class Workbench:
 
     @classmethod
     def open(cls, deployment: Deployment, *, kind: str = "ragfilter") -> Self:
-        """Open the workspace that `deployment` names, and settle any edits that a stopped process left unfinished.
-
-        `kind` tells other processes what has the workspace open ("app", "query"). No model is
-        loaded yet. Raises WorkspaceLocked, StoreError or InputError, and then leaves nothing open.
-        """
+        """Open the workspace that `deployment` names, and settle any edits that a stopped process left unfinished. No
+        model is loaded yet. `kind` tells other processes what has the workspace open ("app", "query"). Raises
+        WorkspaceLocked, StoreError or InputError, and then leaves nothing open."""
         with ExitStack() as closing:
             judge_prompts.use_folder(prompt_folder(deployment))
             workspace = closing.enter_context(open_workspace_of(deployment, kind))
@@ -211,14 +206,11 @@ class Workbench:
         except CollectionMissing:
             names = ", ".join(info.name for info in self.collections())
             known = f"There are: {names}. " if names else ""
+            what, copy = f"There is no collection {name!r}", "but there is a copy of it"
             if name in self.workspace.copied():
-                what, remedy = (
-                    f"There is no collection {name!r}, but there is a copy of it.",
-                    "Rebuild it from the copy.",
-                )
-                raise CollectionMissing(what, remedy=f"{known}{remedy}", action="rebuild") from None
-            what = f"There is no collection {name!r}."
-            raise CollectionMissing(what, remedy=f"{known}Index one first.", action="index") from None
+                remedy = f"{known}Rebuild it from the copy."
+                raise CollectionMissing(f"{what}, {copy}.", remedy=remedy, action="rebuild") from None
+            raise CollectionMissing(f"{what}.", remedy=f"{known}Index one first.", action="index") from None
 
     def version_seen(self, name: str, user: User) -> str:
         """The version of a collection as `user` sees it, without hidden chunks. Raises StoreError."""

@@ -56,6 +56,9 @@ def test_the_matrix_of_labelled_questions(run: Run, labels: list[str], own_label
     lines = run("matrix", *labels).splitlines()
     assert (lines[0], lines[-1]) == ("labelled", "2 rules over 2 questions")
     assert lines[2].split()[:6] == ["cleric-6", "2", "1", "1", "0", "1"]
+    # The table says what a rule adds, JSON the opposite: the difference without it.
+    assert lines[1].split("  ")[-3:] == ["adds to F1", "adds to recall", "fires"]
+    assert lines[2].split()[7] == f"−{good['delta_f1']:.4f}"
 
 
 def test_questions_without_labels(run: Run, tmp_path: Path) -> None:

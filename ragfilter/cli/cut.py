@@ -10,8 +10,7 @@ from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import GapThreshold, SetValues, load_config, setting
 from ragfilter.errors import InputError
-from ragfilter.layers.cutoff import check_distances
-from ragfilter.layers.cutoff import cut as cut_values
+from ragfilter.layers import cutoff
 from ragfilter.model import Cut
 
 LARGEST = 1e9
@@ -38,8 +37,8 @@ def cut(
     }
     numbers = [distance(given) for given in distances]
     settings = load_config("adaptive-gap", None, values, flags).settings.cutoff
-    check_distances(settings)
-    decision = cut_values(numbers, settings)
+    cutoff.check_distances(settings)
+    decision = cutoff.cut(numbers, settings)
     output.show(document(decision), text(decision, numbers))
 
 

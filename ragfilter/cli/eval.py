@@ -1,8 +1,5 @@
-"""`ragfilter eval`: measure settings over queries, alone, side by side, or as a saved run.
-
-Source: docs/design.md#evaluate; Intelligent Chunk Filtering, "Before/After Comparison Framework" and "Experimental
-Tuning Process".
-"""
+"""`ragfilter eval`: measure settings over queries, alone, side by side, or as a saved run. Source: Intelligent Chunk
+Filtering, "Before/After Comparison Framework", "Experimental Tuning Process"; docs/design.md#evaluate."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from typing import Annotated
 
 from ragfilter.cli import options, output, results
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Texts
 from ragfilter.cli.report import compared_settings
 from ragfilter.cli.runs import shown
 from ragfilter.errors import InputError, SettingsError
@@ -34,9 +30,9 @@ REFERENCE = "A: "
 class Sides(options.Viewing):
     """Options for the settings to measure."""
 
-    profile: Annotated[Texts, "--profile", "-p", f"Repeatable: {', '.join(PROFILES)}."] = None
+    profile: Annotated[options.Texts, "--profile", "-p", f"Repeatable: {', '.join(PROFILES)}."] = None
     vary: Annotated[
-        Texts,
+        options.Texts,
         "Measure with each of these values of a setting. If given twice, with every pair.",
         {"metavar": "PATH=V,V,…"},
     ] = None
@@ -54,10 +50,6 @@ class Sides(options.Viewing):
         """Whether more than one set of settings is measured."""
         return bool(len(self.profile or ()) > 1 or self.vary or self.prompts or self.against)
 
-    def called(self, loaded: Config) -> str:
-        """The name for these loaded settings."""
-        return f"{loaded.profile}{self.with_config}"
-
     def load(self) -> list[tuple[Config, User]]:
         """The settings of every profile, each with the user that they filter for."""
         names: list[str | None] = [*(self.profile or [])]
@@ -71,7 +63,7 @@ class Sides(options.Viewing):
         refused: list[SettingsError] = []
         for base, values in product(bases, product(*axes.values())):
             changes = dict(zip(axes, values, strict=True))
-            label = " ".join([self.called(base), *(f"{i}={v}" for i, v in changes.items())])
+            label = " ".join([f"{base.profile}{self.with_config}", *(f"{i}={v}" for i, v in changes.items())])
             try:
                 choices[label] = self._open(base.profile, {"--vary": changes})[0].settings
             except SettingsError as error:
@@ -132,7 +124,7 @@ def evaluate(
 def _one(labelled: options.LabelledOptions, place: options.Place, sides: Sides) -> None:
     """Measure one set of settings, compared with the unfiltered search."""
     ((loaded, user),) = sides.load()
-    settings = loaded.settings
+    settings, name = loaded.settings, f"{loaded.profile}{sides.with_config}"
     with labelled.open("eval", place, user) as opened:
         labels = opened.labels
         options.warn_learned_elsewhere(settings, opened.backends)
@@ -151,7 +143,7 @@ def _one(labelled: options.LabelledOptions, place: options.Place, sides: Sides) 
     rows = frame.rows(measured.records, filtered_and_plain(settings))
     output.show(
         head | evaluation.document(measured),
-        f"{place.collection}, profile {sides.called(loaded)}: {counted(len(measured.rows), 'labelled query')}",
+        f"{place.collection}, profile {name}: {counted(len(measured.rows), 'labelled query')}",
         results.rows_text(rows, prices),
         results.questions_text(frame.questions(measured.records)),
         wording.unlabelled(frame.cells(rows)[0]),

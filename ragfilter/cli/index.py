@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -67,19 +67,11 @@ def index(
         )
     elif not source:
         raise InputError("SOURCE is missing.", remedy=f"Give {SOURCES}.")
+    passages: dict[str, Any] = {"size": size or ReadOptions().size, "overlap": overlap, "headings": headings}
+    passages["columns"] = columns_of(column or ())
     # Reject invalid arguments before anything is opened.
-    reading = ReadOptions(size or ReadOptions().size, overlap, headings, columns_of(column or ()))
-    order = Order(
-        name,
-        source,
-        reset,
-        skip_bad,
-        size=reading.size,
-        overlap=overlap,
-        headings=headings,
-        columns=dict(reading.columns),
-        ray=ray,
-    )
+    ReadOptions(**passages)
+    order = Order(name, source, reset, skip_bad, ray=ray, **passages)
     progress = _Progress()
     try:
         done = _carry_out(order, data_dir, progress)

@@ -15,7 +15,6 @@ from ragfilter.cli.options import DryRun, File, Filtering, Place, Viewing, load_
 from ragfilter.engine.search import find_chunks
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labelling, query_sets
-from ragfilter.evaluate.labelling import to_label
 from ragfilter.evaluate.query_files import read_import, read_spans, span_lines, write
 from ragfilter.indexing.order import keep_quotes, remap_labels
 from ragfilter.layers.cutoff import cutoff_detail
@@ -75,11 +74,11 @@ def import_(
             otherwise="Choose another --set-name, or replace it with --replace.",
             incomplete=incomplete,
         )
-    counts = {"queries": len(questions), "labels": len(rows)}
     if unknown and not output.as_json:
         output.warn(f"{counted(len(unknown), 'labelled id')} not in the collection, such as {unknown[0]!r}.")
     output.show(
-        place.head(incomplete) | {"set": set_name, **counts, "unknown_labels": unknown},
+        place.head(incomplete)
+        | {"set": set_name, "queries": len(questions), "labels": len(rows), "unknown_labels": unknown},
         f"{collection}: query set {set_name} with {counted(len(questions), 'query')}, {counted(len(rows), 'label')}",
     )
 
@@ -270,7 +269,7 @@ def next_(
     mine_or_all = (label for label in standing if label.who == me) if blind else standing
     judged = qrels_of(mine_or_all).get(question.strip(), {})
     detail, rows = cutoff_detail(result), list_rows(result)
-    order = to_label(rows, detail.ids if detail else (), question, blind=blind)
+    order = labelling.to_label(rows, detail.ids if detail else (), question, blind=blind)
     chunks = {hit.id: hit.chunk for hit in result.hits}
     left = [chunks[i] for i in order if i not in judged]
     shown = [{"id": each.id, "title": each.name, "text": each.text} for each in left[:first]]

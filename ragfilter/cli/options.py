@@ -20,7 +20,6 @@ from ragfilter.judge import prompts as judge_prompts
 from ragfilter.layers.clearance import effective_user
 from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.settings import config as configuration
-from ragfilter.settings.config import Config
 from ragfilter.settings.deployment import PREFIX
 from ragfilter.settings.profiles import DEFAULT, PROFILES, Fit
 from ragfilter.settings.schema import Settings, field
@@ -63,9 +62,6 @@ Text = str | None
 Texts = list[str] | None
 File = Path | None
 text_argument = partial(typer.Argument, callback=in_words)
-
-CollectionName = Annotated[str, "--collection", "-c", "Name of the collection."]
-ProfileName = Annotated[Text, "--profile", "-p", f"{', '.join(PROFILES)}. Default: {DEFAULT}."]
 
 
 def settings_file(context: typer.Context, value: Path | None) -> Path | None:
@@ -129,7 +125,7 @@ MAX_NUMBER = 1_000_000_000
 class Place:
     """A collection of a workspace."""
 
-    collection: CollectionName = "demo"
+    collection: Annotated[str, "--collection", "-c", "Name of the collection."] = "demo"
     data_dir: DataDir = None
 
     def open(self, what: str) -> Workbench:
@@ -179,7 +175,7 @@ class Viewing:
         """The user or, if none is named, the one that the settings imply."""
         return self._open(None, {})[1]
 
-    def _open(self, profile: str | None, flags: Mapping[str, Mapping[str, Any]]) -> tuple[Config, User]:
+    def _open(self, profile: str | None, flags: Mapping[str, Mapping[str, Any]]) -> tuple[configuration.Config, User]:
         loaded = load_config(profile, self.config, self.values, flags)
         return loaded, effective_user(self.user, loaded.settings)
 
@@ -188,16 +184,16 @@ class Viewing:
 class Filtering(Viewing):
     """Options that say how to filter, and for whom."""
 
-    profile: ProfileName = None
+    profile: Annotated[Text, "--profile", "-p", f"{', '.join(PROFILES)}. Default: {DEFAULT}."] = None
 
-    def load(self, flags: Mapping[str, Mapping[str, Any]] | None = None) -> tuple[Config, User]:
+    def load(self, flags: Mapping[str, Mapping[str, Any]] | None = None) -> tuple[configuration.Config, User]:
         """The settings, as loaded by `load_config`, and the user that they filter for."""
         return self._open(self.profile, flags or {})
 
 
 def load_config(
     profile: str | None, file: Path | None, values: Sequence[str] | None, flags: Mapping[str, Mapping[str, Any]]
-) -> Config:
+) -> configuration.Config:
     """A command's settings. `--set` overrides everything except `flags`: name → path → value, None if not given."""
     flag_values = [configuration.Given("--set", dict(map(parse_set, values or ())))]
     for name, paths in flags.items():

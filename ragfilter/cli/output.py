@@ -1,7 +1,4 @@
-"""The output of a command: its result on standard output; notices, progress, errors and logs on standard error.
-
-A result is a table or text for people, or one JSON document with `--json`.
-"""
+"""The output of a command: its result, text or with `--json` one JSON document; the rest goes to standard error."""
 
 from __future__ import annotations
 
@@ -78,12 +75,11 @@ def text_of(*lines: str) -> str:
 
 
 def emit(result: object, *, as_file: bool = False) -> bool:
-    """Write the result: a text, or a document as JSON. Returns whether a file or pipe took all of
-    it. A reader that has gone away (`| head`) is not an error.
+    """Write the result: a text, or a document as JSON. Returns whether a file or pipe took all of it. A reader that has
+    gone away (`| head`) is not an error.
 
-    Control characters that a terminal would execute (a chunk may contain some) are replaced; a file
-    or pipe gets every character. Characters that the encoding of standard output lacks are escaped
-    in JSON and replaced in text, but text written `as_file` is UTF-8, as in any file.
+    Control characters that a terminal would execute are replaced; a file or pipe gets them. Characters that the
+    encoding of standard output lacks are escaped in JSON and replaced in text, but text written `as_file` is UTF-8.
     """
     _end_bar()
     shown = sys.stdout.isatty()
@@ -248,10 +244,9 @@ def start_logging(verbose: int, form: LogFormat | None = None) -> None:
     def is_new(record: logging.LogRecord) -> bool:
         """A warning about a collection would repeat for each query, so it is logged once."""
         text = record.getMessage()
-        if record.levelno != logging.WARNING or text not in warnings:
-            warnings.add(text)
-            return True
-        return False
+        is_repeated = record.levelno == logging.WARNING and text in warnings
+        warnings.add(text)
+        return not is_repeated
 
     handler.addFilter(is_new)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

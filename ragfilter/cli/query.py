@@ -11,12 +11,10 @@ import typer
 
 from ragfilter import report
 from ragfilter.answer import context as packing
-from ragfilter.answer.context import Context
 from ragfilter.answer.stream import DOUBT, Answer, AnswerStream
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, GapThreshold, Place, refuse, setting
-from ragfilter.cli.output import percent
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.layers.judge import settings_without_judge
 from ragfilter.model import PoolResult
@@ -106,7 +104,7 @@ def query(
     return 0
 
 
-def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, Context]:
+def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, packing.Context]:
     """The answer, with its context. If the LLM fails, it is extractive, with the LLM's error, prompt and costs."""
     packed = packing.pack(result.kept, result.settings)
     name = bench.chat.name if bench.chat else ""
@@ -187,7 +185,7 @@ def _judge_lines(result: PoolResult) -> str:
     stats = report.judge_stats(result)
     if stats is None:
         return ""
-    figures = f"{stats.kept} of {stats.original} candidates kept, {percent(stats.reduction)} cut"
+    figures = f"{stats.kept} of {stats.original} candidates kept, {output.percent(stats.reduction)} cut"
     if stats.expanded:
         figures += f", {stats.expanded} brought in by references"
     if stats.shortened:
@@ -205,7 +203,7 @@ def _judge_lines(result: PoolResult) -> str:
     return output.text_of(*lines, *(f"  ignored in its reply: {remark}" for remark in report.remarks(result)))
 
 
-def answer_text(answer: Answer, context: Context) -> str:
+def answer_text(answer: Answer, context: packing.Context) -> str:
     """The answer with a heading and its sources."""
     label = "extractive: quoted sentences, no model" if answer.extractive else answer.model
     doubt = [DOUBT.format(why=answer.doubt)] if answer.doubt else []

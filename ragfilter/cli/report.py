@@ -38,8 +38,7 @@ def query(
     """Report what the filter does to one question, or how two settings differ on it."""
     loaded, user = filtering.load()
     with place.open("report") as bench:
-        backends = place.backends(bench)
-        prices = bench.prices
+        backends, prices = place.backends(bench), bench.prices
         result = replay_as_user(options.ask(text, loaded.settings, backends, user))
         collection = backends.collection
         origin = reports.ReportOrigin(

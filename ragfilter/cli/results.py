@@ -13,11 +13,11 @@ from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
 from ragfilter.evaluate.measure import QueryRecord
+from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.text.numbers import money, p_value, signed
 from ragfilter.text.titles import query_name
 
 QUERY_WIDTH, CHANGES = 34, 10
-FIGURES = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "ms")
 
 
 def documents(table: pd.DataFrame) -> list[Row]:
@@ -28,11 +28,11 @@ def documents(table: pd.DataFrame) -> list[Row]:
 def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
     """The rows as text: means, with an interval for F1."""
     columns: dict[str, Callable[[Row], str]] = {"": lambda row: row["variant"]}
-    for figure in FIGURES:
-        columns["chunks" if figure == "kept" else figure] = partial(_mean, figure)
+    for figure, spec in FIGURES.items():
+        if "eval" in spec.tables:
+            columns[figure if spec.label.lower() == figure else spec.label] = partial(_mean, figure)
         if figure == "f1":
             columns["95% of f1"] = lambda row: _ends(interval_of(row, "f1"))
-    columns["F1 upper bound"] = partial(_mean, "f1_most")
     columns["noise cut"] = lambda row: percent(row["noise_reduction"])
     if prices:
         columns["cost of 1,000"] = lambda row: money(prices.of_thousand(row["tokens"]), prices.currency)

@@ -13,7 +13,6 @@ from ragfilter.cli.options import MAX_NUMBER, DataDir, Place, Text
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate import runs as saved_runs
 from ragfilter.evaluate.query_files import matched, read_traces
-from ragfilter.evaluate.query_sets import untitled
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id
 from ragfilter.workbench import Workbench
@@ -130,7 +129,7 @@ def shown(measured: saved_runs.MeasuredRun, bench: Workbench) -> tuple[dict[str,
     notes = [*saved_runs.changed_since(run.plan, bench), *wording.about_records(measured.records, measured.variants)]
     document = {
         "run": run,
-        "with_llm": untitled(run.plan.query_set)[2],
+        "with_llm": query_sets.untitled(run.plan.query_set)[2],
         "gain_over_fixed_k": gain,
         "rows": results.documents(rows),
         "per_query": results.documents(queries),
@@ -142,6 +141,4 @@ def shown(measured: saved_runs.MeasuredRun, bench: Workbench) -> tuple[dict[str,
     )
     sentences = [wording.over_fixed_k(measured.over_fixed_k, measured.in_sample), *notes]
     text += "".join(f"{each}\n" for each in sentences if each) + "\n"
-    if rows.empty:
-        return document, text
-    return document, text + results.rows_text(rows, bench.prices) + "\n"
+    return document, text if rows.empty else f"{text}{results.rows_text(rows, bench.prices)}\n"

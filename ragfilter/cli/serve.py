@@ -136,8 +136,8 @@ def serve(
         app = make_app(Serving(bench, place.collection, loaded.settings, callers, anyone, threads, timeout))
         if not callers:
             output.tell("without --tokens, only this machine can search, and needs no token")
-        shown = f"[{host}]" if ":" in host else host
-        output.emit(f"http://{shown}:{port}  (Ctrl+C stops the service)\n")
+        address = f"[{host}]" if ":" in host else host
+        output.emit(f"http://{address}:{port}  (Ctrl+C stops the service)\n")
         import uvicorn
 
         config = uvicorn.Config(

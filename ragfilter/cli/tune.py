@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.output import OTHER_OUT
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets, wording
@@ -43,7 +42,7 @@ class TuningOptions:
     def target(self) -> Target:
         """What to tune for. Raises InputError, also if `out` has no folder: before minutes of tuning, not after."""
         if self.out is not None and kind(self.out.parent) != "folder":
-            raise InputError(f"{self.out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
+            raise InputError(f"{self.out} cannot be written: the folder does not exist.", remedy=output.OTHER_OUT)
         return read_target(self.measure)
 
     def write(self, settings: Settings, profile: str, how: str, backends: Backends) -> None:
@@ -54,7 +53,7 @@ class TuningOptions:
             f"{where.space}, by {backends.embedder.name}.\n"
         )
         assert self.out is not None
-        write_text(self.out, about + to_toml(settings, profile), remedy=OTHER_OUT)
+        write_text(self.out, about + to_toml(settings, profile), remedy=output.OTHER_OUT)
 
 
 @command(json=True)
@@ -169,10 +168,6 @@ def _figures(tuning: Tuning, figures: Figures) -> dict[str, Any]:
     }
 
 
-def _judged(means: Figures) -> Figures:
-    return {name: means[name] for name in CHOSEN_BY}
-
-
 @command(name="fit-reranker", json=True)
 def fit_reranker(
     labelled: options.LabelledOptions,
@@ -197,7 +192,7 @@ def fit_reranker(
         head = place.head(backends.incomplete)
     values = {"quality.reranker_slope": fitted.slope, "quality.reranker_offset": fitted.offset}
     if out is not None:
-        write_text(out, to_toml(settings.with_values(values), loaded.profile), remedy=OTHER_OUT)
+        write_text(out, to_toml(settings.with_values(values), loaded.profile), remedy=output.OTHER_OUT)
     output.show(
         head | asdict(fitted) | {"settings": values, "settings_file": out},
         f"{reranker.name}: {fitted.hits} hits of {fitted.queries} queries, {fitted.relevant} relevant",
@@ -278,8 +273,8 @@ def recalibrate(
             "margin": margin,
             "no_worse": no_worse,
             "stands_in": tuning.stands_in,
-            "before": _judged(tuning.before),
-            "after": _judged(tuning.tuned.means),
+            "before": {name: tuning.before[name] for name in CHOSEN_BY},
+            "after": {name: tuning.tuned.means[name] for name in CHOSEN_BY},
             "difference": tuning.tuned.gain_over_before,
         }
         table = output.table(wording.SIDES, wording.sides(tuning))

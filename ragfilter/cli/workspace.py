@@ -9,12 +9,9 @@ import typer
 from ragfilter.cli import options, output
 from ragfilter.cli.app import LOOK, app, command, make_group
 from ragfilter.cli.options import DataDir, File, Json, Verbose, Viewing, columns_of, text_argument
-from ragfilter.cli.output import start_logging
 from ragfilter.errors import InputError
 from ragfilter.indexing.overview import Facts, overview
 from ragfilter.stores import manage
-from ragfilter.stores.manage import copy_workspace
-from ragfilter.stores.manage import export as lines
 from ragfilter.stores.opening import Opening
 from ragfilter.text.numbers import chunks, counted
 from ragfilter.workbench import open_workspace_of, read_deployment
@@ -30,7 +27,7 @@ def collections(context: typer.Context, data_dir: DataDir = None, as_json: Json 
     """List, export and delete the collections of the workspace."""
     if context.invoked_subcommand is not None:
         return
-    start_logging(verbose)
+    output.start_logging(verbose)
     output.as_json = as_json
     with options.open_for(data_dir, "collections") as bench:
         facts = overview(bench)
@@ -74,7 +71,7 @@ def export(
     """
     user = viewing.viewer
     with options.open_for(data_dir, "collections") as bench:
-        records = list(lines(bench.workspace, bench.collection(name), user))
+        records = list(manage.export(bench.workspace, bench.collection(name), user))
     output.write("".join(records), out, f"{name}: {chunks(len(records))} written to ")
 
 
@@ -146,7 +143,7 @@ def copy(
         open_workspace_of(read_deployment(data_dir=source), "copy") as here,
         open_workspace_of(read_deployment(data_dir=target), "copy") as there,
     ):
-        done = copy_workspace(here, there, output.progress)
+        done = manage.copy_workspace(here, there, output.progress)
     lines = (
         f"{each.name}: {counted(each.count, 'row')}, {each.new:,} copied now, the same in both "
         f"(sha256 {each.checksum[:12]})"

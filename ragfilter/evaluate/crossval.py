@@ -27,8 +27,7 @@ value. With fewer, it would cover less than 95% (tests/evaluate/test_coverage.py
 FEW_QUERIES = 20
 """With fewer labelled queries than this, the figures say little."""
 TELLING = 6
-"""Minimum number of nonzero values for an interval to exclude 0: with five, no two-sided
-permutation test can reach 0.05, because 2 / 2⁵ = 0.0625."""
+"""Minimum number of nonzero values for an interval to exclude 0; with five, no permutation test reaches 0.05."""
 
 Table = NDArray[np.float64]
 """Scores: one row per query, one column per candidate. Picked scores have one value per query."""
@@ -71,9 +70,8 @@ def assign_folds(queries: int, folds: int) -> Choice:
 
 
 def folds_of(queries: Sequence[str], folds: int) -> Choice:
-    """The fold of each query. Queries with the same text share a fold; otherwise, one of them would
-    be measured with what was chosen on the other. If all have the same text, they are split as
-    single queries. Raises ValueError as `assign_folds` does."""
+    """The fold of each query. Queries with the same text share a fold, since one must not be measured with what was
+    chosen on the other, unless all have the same text. Raises ValueError as `assign_folds` does."""
     texts = list(map(normalise, queries))
     groups = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     if len(groups) == 1:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ragfilter.engine.gather import usable_hits, wanted_hits
 from ragfilter.engine.replay import replay, with_rules
@@ -36,24 +37,33 @@ Verdict = tuple[bool, bool, bool, bool]
 """Whether there is a rule, whether a question meets it, whether it can be read, and whether it holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GatheredQuestions:
-    """Labelled or asked questions with their pools and kept chunks, ready to measure changes.
-
-    `book` has the rules of the pools. `found_by` maps chunk id → query id → the chunk's rule in
-    that question's pool. `verdicts` caches the rules' verdicts by question and rule. `short` are
-    the questions that need a new search, because changes have left too few hits in their pools.
-    """
+    """Labelled or asked questions with their pools and kept chunks, ready to measure changes. `verdicts` caches the
+    rules' verdicts by question and rule. `short` are the questions that need a new search, because changes have left
+    too few hits in their pools."""
 
     pools: Mapping[str, Pool]
     qrels: Qrels
     settings: Settings
     user: User
-    kept: Mapping[str, tuple[str, ...]]
-    book: RuleBook = field(compare=False)
-    found_by: Mapping[str, Mapping[str, str | None]] = field(compare=False, repr=False)
-    verdicts: dict[tuple[str, str | None], Verdict] = field(compare=False, repr=False)
-    short: frozenset[str] = frozenset()
+    kept: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    verdicts: dict[tuple[str, str | None], Verdict] = field(default_factory=dict, compare=False, repr=False)
+    short: set[str] = field(default_factory=set)
+
+    @cached_property
+    def book(self) -> RuleBook:
+        """The rules of the pools, compiled and cached."""
+        return RuleBook(rule for rules in self.found_by.values() for rule in rules.values() if rule)
+
+    @cached_property
+    def found_by(self) -> Mapping[str, Mapping[str, str | None]]:
+        """Chunk id → query id → the chunk's rule in that question's pool."""
+        found_by: dict[str, dict[str, str | None]] = defaultdict(dict)
+        for query_id, pool in self.pools.items():
+            for hit in (*pool.hits, *pool.reachable):
+                found_by[hit.id][query_id] = hit.chunk.rule
+        return dict(found_by)
 
     def effect(self, changes: Changes) -> Effect:
         """The effect of `changes` on these questions."""
@@ -100,19 +110,14 @@ class GatheredQuestions:
 
     def with_changes(self, changes: Changes) -> GatheredQuestions:
         """The same questions with other rules on some chunks."""
-        queries_of = {i: self.found_by[i] for i in changes if i in self.found_by}
-        changed = {
-            query_id: with_rules(self.pools[query_id], changes)
-            for query_id in dict.fromkeys(q for queries in queries_of.values() for q in queries)
-        }
-        pools = {**self.pools, **changed}
-        now = {i: dict.fromkeys(queries, changes[i]) for i, queries in queries_of.items()}
-        found_by = {**self.found_by, **now}
-        renewed = replace(self, pools=pools, found_by=found_by, book=_book(pools))
-        replayed = {query_id: renewed._replay(pool) for query_id, pool in changed.items()}
-        kept = {query_id: ids for query_id, (ids, _) in replayed.items()}
-        short = {i for i, (_, clean) in replayed.items() if self._falls_short(i, clean)}
-        return replace(renewed, kept={**self.kept, **kept}, short=self.short | short)
+        touched = dict.fromkeys(query_id for i in changes for query_id in self.found_by.get(i, ()))
+        changed = {query_id: with_rules(self.pools[query_id], changes) for query_id in touched}
+        renewed = replace(self, pools={**self.pools, **changed}, kept={**self.kept}, short={*self.short})
+        for query_id, pool in changed.items():
+            renewed.kept[query_id], clean = renewed._replay(pool)
+            if self._falls_short(query_id, clean):
+                renewed.short.add(query_id)
+        return renewed
 
     def _replay(self, pool: Pool, *new_rules: RuleBook) -> tuple[tuple[str, ...], int]:
         """The ids of the pool's hits that the filter keeps, in order, and how many hits pass the rules."""
@@ -136,9 +141,8 @@ class GatheredQuestions:
     def _decides_otherwise(
         self, query_id: str, chunk_ids: Sequence[str], changes: Changes, new_rules: RuleBook
     ) -> bool:
-        """Whether the changed rules decide differently about a chunk that the question found: it
-        has a rule, the rule can be read, the chunk passes, or the rule holds and may pin it.
-        Otherwise, the result stays the same and need not be replayed."""
+        """Whether the changed rules decide differently about a chunk that the question found: it has a rule, the rule
+        can be read, the chunk passes, or the rule holds and may pin it. If not, the result stays the same."""
         query = self.pools[query_id].query
         before = self._verdicts(query, [self.found_by[i][query_id] for i in chunk_ids])
         after = new_rules.scan(query)
@@ -149,14 +153,9 @@ def make_labelled(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
 ) -> GatheredQuestions:
     """Replay every pool once. Pure."""
-    found_by: dict[str, dict[str, str | None]] = defaultdict(dict)
-    for query_id, pool in pools.items():
-        for hit in (*pool.hits, *pool.reachable):
-            found_by[hit.id][query_id] = hit.chunk.rule
-    labelled = GatheredQuestions(
-        pools, qrels, settings, effective_user(user, settings), {}, _book(pools), dict(found_by), {}
-    )
-    return replace(labelled, kept={i: labelled._replay(pool)[0] for i, pool in pools.items()})
+    labelled = GatheredQuestions(pools, qrels, settings, effective_user(user, settings))
+    labelled.kept.update((i, labelled._replay(pool)[0]) for i, pool in pools.items())
+    return labelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +181,8 @@ class QueryEffect:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """`rows` are the queries that change; those that lose relevant chunks come first. `before` and
-    `after` are means over all `labelled` queries, None if there are none. `short` is how many
-    queries need a new search, which may find more to keep."""
+    """`rows` are the queries that change; those that lose relevant chunks come first. `before` and `after` are means
+    over all `labelled` queries, None without any. `short`: how many need a new search, which may find more to keep."""
 
     queries: int
     labelled: int
@@ -206,12 +204,6 @@ class Effect:
             for chunk_id in row.lost_relevant:
                 losses[chunk_id] = (*losses.get(chunk_id, ()), row.query)
         return losses
-
-
-def _book(pools: Mapping[str, Pool]) -> RuleBook:
-    """The rules of the pools, compiled and cached."""
-    hits = (hit for pool in pools.values() for hit in (*pool.hits, *pool.reachable))
-    return RuleBook(hit.chunk.rule for hit in hits if hit.chunk.rule)
 
 
 def _verdict(scan: Scan, rule: str | None) -> Verdict:
@@ -264,8 +256,7 @@ def suggest(
 
 
 def matrix_rows(proposed: Iterable[Chunk], labelled: GatheredQuestions | None) -> dict[str, RuleRow]:
-    """The matrix row of each rule that `proposed` chunks carry, by rule text; empty without
-    labels. Takes several times as long as an effect."""
+    """The matrix rows of `proposed` chunks by rule text; empty without labels. Several times as slow as an effect."""
     if labelled is None:
         return {}
     proposed = tuple(proposed)

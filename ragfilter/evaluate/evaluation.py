@@ -8,7 +8,7 @@ irrelevant in the unfiltered first k, with the chunks of all queries counted tog
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from operator import index
 from pathlib import Path
@@ -121,10 +121,8 @@ def evaluate(
     *,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Measure every labelled query. `progress` is called with (queries done, all).
-
-    Raises ValueError if no query has a label, and what `measure` raises.
-    """
+    """Measure every labelled query. `progress` is called with (queries done, all). Raises ValueError if no query has a
+    label, and what `measure` raises."""
     labels, records = Labels(queries, qrels), list[QueryRecord]()
     total = len(labels.labelled)
     if total:
@@ -158,14 +156,12 @@ def to_evaluation(records: Sequence[QueryRecord], k: int, unlabelled: Sequence[s
         raise ValueError("no query has a label")
     table = frame(with_bounds(records), by="query")
     sides = {name: cells(rows) for name, rows in by_variant(table).items()}
-    by_name = {(record.id, record.variant): record for record in records}
+    # The bounds come after the records.
+    kept = {(each.id, each.variant): _kept(each, row) for each, row in zip(records, cells(table), strict=False)}
     best = best_k(records)
     return Evaluation(
         k=k,
-        rows=tuple(
-            _row(by_name[own["id"], CURRENT], own, by_name[own["id"], UNFILTERED], plain)
-            for own, plain in zip(sides[CURRENT], sides[UNFILTERED], strict=True)
-        ),
+        rows=tuple(_row(each, kept) for each in records if each.variant == CURRENT),
         unfiltered=_means(sides[UNFILTERED]),
         filtered=_means(sides[CURRENT]),
         best_fixed_k=None if best is None else FixedK(best, _means(sides[FIXED])),
@@ -194,13 +190,13 @@ def document(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _row(own: QueryRecord, figures: Row, plain: QueryRecord, plain_figures: Row) -> QueryRow:
+def _row(own: QueryRecord, kept: Mapping[tuple[str, str], KeptChunks]) -> QueryRow:
     return QueryRow(
         own.id,
         own.query,
         own.relevant,
-        _kept(plain, plain_figures),
-        _kept(own, figures),
+        kept[own.id, UNFILTERED],
+        kept[own.id, CURRENT],
         None if own.noise == 0 else 1 - (own.kept - own.found) / own.noise,
         own.lost_ids,
         own.status,
@@ -210,17 +206,12 @@ def _row(own: QueryRecord, figures: Row, plain: QueryRecord, plain_figures: Row)
 
 def _kept(record: QueryRecord, figures: Row) -> KeptChunks:
     scores = {name: figures[name] for name in ("precision", "recall", "f1", "f1_most")}
-    return KeptChunks(
-        kept=record.kept, relevant_kept=record.found, unlabelled=record.unlabelled, ids=record.ids, **scores
-    )
+    return KeptChunks(record.kept, record.found, unlabelled=record.unlabelled, ids=record.ids, **scores)
 
 
-def _means(rows: Iterable[Row]) -> Means:
+def _means(rows: Sequence[Row]) -> Means:
     # Not NumPy's mean: its last digit depends on the order of summation.
-    each = [*rows]
-    return Means(
-        **{field.name: fmean(row[field.name.removeprefix("mean_")] for row in each) for field in fields(Means)}
-    )
+    return Means(**{each.name: fmean(row[each.name.removeprefix("mean_")] for row in rows) for each in fields(Means)})
 
 
 def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
@@ -296,8 +287,7 @@ def _tuned(
     old: Settings | None = None,
     profile: str = "",
 ) -> Tuning:
-    """Tune on the labelled results, starting from their settings or, as `recalibrate` does, from
-    `profile`. Raises InputError."""
+    """Tune on the labelled results, from their settings or, like `recalibrate`, from `profile`. Raises InputError."""
     if folds < 2:
         raise InputError(f"folds is {folds}.", remedy="Pass at least 2, to hold some queries out.")
     one, labels = _checked(results, qrels, least=2)
@@ -328,8 +318,7 @@ def _tuned(
 
 
 def _checked(results: Mapping[str, PoolResult], qrels: Qrels, *, least: int) -> tuple[PoolResult, Labels]:
-    """Check that the results share settings and user. Returns one of them, and the labels of their
-    queries. Raises InputError."""
+    """Check that all results share settings and user. Returns one, and the queries' labels. Raises InputError."""
     labelled = [result for i, result in results.items() if i in qrels]
     if len(labelled) < least:
         raise InputError(

@@ -20,6 +20,7 @@ from ragfilter.errors import extra
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, interval, intervals
 from ragfilter.evaluate.measure import QueryRecord
+from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import Curve, best_prefix, by_k, counts_of, prefixes, without_nothing
 from ragfilter.evaluate.variants import ABOUT_ORACLE, CURRENT, FIXED, ORACLE, UNFILTERED, Variant
 
@@ -29,26 +30,10 @@ with extra("eval"):
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
 
-LABELS = {
-    "f1": "F1",
-    "precision": "precision",
-    "recall": "recall",
-    "f2": "F2",
-    "ndcg": "nDCG",
-    "kept": "chunks",
-    "tokens": "tokens",
-    "cost": "cost",
-    "ms": "ms",
-    "unlabelled": "unlabelled",
-    "f1_most": "F1 upper bound",
-}
-DIGITS = {"kept": 1, "tokens": 0, "ms": 1, "unlabelled": 1}
-"""How many decimals a figure has, if not three."""
-SHARES = ("precision", "recall", "f1", "f2", "ndcg", "f1_most")
-"""Figures from 0 to 1."""
-SCORED = (*SHARES, "unlabelled")
+SHARES = tuple(name for name, each in FIGURES.items() if each.kind == "share")
+SCORED = (*SHARES, *(name for name, each in FIGURES.items() if each.kind == "labelled"))
 """Figures that need labels."""
-COUNTED = ("kept", "tokens", "ms")
+COUNTED = tuple(name for name, each in FIGURES.items() if each.kind == "counted")
 _COLUMNS = tuple(
     each.name for each in fields(QueryRecord) if each.name not in ("error", "status", "curve", "ids", "lost_ids")
 )
@@ -124,33 +109,22 @@ def by_variant(each: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def with_bounds(records: Sequence[QueryRecord]) -> list[QueryRecord]:
-    """Add the best fixed k and the oracle to the records. With one query, nothing can be held out,
-    so there is no best fixed k."""
+    """Add the best fixed k and the oracle to the records. One query has no best fixed k: nothing can be held out."""
     plain = _plain(records)
     if not plain:
         return [*records]
     curves = curves_of(records)
-    counts, orders = counts_of(curves), prefixes(curves)
-    gains = np.stack([by_k(each.ndcg, float(not each.relevant)) for each in curves])
+    orders = prefixes(curves)
+    tables = {name: np.asarray(each).tolist() for name, each in counts_of(curves)._asdict().items()}
+    tables["ndcg"] = [by_k(each.ndcg, float(not each.relevant)).tolist() for each in curves]
     chosen = {ORACLE: best_prefix(orders)}
     if len(plain) > 1:
         folds = folds_of([record.query for record in plain], FOLDS)
         chosen = {FIXED: Target().held_out(without_nothing(orders), folds), **chosen}
-    kept, relevant, unlabelled, tokens = (np.asarray(each).tolist() for each in counts)
     bounds = [
-        replace(
-            record,
-            variant=name,
-            curve=None,
-            ids=(),
-            ndcg=float(gains[row][column]),
-            kept=kept[row][column],
-            found=relevant[row][column],
-            unlabelled=unlabelled[row][column],
-            tokens=tokens[row][column],
-        )
+        replace(record, variant=name, curve=None, ids=(), **{each: table[row][k] for each, table in tables.items()})
         for name, columns in chosen.items()
-        for row, (record, column) in enumerate(zip(plain, columns.tolist(), strict=True))
+        for row, (record, k) in enumerate(zip(plain, columns.tolist(), strict=True))
     ]
     return [*records, *bounds]
 
@@ -209,7 +183,7 @@ def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> 
         name = row["variant"]
         alike.setdefault(tuple(kept.get(name, [name])), []).append(row)
     merged = [{**each[0], "names": [row["variant"] for row in each]} for each in alike.values()]
-    sign = 1 if figure in COUNTED or figure == "unlabelled" else -1
+    sign = -1 if figure in SHARES else 1
     # Rows without the figure come last, before the oracle.
     return sorted(merged, key=lambda row: (row["group"] == "oracle", pd.isna(row[figure]), sign * row[figure]))
 
@@ -249,7 +223,7 @@ def flat(figures: Mapping[str, Interval]) -> dict[str, float]:
 
 def written(figure: str, value: float) -> str:
     """A value of a figure with its decimals."""
-    return f"{value:,.{DIGITS.get(figure, 3)}f}"
+    return f"{value:,.{FIGURES[figure].digits}f}"
 
 
 def cost(row: Row, prices: Prices) -> Interval | None:
@@ -259,16 +233,14 @@ def cost(row: Row, prices: Prices) -> Interval | None:
 
 
 def gain_over(records: Sequence[QueryRecord], baseline: str, variant: str) -> Interval | None:
-    """The gain in F1 of a variant over `baseline`; None if the baseline was not measured, like the
-    best fixed k with fewer than two queries."""
+    """The gain in F1 of a variant over `baseline`; None if that was not measured, like a best fixed k for one query."""
     sides = by_variant(frame(with_bounds(records), by="query"))
     return paired(side_by_side(sides[baseline], sides[variant])).gain if baseline in sides else None
 
 
 def side_by_side(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """Join two sides over the queries that both have. Each side has the rows of `frame` by query
-    for one variant. Every column appears twice, with the suffixes ``_a`` and ``_b``, and ``gain``
-    is the gain in F1. Different questions with the same id are not compared."""
+    """Join two sides over the queries that both have: rows of `frame` by query, one variant each. Columns appear twice,
+    with the suffixes ``_a`` and ``_b``; ``gain`` is in F1. Different questions with the same id are left out."""
     both = a.merge(b, on=["id", "query"], suffixes=("_a", "_b"))
     return both.assign(gain=both["f1_b"] - both["f1_a"])
 

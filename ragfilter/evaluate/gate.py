@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -25,7 +25,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError, extra
@@ -37,7 +37,13 @@ from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted, p_value, signed
 from ragfilter.text.titles import query_name
 
-GATED = ("precision", "recall", "f1", "kept", "lost")
+NAMES = {
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+    "kept": "kept chunks",
+    "lost": "lost relevant chunks",
+}
 """The figures that can be limited: means of per-query values over the labelled queries."""
 SHARES = ("precision", "recall", "f1")
 """Figures that must not drop."""
@@ -56,13 +62,6 @@ DIGITS = 6
 DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
 """How much recall and F1 may drop by default; both are always checked."""
 RECHUNKED = "The chunking has changed: recalibrate, then renew the baseline."
-NAMES = {
-    "precision": "precision",
-    "recall": "recall",
-    "f1": "F1",
-    "kept": "kept chunks",
-    "lost": "lost relevant chunks",
-}
 WIDTH = 60
 SHOWN = 20
 """Maximum number of listed questions if space is limited."""
@@ -216,12 +215,12 @@ def read(path: Path) -> Baseline:
         return Baseline.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         why = f"{path} cannot be read: {error.strerror}."
-    except (ValidationError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         why = f"{path} is not a baseline file."
     raise InputError(why, remedy="Create a new one.", action="baseline")
 
 
-def read_limit(text: str, at: Literal["least", "most"], *, option: str, among: Sequence[str] = GATED) -> Limit:
+def read_limit(text: str, at: Literal["least", "most"], *, option: str, among: Collection[str] = tuple(NAMES)) -> Limit:
     """Parse ``f1=0.6``, given with `option`, as a limit on one of `among`. Raises InputError."""
     figure, _, number = (part.strip() for part in text.partition("="))
     try:
@@ -348,8 +347,8 @@ def what_moved(compared: Sequence[Shift], *, worse: bool = False) -> str:
 
 
 def read_log(path: Path) -> pd.DataFrame:
-    """Read the questions from a log that ragfilter wrote as JSON lines, for `shifts`. Other lines
-    are skipped. Raises InputError if there are none."""
+    """Read the questions from a log that ragfilter wrote as JSON lines, for `shifts`. Other lines are skipped. Raises
+    InputError if there are none."""
     questions = []
     for line in read_lines(path):
         try:
@@ -402,14 +401,14 @@ def _within(rows: pd.DataFrame, limit: Limit) -> Check:
     values = rows.set_index("id")[limit.figure].astype(float)
     mean, name = float(values.mean()), NAMES[limit.figure]
     beyond = values[[limit.breaks(value) for value in values]]
-    worst = _by_id(beyond.sort_values(ascending=limit.at == "least", kind="stable"))
+    worst = beyond.sort_values(ascending=limit.at == "least", kind="stable").to_dict()
     write = numbers.apart if limit.figure in SHARES else "{:g} {} {:g}".format
     passed, sign = not limit.breaks(mean), "<" if limit.at == "least" else ">"
     return Check(
         name=f"{name} at {limit.at} {limit.limit:g}",
         passed=passed,
         line=f"mean {name} {mean:.3f}, at {limit.at} {limit.limit:g}",
-        reasons={i: f"{name} {write(value, sign, limit.limit)}" for i, value in worst.items()},
+        reasons={str(i): f"{name} {write(value, sign, limit.limit)}" for i, value in worst.items()},
         figures=asdict(limit) | {"value": mean, "passed": passed, "beyond": worst},
     )
 
@@ -420,7 +419,7 @@ def _drop(figure: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -
     now = rows.set_index("id")[figure].astype(float).round(DIGITS)
     before = np.array([getattr(baseline.queries[i], figure) for i in rows["id"]])
     changes = now - before
-    lost = _by_id(changes[changes < -EPSILON].sort_values(kind="stable"))
+    lost = changes[changes < -EPSILON].sort_values(kind="stable").to_dict()
     severe = {i: change for i, change in lost.items() if change <= -SEVERE + EPSILON}
     was, mean, chance = float(before.mean()), float(now.mean()), permutation_p(changes.to_numpy())
     passed = not severe and (was - mean <= allowed + EPSILON or chance >= SIGNIFICANT)
@@ -430,7 +429,7 @@ def _drop(figure: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -
         passed=passed,
         line=f"mean {NAMES[figure]} {mean:.3f}, baseline {was:.3f}: {signed(mean - was)}, "
         f"may drop {allowed:g} ({p_value(chance)}){several}",
-        reasons={i: f"{NAMES[figure]} {signed(each)}" for i, each in lost.items()},
+        reasons={str(i): f"{NAMES[figure]} {signed(each)}" for i, each in lost.items()},
         figures={
             "figure": figure,
             "allowed": allowed,
@@ -458,10 +457,6 @@ def _gone(missing: Sequence[str], fewer: Mapping[str, int]) -> Check:
         reasons={**dict.fromkeys(missing, "not measured"), **{i: f"{n} fewer relevant" for i, n in fewer.items()}},
         figures={"queries": missing, "relevant": fewer},
     )
-
-
-def _by_id(values: pd.Series) -> dict[str, float]:
-    return {str(i): value for i, value in values.items()}
 
 
 def _xml(words: str) -> str:

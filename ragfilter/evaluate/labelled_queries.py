@@ -48,10 +48,8 @@ class Labels:
 
 
 def choose(labels: Labels, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
-    """The queries in `only` (all if it is empty) except those in `leave_out`, with their labels.
-
-    Raises InputError for an unknown id, and if there are labels but no relevant one is left.
-    """
+    """The queries in `only` (all if it is empty) except those in `leave_out`, with their labels. Raises InputError for
+    an unknown id, and if there are labels but no relevant one is left."""
     only, leave_out = frozenset(only) or labels.queries.keys(), frozenset(leave_out)
     if unknown := sorted((only | leave_out) - labels.queries.keys()):
         raise InputError(f"There is no query {unknown[0]!r}.", remedy="Look up the ids in the queries file.")
@@ -85,12 +83,11 @@ def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Label
     if user.unrestricted and not catalogue:
         # The store is too large to list its chunks.
         return labels
-    qrels = {}
-    for query_id, grades in labels.qrels.items():
-        kept = {i: g for i, g in grades.items() if i in catalogue and user.sees(catalogue[i])}
-        if kept:
-            qrels[query_id] = kept
-    return Labels(labels.queries, qrels)
+    qrels = {
+        query_id: {i: grade for i, grade in grades.items() if i in catalogue and user.sees(catalogue[i])}
+        for query_id, grades in labels.qrels.items()
+    }
+    return Labels(labels.queries, {i: grades for i, grades in qrels.items() if grades})
 
 
 def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:

@@ -105,10 +105,8 @@ def requests(
     *,
     depth: int,
 ) -> Iterator[Request]:
-    """Yield the request for every question. It contains only chunks that the user can see.
-
-    Raises InputError if no LLM is configured, and what `gather` raises.
-    """
+    """Yield the request for every question. It contains only chunks that the user can see. Raises InputError if no LLM
+    is configured, and what `gather` raises."""
     if backends.chat is None:
         raise InputError("Proposing labels needs an LLM, and none is configured.", remedy=NO_LLM)
     model = backends.chat.name

@@ -84,11 +84,9 @@ class Learned:
 def learn(
     examples: Mapping[Settings, Sequence[TrainingExample]], pool: Pool, provenance: Provenance, target: Target
 ) -> Learned:
-    """Learn the calibrated settings that serve the target best on held-out queries.
-
-    `examples` has the same queries for each of several settings; `pool` is one of their pools.
-    Raises ValueError if no hits, or all of them, are relevant.
-    """
+    """Learn the calibrated settings that serve the target best on held-out queries. `examples` has the same queries for
+    each of several settings; `pool` is one of their pools. Raises ValueError if no hits, or all of them, are
+    relevant."""
     n = len(next(iter(examples.values())))
     tried: list[tuple[Settings, Settings, Calibration, bool]] = []
     columns: list[Mapping[str, Floats]] = []
@@ -154,11 +152,8 @@ def _held_out(
 
 
 def _keeps(examples: Sequence[TrainingExample], chances: Sequence[Floats]) -> dict[str, float]:
-    """Split-conformal thresholds: by share, the probability that this share of relevant hits reach.
-
-    It is the ⌊(1 − share)(n + 1)⌋-th smallest of n hits' probabilities: a new relevant hit reaches
-    it with a probability of at least the share. Shares that need more labels are left out.
-    """
+    """Split-conformal thresholds by share: the ⌊(1 − share)(n + 1)⌋-th smallest probability of n relevant hits. A new
+    relevant hit reaches it with a probability of at least the share. Shares that need more labels are left out."""
     relevant = [c[each.relevant > 0] for each, c in zip(examples, chances, strict=True)]
     ordered = np.sort(np.concatenate(relevant))
     n = len(ordered)
@@ -171,8 +166,7 @@ def _keeps(examples: Sequence[TrainingExample], chances: Sequence[Floats]) -> di
 
 
 def _outcomes(examples: Sequence[TrainingExample], chances: Sequence[Floats], settings: Settings) -> dict[str, Floats]:
-    """All figures of each query if its hits had these probabilities. Layers after the cutoff are
-    ignored, since this only chooses between models."""
+    """All figures of each query if its hits had these probabilities, without the layers after the cutoff."""
     counts = [_counts(*pair, settings) for pair in zip(examples, chances, strict=True)]
     wanted = [each.wanted for each in examples]
     return figures(Counts(*np.array(counts).T), wanted)
@@ -289,12 +283,9 @@ Examples = Mapping[Settings, Sequence[TrainingExample]]
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """What was learned from all labelled queries (`whole`), and for each fold from the others.
-
-    `figures` measure each query with what was learned without its fold; `budget` does the same if
-    the context budget decides how many chunks are kept. `dial` maps the share of relevant hits to
-    keep to the share that was kept on held-out queries.
-    """
+    """What was learned from all labelled queries (`whole`), and for each fold from the others. `figures` measure each
+    query with what was learned without its fold; `budget` does the same if the context budget decides how many chunks
+    are kept. `dial` maps the share of relevant hits to keep to the share that was kept on held-out queries."""
 
     whole: Learned
     by_fold: Mapping[int, Learned]

@@ -123,8 +123,7 @@ def fast(settings: Settings, x: str, y: str) -> bool:
 
 
 def gathering_for(settings: Settings, x: str, y: str) -> Settings:
-    """The settings to gather with. If an axis decides which hits are reranked, they gather the
-    scores for all places."""
+    """The settings to gather with. If an axis decides which hits are reranked, these gather all scores."""
     quality, names = settings.quality, [layer.name for layer in LAYERS]
     early = names[: names.index("quality") + 1]
     scored = quality.enabled and quality.reranker != "none"
@@ -256,18 +255,13 @@ def figures(ranked: Sequence[Ranking], cuts: Counts) -> dict[str, Floats]:
 def pareto(recall: Floats, tokens: Floats) -> list[int]:
     """The flat indexes of the settings on the Pareto front of recall against tokens."""
     order = np.lexsort((-recall.ravel(), tokens.ravel()))
-    front: list[int] = []
-    reached = -1.0
-    for place in order:
-        if recall.ravel()[place] > reached + EPSILON:
-            front.append(int(place))
-            reached = float(recall.ravel()[place])
+    reached = np.fmax.accumulate(np.append(-1.0, recall.ravel()[order]))
+    front: list[int] = order[np.diff(reached) > EPSILON].tolist()
     return front
 
 
 def _cliff(values: Floats, pins: int, *, first: int) -> tuple[int, float]:
-    """The hit before the largest gap that may be a cliff, and the gap's size; −1 if there is none.
-    The `first` gaps (0 or 1) are not considered."""
+    """The hit before the largest gap, without the `first` gaps (0 or 1), and the gap's size; −1 if there is none."""
     gaps = np.diff(values)
     first = max(first, pins - 1)
     if len(gaps) <= first:

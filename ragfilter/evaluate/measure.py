@@ -141,8 +141,7 @@ def completed_pools(
     *,
     progress: Progress | None = None,
 ) -> dict[str, Pool]:
-    """The pool of every query. Chunks in several pools are stored once. `progress` is called with
-    (queries done, all)."""
+    """The pool of every query. Chunks in several pools are stored once. `progress` gets (queries done, all)."""
     chunks: dict[str, Chunk] = {}
     pools: dict[str, Pool] = {}
     for query_id, text in queries.items():
@@ -155,8 +154,7 @@ def completed_pools(
 
 
 def shared_pools(text: str, variants: Sequence[Variant], backends: Backends, user: User) -> dict[str, Pool]:
-    """The pool of each variant by name. Variants that search the same files share one search; the
-    models' outputs cover each of them."""
+    """The pool of each variant by name. Variants that search the same files share a search and the models' outputs."""
     searched: dict[tuple[str, bool], Pool] = {}
     settled: dict[tuple[str, bool, str], Pool] = {}
     replay = Replays().of
@@ -185,11 +183,9 @@ def records_of(
     *,
     times: Mapping[str, float] | None = None,
 ) -> tuple[QueryRecord, ...]:
-    """Replay the pool (one for all variants, or one for each by name) with every variant, and count. Pure.
-
-    Without `labels`, only chunks, tokens and times mean anything. A variant that does not apply to
-    the pool is left out. Raises SettingsError if the first one does not apply.
-    """
+    """Replay the pool (one for all variants, or one for each by name) with every variant, and count. Pure. Without
+    `labels`, only chunks, tokens and times mean anything. A variant that does not apply to the pool is left out. Raises
+    SettingsError if the first one does not apply."""
     user, grades = viewer_of(variants, user), labels or {}
     memos: dict[tuple[int, bool], ReplayMemo] = {}
     records = []

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 from statistics import fmean
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,32 @@ from numpy.typing import ArrayLike, NDArray
 from ragfilter.errors import extra
 
 Values = NDArray[np.float64]
-SET_FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens", "unlabelled", "f1_most")
+
+
+class FigureSpec(NamedTuple):
+    """How a figure is shown. A `share` is from 0 to 1; shares and the kind `labelled` need labels. `tables` have a
+    column for it, besides Evaluate."""
+
+    label: str
+    kind: Literal["share", "labelled", "counted", "price"] = "share"
+    digits: int = 3
+    tables: Collection[str] = ("report", "eval")
+
+
+FIGURES = {
+    "precision": FigureSpec("precision"),
+    "recall": FigureSpec("recall"),
+    "f1": FigureSpec("F1"),
+    "f2": FigureSpec("F2"),
+    "ndcg": FigureSpec("nDCG"),
+    "kept": FigureSpec("chunks", "counted", 1),
+    "tokens": FigureSpec("tokens", "counted", 0),
+    "cost": FigureSpec("cost", "price", tables=()),
+    "ms": FigureSpec("ms", "counted", 1, ("eval",)),
+    "unlabelled": FigureSpec("unlabelled", "labelled", 1, ()),
+    "f1_most": FigureSpec("F1 upper bound", tables=("eval",)),
+}
+"""The figures of a measurement, in the order of their columns."""
 
 
 class Counts(NamedTuple):
@@ -37,15 +62,14 @@ class Counts(NamedTuple):
 
 
 def figures(counts: Counts, relevant: ArrayLike) -> dict[str, Values]:
-    """All `SET_FIGURES`, given the number of `relevant` chunks. `f1_most` is F1 if all chunks
-    without a label were relevant."""
+    """All figures of counts, given how many chunks are `relevant`. `f1_most`: F1 if unlabelled ones were, too."""
     kept, found, unlabelled, tokens = (np.asarray(each, dtype=np.float64) for each in counts)
     relevant = np.asarray(relevant)
     precision, recall = _shares(kept, found, relevant)
-    most = _shares(kept, found + unlabelled, relevant + unlabelled)
+    most = f_measure(*_shares(kept, found + unlabelled, relevant + unlabelled), 1.0)
     f1, f2 = (f_measure(precision, recall, beta) for beta in (1.0, 2.0))
-    every = precision, recall, f1, f2, kept, tokens, unlabelled, f_measure(*most, 1.0)
-    return dict(zip(SET_FIGURES, every, strict=True))
+    shares = {"precision": precision, "recall": recall, "f1": f1, "f2": f2}
+    return shares | {"kept": kept, "tokens": tokens, "unlabelled": unlabelled, "f1_most": most}
 
 
 def _shares(kept: Values, found: Values, relevant: Values) -> tuple[Values, Values]:
@@ -62,6 +86,9 @@ def f_measure(precision: Values, recall: Values, beta: float) -> Values:
 def ratio(above: Values, below: Values, otherwise: ArrayLike) -> Values:
     """above / below, and `otherwise` where `below` is 0."""
     return np.where(below == 0, otherwise, above / np.where(below == 0, 1.0, below))
+
+
+SET_FIGURES = tuple(figures(Counts(0, 0), 0))
 
 
 def ndcg(rankings: Sequence[Sequence[str]], labels: Mapping[str, int]) -> list[float]:

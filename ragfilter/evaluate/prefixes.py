@@ -29,11 +29,9 @@ SHOWN_RANKS = 30
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The first `DEEPEST` chunks of a query's unfiltered ranking, without their ids.
-
-    For every rank: the distance, the grade (`UNLABELLED` without a label), the estimated tokens of
-    the chunks up to this rank that fit the prompt, and (if requested) their nDCG.
-    """
+    """The first `DEEPEST` chunks of a query's unfiltered ranking, without their ids. For every rank: the distance, the
+    grade (`UNLABELLED` without a label), the estimated tokens of the chunks up to this rank that fit the prompt, and
+    (if requested) their nDCG."""
 
     query: str
     relevant: int
@@ -43,8 +41,7 @@ class Curve:
     ndcg: tuple[float, ...] = ()
 
     def labelled(self, relevant: bool) -> list[tuple[int, float]]:
-        """Rank and distance of the labelled chunks among the first `SHOWN_RANKS`: either the
-        relevant or the irrelevant ones."""
+        """Rank and distance of the chunks labelled relevant, or irrelevant, among the first `SHOWN_RANKS`."""
         pairs = zip(self.distances[:SHOWN_RANKS], self.grades, strict=False)
         return [
             (rank, distance)
@@ -73,9 +70,8 @@ def curve_of(
 
 
 def counts_of(curves: Sequence[Curve]) -> Counts:
-    """Counts of those of the first k that fit the prompt: a row for each query, a column for each
-    k. The last column keeps nothing. It comes last so that ties go to a column that keeps
-    something; it is best only if nothing is relevant."""
+    """Counts of those of the first k that fit the prompt: a row for each query, a column for each k. The last column
+    keeps nothing, so ties go to a column that keeps something; it is best only if nothing is relevant."""
     return Counts(*np.stack([_cumulated(each) for each in curves], axis=1))
 
 
@@ -112,14 +108,12 @@ def oracle(orders: Tables, target: Target = Target()) -> Tables:
 
 
 def by_k(of_each: Sequence[float], of_nothing: float) -> Table:
-    """A value for every k up to `DEEPEST` and, last, for keeping nothing. Beyond the end of a short
-    ranking, it is the value of the whole ranking."""
+    """A value for every k up to `DEEPEST`, then for keeping nothing. A short ranking repeats its last value."""
     return np.array([of_nothing, *of_each])[_columns(len(of_each))]
 
 
 def frontier(curves: Sequence[Curve]) -> tuple[tuple[float, float], ...]:
-    """The oracle's line as (recall, precision): for every weight of recall against precision, the
-    mean over each query's best prefix."""
+    """The oracle's line as (recall, precision): the means over each query's best prefix, for every weight of recall."""
     orders = prefixes(curves)
     points = set()
     for beta in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0):

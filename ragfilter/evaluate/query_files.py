@@ -59,10 +59,9 @@ def known(texts: Queries, labels: Qrels, queries: Path, qrels: Path, *, tell: Te
 
 
 def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, int]]:
-    """Query id → chunk id → label. A header of names without digits is optional. A repeated label
-    counts once, with a warning to `tell`. Lines that begin with # and remarks after the columns are
-    skipped. Raises InputError, also if a chunk has two different labels for a query; if TREC's
-    second column differs (a subtopic, for example), the higher label counts instead."""
+    """Query id → chunk id → label. A header of names without digits is optional. A repeated label counts once, with a
+    warning to `tell`. Lines that begin with # and remarks after the columns are skipped. Raises InputError, also if a
+    chunk has two labels for a query; if TREC's second column differs (as for subtopics), the higher label counts."""
     labels: dict[str, dict[str, int]] = {}
     seconds: dict[tuple[str, str], str] = {}
     repeated: list[int] = []
@@ -179,9 +178,9 @@ def read(queries: Path, qrels: Path) -> Labels:
 def read_import(
     queries: Path, qrels: Path | None, *, tell: Tell = log.warning
 ) -> tuple[dict[str, str], list[LabelRow]]:
-    """Read questions in any of these formats with their labels: none if there is no qrels file, or
-    if it is empty. Queries with the same text become one question, and the higher grade counts.
-    Notes go to `tell`. Raises InputError with file and line."""
+    """Read questions in any of these formats with their labels: none if there is no qrels file, or if it is empty.
+    Queries with the same text become one question, and the higher grade counts. Notes go to `tell`. Raises InputError
+    with file and line."""
     questions = read_questions(queries)
     labels: Qrels = {} if qrels is None else read_qrels(qrels, tell=tell)
     if qrels is not None and labels:
@@ -263,12 +262,9 @@ SPAN = 'Write {"question": "…", "source": "…", "quote": "…"}, or start and
 
 
 def read_spans(path: Path, sources: Path | None = None) -> list[Span]:
-    """Read spans from JSON lines with `question`, `source`, and `start` and `end` or `quote`, as in
-    public chunking benchmarks; `grade` (default: 2) and `page` are optional.
-
-    `sources` is the folder of the texts in which `start` and `end` count characters from 0; a quote
-    does not need it. Raises InputError with file and line.
-    """
+    """Read spans from JSON lines with `question`, `source`, and `start` and `end` or `quote`, as in public chunking
+    benchmarks; `grade` (default: 2) and `page` are optional. `sources` is the folder of the texts in which `start` and
+    `end` count characters from 0; a quote does not need it. Raises InputError with file and line."""
     spans = [_span(row, where, sources) for where, row in json_objects(path, SPAN)]
     if not spans:
         raise InputError(f"{path} holds no labels.", remedy="Name another file.")
@@ -326,8 +322,7 @@ Recordings = dict[str, list[RecordedDocument]]
 
 
 def read_traces(path: Path) -> Recordings:
-    """Read the questions in a file's retriever spans. If a question is repeated, the last span
-    counts. Raises InputError, also if there are none."""
+    """Read the questions in a file's retriever spans; the last of repeated ones counts. Raises InputError for none."""
     recordings: Recordings = {}
     for where, line in json_objects(path, TRACE):
         try:
@@ -354,8 +349,7 @@ def read_traces(path: Path) -> Recordings:
 
 
 def matched(documents: list[RecordedDocument], texts: Mapping[str, str]) -> list[str]:
-    """The chunk ids of these documents, found by id or by text; others are left out. `texts` maps
-    whole text → chunk id."""
+    """The chunk ids of these documents, found by id or text, others left out. `texts`: whole text → chunk id."""
     ids = set(texts.values())
     ids_in_order = (d.id if d.id in ids else texts.get(d.content.strip(), "") for d in documents)
     return list(dict.fromkeys(filter(None, ids_in_order)))

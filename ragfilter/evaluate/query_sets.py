@@ -43,8 +43,7 @@ def title(name: str, *, llm: bool, qrels: str | None = None) -> str:
 
 
 def untitled(title: str) -> tuple[str, str, bool]:
-    """Parse a title into the name of the query set, its qrels file (empty without one), and
-    whether an LLM's labels count."""
+    """Parse a title into the query set's name, its qrels file (empty without one), and whether LLM labels count."""
     name, _, qrels = title.removesuffix(WITH_LLM).partition(LABELS_OF)
     return name, qrels, title.endswith(WITH_LLM)
 
@@ -127,11 +126,9 @@ def _stored(book: LabelBook, collection: str, name: str) -> dict[str, str]:
 
 
 def load(book: LabelBook, collection: str, name: str, *, llm: bool = False, bare: bool = False) -> Labels:
-    """The questions of a set with their labels. A demo's own labels count unless somebody has
-    overridden them. `llm`: an LLM's label counts if no person has labelled the pair.
-
-    Raises InputError if there is no such set, or if none of its questions has a label (unless `bare`), and StoreError.
-    """
+    """The questions of a set with their labels. A demo's own labels count unless somebody has overridden them. `llm`:
+    an LLM's label counts if no person has labelled the pair. Raises InputError if there is no such set, or if none of
+    its questions has a label (unless `bare`), and StoreError."""
     queries = questions(book, collection, name)
     qrels = _qrels(book, collection, name, queries, llm=llm)
     if not qrels and bare:
@@ -154,21 +151,17 @@ def _qrels(book: LabelBook, collection: str, name: str, queries: Mapping[str, st
         shipped = of_demo(name).qrels
     standing = book.standing(collection)
     people, every = qrels_of(standing), qrels_of(standing, llm=llm)
-    qrels = {}
-    for query_id, text in queries.items():
-        question = text.strip()
-        grades = {**every.get(question, {}), **shipped.get(query_id, {}), **people.get(question, {})}
-        if grades:
-            qrels[query_id] = grades
-    return qrels
+    asked = {i: text.strip() for i, text in queries.items()}
+    qrels = {i: {**every.get(q, {}), **shipped.get(i, {}), **people.get(q, {})} for i, q in asked.items()}
+    return {i: grades for i, grades in qrels.items() if grades}
 
 
 def exported(
     book: LabelBook, collection: str, name: str, catalogue: Mapping[str, Chunk], user: User
 ) -> tuple[Labels, Labels]:
-    """All questions of a set, twice: with the labels by people and a demo's own labels, and with an
-    LLM's labels for the other pairs. `user` gets only labels of chunks that they can see. Raises
-    InputError if there is no such set, and StoreError."""
+    """All questions of a set, twice: with the labels by people and a demo's own labels, and with an LLM's labels for
+    the other pairs. `user` gets only labels of chunks that they can see. Raises InputError if there is no such set, and
+    StoreError."""
     queries = questions(book, collection, name, catalogue, user)
     people, every = (_qrels(book, collection, name, queries, llm=with_llm) for with_llm in (False, True))
     by_llm = {
@@ -214,10 +207,8 @@ def are_files(queries: str, qrels: str | None) -> bool:
 
 
 def load_files(queries: str, qrels: str | None) -> Labels:
-    """Load labelled queries from two files. A demo collection's name, alone or for both, means its own labels.
-
-    Raises InputError.
-    """
+    """Load labelled queries from two files. A demo collection's name, alone or for both, means its own labels. Raises
+    InputError."""
     if queries in DEMOS and qrels in (None, queries):
         return of_demo(queries)
     if qrels is None or {queries, qrels} & {*DEMOS}:

@@ -61,16 +61,14 @@ def start(old: Settings, profile: str) -> Settings:
 
 
 def as_they_are(settings: Settings, pool: Pool, *, guess: bool = False) -> Settings:
-    """The same values, as if they had been chosen with the pool's model, space and reranker.
-    `guess` marks them as a guess."""
+    """The same values, as if chosen with the pool's model, space and reranker. `guess` marks them as a guess."""
     key = reranker_key(settings.quality) if always_reranks(settings.quality) else ""
     changed = {}
     for path in RECORDS:
         record: TunedOn | Calibration | None = settings.get(path)
         if record is not None:
             reranks = isinstance(record, TunedOn) or record.reranker
-            place = {"embedder": pool.embedder, "space": pool.space}
-            place |= {"reranker": key if reranks else ""}
+            place = {"embedder": pool.embedder, "space": pool.space, "reranker": key if reranks else ""}
             if isinstance(record, TunedOn):
                 place["score"] = settings.cutoff.score
             changed[path] = record.model_copy(update=place | ({"guess": True} if guess else {}))
@@ -86,11 +84,8 @@ def quantiles(settings: Settings, pools: Collection[Pool]) -> dict[str, float]:
 
 
 def carried(settings: Settings, pools: Collection[Pool]) -> Settings:
-    """The settings moved to the scale of these pools (one per question) and marked as a guess.
-
-    Settings without a recorded quantile stay as they are: a calibration, which has no scale, and
-    thresholds that labels did not choose.
-    """
+    """The settings moved to the scale of these pools (one per question) and marked as a guess. Settings without a
+    recorded quantile stay as they are: a calibration, which has no scale, and thresholds that labels did not choose."""
     moved = as_they_are(settings, next(iter(pools)), guess=True)
     record = moved.cutoff.tuned_on
     if record is None:

@@ -43,10 +43,8 @@ OFTEN = 2
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """One rule, or its part at `place`. Figures that need labels are None without them.
-
-    `conflicts` are (query id, chunk id).
-    """
+    """One rule, or its part at `place`. Figures that need labels are None without them. `conflicts` are (query id,
+    chunk id)."""
 
     rule: str
     chunk_ids: tuple[str, ...]
@@ -104,8 +102,7 @@ class _Tally:
     recall: float = 0.0
 
     def add(self, question: _Question, freed: frozenset[str], passes: int, kept: Sequence[str]) -> None:
-        """Count a question for which, without the rule or part, `freed` would pass the rules and
-        `kept` would be kept."""
+        """Count a question: without the rule or part, `freed` would pass the rules and `kept` would be kept."""
         self.queries += 1
         self.blocks += len(freed)
         self.passes += passes
@@ -133,11 +130,9 @@ class _Tally:
 def build_matrix(
     pools: Mapping[str, Pool], qrels: Qrels, chunks: Iterable[Chunk], settings: Settings, user: User | None = None
 ) -> Matrix:
-    """Build the matrix of the rules of `chunks` over the questions of `pools` (by id). Pure.
-
-    Rules count even if `settings` switch them off. If only some questions have labels, pass only those; pass the rest
-    separately with empty `qrels`. Chunks that `user` cannot see, and their rules, are left out.
-    """
+    """Build the matrix of the rules of `chunks` over the questions of `pools` (by id). Pure. Rules count even if
+    `settings` switch them off. If only some questions have labels, pass only those; pass the rest separately with empty
+    `qrels`. Chunks that `user` cannot see, and their rules, are left out."""
     viewed = effective_user(user, settings)
     questions = _prepare_all(pools, qrels, settings, viewed)
     ids: dict[str, list[str]] = defaultdict(list)
@@ -178,10 +173,8 @@ def build_parts(
     settings: Settings,
     user: User | None = None,
 ) -> tuple[RuleRow, ...]:
-    """A row for every group and every term of `rule`, most harmful first. Pure.
-
-    Raises RuleError if the rule cannot be read.
-    """
+    """A row for every group and every term of `rule`, most harmful first. Pure. Raises RuleError if the rule cannot be
+    read."""
     read = parse(rule)
     viewed = effective_user(user, settings)
     ids = [chunk.id for chunk in chunks if chunk.rule == rule and viewed.sees(chunk)]
@@ -265,8 +258,7 @@ class _Question:
     waiting: bool = False
 
     def let_pass(self, freed: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-        """The kept ids if the rules of `freed` (blocked ids, in retrieval order) do not count, and
-        whether a layer lacks something."""
+        """The kept ids without the rules of `freed` (in retrieval order), and whether a layer lacks something."""
         if self.settings.judge.enabled or _follows(self.settings, self.inputs.pinned):
             # The judge's expansions reach chunks that were not retrieved, where rules count as
             # well. A chunk that comes in may be the one whose references are pinned.
@@ -284,8 +276,8 @@ class _Question:
         return _ids(result.kept), undecided(result.needs)
 
     def ruled_by(self, rule: str) -> frozenset[str]:
-        """The ids of all chunks with this rule, even those that were not retrieved: if the first
-        ones are no longer pinned, the next ones would be."""
+        """The ids of all chunks with this rule, even those that were not retrieved: if the first ones are no longer
+        pinned, the next ones would be."""
         hits = (*self.pool.hits, *self.pool.reachable)
         return frozenset(hit.id for hit in hits if hit.chunk.rule == rule)
 
@@ -355,8 +347,8 @@ def _follows(settings: Settings, pinned: Mapping[str, str]) -> bool:
 
 
 def _reached(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) -> list[Hit]:
-    """The hits down to the last one that a later layer can look at. The sides of a comparison,
-    which may be pinned, do not count towards its limit."""
+    """The hits down to the last one that a later layer can look at. The sides of a comparison, which may be pinned, do
+    not count towards its limit."""
     sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
     wanted = usable_hits(settings)
     reached = []

@@ -87,8 +87,7 @@ class MeasuredRun:
 
     @cached_property
     def over_fixed_k(self) -> Interval | None:
-        """The gain in F1 over the best fixed k. None with fewer than two queries, or if the
-        settings may have seen these labels."""
+        """The gain in F1 over the best fixed k. None for one query, or if the settings may have seen these labels."""
         return None if self.in_sample else frame.gain_over(self.records, FIXED, CURRENT)
 
     def ranked(self, figure: str) -> list[Row]:
@@ -126,8 +125,8 @@ def run_label(run: Run, sets: Mapping[str, str] = MappingProxyType({})) -> str:
 
 @dataclass(frozen=True)
 class ComparedRuns:
-    """Rows of two runs, A and B, query by query. `settings` are those of the rows, and `since` has
-    the notes of `changed_since` about each run."""
+    """Rows of two runs, A and B, query by query. `settings` are those of the rows, and `since` has the notes of
+    `changed_since` about each run."""
 
     runs: tuple[Run, Run]
     settings: tuple[Settings, Settings]
@@ -220,8 +219,8 @@ def plan(
 
 
 def go_on(run: Run, labels: Labels, runs: Runs, backends: Backends, *, seen: Seen = lambda done, total: None) -> None:
-    """Measure the remaining queries of a run until `seen` asks to stop. Each query is saved when it
-    is finished. Raises what `measure` raises."""
+    """Measure the remaining queries of a run until `seen` asks to stop. Each query is saved when it is finished. Raises
+    what `measure` raises."""
     total, done = run.plan.queries, runs.done(run.id)
     if seen(len(done), total) is False:
         return
@@ -246,8 +245,7 @@ def compare(
     names: tuple[str, str] = (CURRENT, CURRENT),
     settings: tuple[Settings, Settings] | None = None,
 ) -> ComparedRuns:
-    """Compare two rows of runs, given by their `names` and `settings`; by default, the runs' own
-    settings. Raises StoreError."""
+    """Compare two rows of runs, given by `names` and `settings`; by default, the runs' own. Raises StoreError."""
     sides = (
         frame.frame((each for each in run.records if each.variant == name), by="query")
         for run, name in zip((a, b), names, strict=True)

@@ -74,8 +74,7 @@ def plan(settings: Sequence[Settings]) -> Plan:
 
 
 def kept(pool: Pool, planned: Plan, user: User | None = None) -> Iterator[tuple[tuple[Hit, ...], Sequence[Need]]]:
-    """Yield, for each of the planned settings in order, the hits of the pool that `replay` keeps,
-    and what the pool lacks for it."""
+    """Yield, for each of the planned settings, the hits that `replay` keeps, and what the pool lacks for it."""
     before: dict[int, tuple[CutoffDetail, int]] = {}
     behind: dict[tuple[int, int], PoolResult] = {}
     for base, cutoff in planned:
@@ -109,8 +108,7 @@ def check_reranked(pools: Iterable[Pool]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class QueryChange:
-    """One query: the number of chunks kept before and after, the number of relevant ones lost and
-    gained, and the difference in F1."""
+    """One query: how many chunks are kept before and after, how many relevant ones lost and won, and the gain in F1."""
 
     id: str
     before: int

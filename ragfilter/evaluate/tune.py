@@ -226,8 +226,7 @@ class Tuning:
         return (difference.ends[0] if difference.ends else alike) >= -margin
 
     def only(self, strategy: str) -> Tuning:
-        """The same result with this strategy chosen, even if others are better. Raises KeyError if
-        the strategy was not tuned."""
+        """The same result with this strategy chosen, even if not best. Raises KeyError if it was not tuned."""
         return replace(self, tuned=self.strategies[strategy])
 
 
@@ -412,8 +411,8 @@ def recorded(
 
 
 def _with_dial(lessons: Lessons, folds: int) -> Settings:
-    """Calibrated settings that record what the recall dial kept on held-out queries. Shares for
-    which a fold had too few labels are left out."""
+    """Calibrated settings that record what the recall dial kept on held-out queries. Shares for which a fold had too
+    few labels are left out."""
     settings, calibration = lessons.whole.settings, lessons.whole.calibration
     shares = {share: round(kept, 3) for share, kept in lessons.dial.items()}
     cutoff = settings.cutoff
@@ -458,11 +457,9 @@ def _held_out(
 def _best(
     ways: Mapping[str, _Way], learned: Learned | None, texts: Sequence[str], target: Target, places: Choice
 ) -> str:
-    """The best strategy for the target on the queries at these `places`, which are those of `learned`.
-
-    Strategies are judged by held-out figures, because the best of a hundred candidates looks better
-    than it is, and a learned strategy is not chosen from a hundred.
-    """
+    """The best strategy for the target on the queries at these `places`, which are those of `learned`. Strategies are
+    judged by held-out figures, because the best of a hundred candidates looks better than it is, and a learned strategy
+    is not chosen from a hundred."""
     alone = len(places) == 1
     folds = np.zeros(1, np.intp) if alone else folds_of([texts[place] for place in places.tolist()], INNER)
     honest: dict[str, Tables] = {}

@@ -89,8 +89,8 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
 
 
 def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Variant, ...]:
-    """Each of the `named` settings without the judge, then judged with each prompt. Raises
-    ValueError for an unknown prompt."""
+    """Each of the `named` settings without the judge, then judged with each prompt. Raises ValueError for an unknown
+    prompt."""
     variants: list[Variant] = []
     for name, settings in named.items():
         on = settings.with_values({"judge.enabled": True})
@@ -103,8 +103,8 @@ def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Varia
 
 
 def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
-    """`variants`, preceded by an unfiltered search for every k among them. It searches all files if
-    any variant with this k does."""
+    """`variants`, preceded by an unfiltered search for every k among them. It searches all files if any variant with
+    this k does."""
     off = {f"{layer}.enabled": False for layer in SWITCHES}
     every = sorted((v.settings for v in variants), key=lambda s: s.retrieval.source_pattern)
     # The last one counts.
@@ -114,10 +114,8 @@ def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
 
 
 def layer_variants(settings: Settings) -> tuple[Variant, ...]:
-    """Variants with the enabled layers added one by one, in order, and with each left out once.
-
-    Clearance stays on. `added` begins without any other layer.
-    """
+    """Variants with the enabled layers added one by one, in order, and with each left out once. Clearance stays on.
+    `added` begins without any other layer."""
     on = [n for n in SWITCHES if n != "clearance" and settings.get(f"{n}.enabled")]
     off = {f"{name}.enabled": False for name in on}
     added = [Variant("no layer", "added", settings.with_values(off))]

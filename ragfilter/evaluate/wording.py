@@ -9,7 +9,8 @@ from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval, Target
-from ragfilter.evaluate.frame import DIGITS, LABELS, written
+from ragfilter.evaluate.frame import written
+from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
@@ -51,8 +52,7 @@ def compared(of: Interval) -> str:
 
 
 def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current settings") -> str:
-    """Whether the settings beat the best fixed k, or why they are not compared: `learned` is the
-    warning of `in_sample`. Empty with fewer than two queries."""
+    """Whether the settings beat the best fixed k. `learned`, from `in_sample`, says why not. Empty for one query."""
     if learned:
         return f"Not compared with the best fixed k: {learned[0].lower()}{learned[1:]}"
     if gained is None:
@@ -65,8 +65,7 @@ def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current 
 
 
 def unlabelled(row: Mapping[str, float]) -> str:
-    """How much F1 may be off because of missing labels, given a row of `frame` by variant; empty if every kept chunk
-    has one."""
+    """How much F1 may be off because of missing labels, given a row of `frame` by variant; empty without any."""
     if not row["unlabelled"]:
         return ""
     return (
@@ -158,7 +157,7 @@ UNCHANGED = (
 
 def gain_in(figure: str, differences: Figures) -> str:
     """``F1 +0.012 (…)`` or ``tokens −12 (…)``."""
-    return f"{LABELS[figure]} {gain(differences[figure], DIGITS.get(figure, 3))}"
+    return f"{FIGURES[figure].label} {gain(differences[figure], FIGURES[figure].digits)}"
 
 
 def verdict(tuning: Tuning) -> str:
@@ -172,8 +171,8 @@ def verdict(tuning: Tuning) -> str:
 
 
 def headline(tuning: Tuning) -> str:
-    """The gain from tuning over the previous settings, in a sentence; over the best fixed k if
-    labels chose the previous settings."""
+    """The gain from tuning over the previous settings, in a sentence; over the best fixed k if labels chose the
+    previous settings."""
     tuned = tuning.tuned
     differences, other = tuned.gain_over_before, "your settings"
     if tuning.seen:
@@ -214,10 +213,10 @@ def notes(tuning: Tuning) -> list[str]:
         if tuning.seen
         else "If the previous settings were chosen on these labels, their figures look better "
         "than they would elsewhere.",
-        f"Oracle, by {LABELS[tuning.target.oracle]}: {ABOUT_ORACLE}.",
+        f"Oracle, by {FIGURES[tuning.target.oracle].label}: {ABOUT_ORACLE}.",
+        stands_in(tuning),
+        f"Nothing was learned: {tuning.why_not}." if tuning.why_not else _missing(tuning),
     ]
-    caveats.append(stands_in(tuning))
-    caveats.append(f"Nothing was learned: {tuning.why_not}." if tuning.why_not else _missing(tuning))
     if tuning.dial:
         kept = "; ".join(f"{float(s):.0%} asked, {k:.0%} kept" for s, k in tuning.dial.items())
         caveats.append(
@@ -256,7 +255,8 @@ def sides(tuning: Tuning) -> list[tuple[str, ...]]:
         write = partial(written, figure)
         both = (tuning.before[figure], tuning.tuned.means[figure])
         means = (f"{write(each.mean)} ({between_ends(each, write)})" for each in both)
-        rows.append((LABELS[figure], *means, gain(tuning.tuned.gain_over_before[figure], DIGITS.get(figure, 3))))
+        gained = gain(tuning.tuned.gain_over_before[figure], FIGURES[figure].digits)
+        rows.append((FIGURES[figure].label, *means, gained))
     return rows
 
 
@@ -321,12 +321,12 @@ def compared_means(tuning: Tuning) -> dict[str, Figures]:
 def cells(means: Figures, target: Target) -> dict[str, str]:
     """A row of figures by column name, the tuned figure first."""
     tuned = means[target.figure]
-    words = {LABELS[name]: written(name, each.mean) for name, each in means.items()}
+    words = {FIGURES[name].label: written(name, each.mean) for name, each in means.items()}
     if means["recall"].mean < target.recall:
         words["recall"] += f" (under {target.recall:g})"
     columns = ("precision", "recall", "F1", "F1 upper bound", "chunks", "tokens")
     return {
-        LABELS[target.figure]: written(target.figure, tuned.mean),
+        FIGURES[target.figure].label: written(target.figure, tuned.mean),
         "95% interval": between_ends(tuned, partial(written, target.figure)),
         **{name: words[name] for name in columns},
     }

@@ -20,7 +20,8 @@ from ragfilter.answer.stream import DOUBT, Answer, Prices
 from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.errors import extra
 from ragfilter.evaluate import frame, prefixes, wording
-from ragfilter.evaluate.frame import ABOUT_LAYERS, LABELS, interval_of
+from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
+from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, measured_queries, settings_name
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import LAYERS
@@ -253,7 +254,6 @@ def shown_answer(name: str, answer: Answer, context: Context) -> ShownAnswer:
 
 
 MAX_QUERIES = 30
-FIGURES = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens")
 
 
 def of_run(
@@ -268,7 +268,8 @@ def of_run(
     run, curves, queries = measured.run, measured.curves, measured.questions
     rows = frame.cells(measured.rows)
     lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
-    ends = {row["variant"]: {name: interval_of(row, name) for name in FIGURES} for row in rows}
+    labels = {name: each.label for name, each in FIGURES.items() if "report" in each.tables}
+    ends = {row["variant"]: {name: interval_of(row, name) for name in labels} for row in rows}
     return render(
         "run.html",
         run=run,
@@ -284,7 +285,7 @@ def of_run(
         ),
         rows=rows,
         ends=ends,
-        labels={name: LABELS[name] for name in FIGURES},
+        labels=labels,
         prices=prices,
         cost=frame.cost,
         current=CURRENT,

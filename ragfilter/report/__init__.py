@@ -1,7 +1,5 @@
-"""A result for people and programs: rows, table, CSV, JSON document, summary, debug trace.
-
-Everything here is pure, except for the preview of an expansion. Sources: docs/design.md#json and docs/design.md#page.
-"""
+"""A result for people and programs: rows, table, CSV, JSON document, summary, debug trace. Source: docs/design.md#json
+and docs/design.md#page."""
 
 from __future__ import annotations
 
@@ -18,11 +16,7 @@ from ragfilter.report.rows import visible_ids as visible_ids
 from ragfilter.report.summary import Summary as Summary
 from ragfilter.report.summary import first as first
 from ragfilter.report.summary import headline as headline
-from ragfilter.report.summary import in_prompt as in_prompt
 from ragfilter.report.summary import summary as summary
-from ragfilter.report.summary import tokens as tokens
-from ragfilter.report.verdicts import VerdictRow as VerdictRow
 from ragfilter.report.verdicts import judge_stats as judge_stats
 from ragfilter.report.verdicts import remarks as remarks
 from ragfilter.report.verdicts import verdict_rows as verdict_rows
-from ragfilter.report.verdicts import waits_for_judge as waits_for_judge

@@ -24,7 +24,6 @@ from ragfilter.report.rows import references as refs_of
 from ragfilter.report.summary import in_prompt, layer_line, max_security_level, tokens
 from ragfilter.report.verdicts import judge_document
 from ragfilter.text import numbers
-from ragfilter.text.numbers import chunks
 
 LAYER = ("layer", "enabled", "n_in", "n_out", "ms", "note")
 ROUND = ("retrieved", "excluded", "kept")
@@ -146,9 +145,9 @@ def _head(result: PoolResult) -> Iterator[str]:
     for trace in result.traces:
         names = layer(trace.layer).used(settings)
         if trace.enabled and names:
-            settings_by_name = {name: settings.get(f"{trace.layer}.{name}") for name in names}
-            values = ", ".join(f"{n} {_value(each)}" for n, each in settings_by_name.items() if each != "")
-            yield f"  {trace.layer}: {values}"
+            pairs = [(name, settings.get(f"{trace.layer}.{name}")) for name in names]
+            values = [f"{n} {v:g}" if isinstance(v, float) else f"{n} {v}" for n, v in pairs if v != ""]
+            yield f"  {trace.layer}: {', '.join(values)}"
     off = [trace.layer for trace in result.traces if not trace.enabled]
     if off:
         yield f"  off: {', '.join(off)}"
@@ -201,7 +200,7 @@ def _rounds(detail: Rounds, names: dict[str, str]) -> Iterator[str]:
             for i in ids:
                 if i in names:
                     yield f"      {mark:7s} {names[i]}"
-    yield f"    {chunks(len(detail.kept))} after {len(detail.rounds)} rounds"
+    yield f"    {numbers.chunks(len(detail.kept))} after {len(detail.rounds)} rounds"
     if detail.short:
         yield f"    {detail.short} short of what the wide pool holds"
 
@@ -251,7 +250,7 @@ def _mark(rank: int, skipped: bool, cliff: bool, cut: Cut) -> str:
 
 
 def _final(result: PoolResult, listed: Sequence[ChunkRow]) -> Iterator[str]:
-    yield f"Result: {chunks(len(result.kept))} of {result.retrieved}, status {result.status}"
+    yield f"Result: {numbers.chunks(len(result.kept))} of {result.retrieved}, status {result.status}"
     if result.message:
         yield f"  {result.message}"
     for row in kept_first(listed)[: len(result.kept)]:
@@ -260,11 +259,7 @@ def _final(result: PoolResult, listed: Sequence[ChunkRow]) -> Iterator[str]:
     for need in result.needs:
         yield f"  waits for {need.kind}: {need.why}"
     size = numbers.tokens(tokens(result.kept))
-    yield f"Context: about {size} in {chunks(len(result.kept))}"
-
-
-def _value(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    yield f"Context: about {size} in {numbers.chunks(len(result.kept))}"
 
 
 def explain(result: PoolResult, chunk_id: str) -> str:

@@ -31,13 +31,10 @@ EXPLAIN = sorted(LAYERS, key=lambda layer: layer.explains)[::-1]
 
 
 class ChunkRow(NamedTuple):
-    """One hit as a row of a table.
-
-    `rank` is the 1-based rank by distance (0: brought in by an expansion), `place` the 1-based place among the kept
-    hits (None: dropped). `gap` is the distance minus that of the previous rank. If the store gives no distances,
-    `distance` is the rank, `gap` and `similarity` are None, and `confidence` is empty. `layer`, `reason`, `value` and
-    `limit` come from the deciding decision.
-    """
+    """One hit as a row of a table. `rank` is the 1-based rank by distance (0: brought in by an expansion), `place` the
+    1-based place among the kept hits (None: dropped). `gap` is the distance minus that of the previous rank. If the
+    store gives no distances, `distance` is the rank, `gap` and `similarity` are None, and `confidence` is empty.
+    `layer`, `reason`, `value` and `limit` come from the deciding decision."""
 
     rank: int
     place: int | None

@@ -21,11 +21,9 @@ NO_BUDGET = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The result at a glance.
-
-    `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a plain search (`unfiltered`
-    chunks, of which `left_out` do not fit); both within the context budget. `layers` has what each layer did, also in
-    words. `strategies` has how many hits each cutoff strategy would keep; it is empty if the cutoff is off.
+    """The result at a glance. `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a
+    plain search (`unfiltered` chunks, of which `left_out` do not fit); both within the budget. `layers` has what each
+    layer did, also in words. `strategies` has how many hits each cutoff strategy would keep, none if the cutoff is off.
     """
 
     kept: int
@@ -205,7 +203,6 @@ def story(result: PoolResult) -> Story:
 
 
 def _unjudged(result: PoolResult) -> str:
-    """Why the kept chunks have no verdicts although an LLM should judge them."""
     if result.trace("judge").failed:
         return "The LLM that was to judge them failed."
     waits = any(need.layer == "judge" for need in result.needs)

@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """A chunk that reached the judge, or that an expansion brought in.
-
-    `said` is ``KEEP``, ``DISCARD``, ``EXPAND_n``, or empty without a verdict. `by` is the expansion
-    that brought it in, if any; `brought` are the ids that its own expansion brought in.
-    """
+    """A chunk that reached the judge, or that an expansion (`by`) brought in. `said` is ``KEEP``, ``DISCARD``,
+    ``EXPAND_n``, or empty without a verdict. `brought` are the ids that its own expansion brought in."""
 
     id: str
     title: str
@@ -43,11 +40,9 @@ class VerdictRow:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStats:
-    """The effect of judging: `kept` of `original` candidates stay, and `expanded` more were brought in.
-
-    `reduction` is the share of candidates that was dropped, 0..1 (0 if there were none). `cached`:
-    the model was not called; tokens and milliseconds describe the original call.
-    """
+    """The effect of judging: `kept` of `original` candidates stay, and `expanded` more were brought in. `reduction` is
+    the share of candidates that was dropped, 0..1 (0 without any). `cached`: the model was not called; tokens and
+    milliseconds describe the original call."""
 
     original: int
     kept: int
@@ -161,12 +156,10 @@ def _verdicts(result: PoolResult) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The forecast cost of one call of the judge.
-
-    `asked` chunks go into the prompt, `shortened` of them cut; `left_out` do not fit. Tokens are estimates; `cost` is
-    in `currency`, None without prices. The call takes at most `at_most_ms`, usually `usual_ms` (None if the model has
-    not been called yet). `remembered`: the answer is cached, so it costs nothing and takes no time.
-    """
+    """The forecast cost of a call of the judge. `asked` chunks go into the prompt, `shortened` of them cut; `left_out`
+    do not fit. Tokens are estimates; `cost` is in `currency`, None without prices. The call takes at most `at_most_ms`,
+    usually `usual_ms` (None if the model has not been called yet). `remembered`: the answer is cached, so it costs
+    nothing and takes no time."""
 
     asked: int
     left_out: int
@@ -186,7 +179,7 @@ def forecast(
 ) -> Forecast | None:
     """The forecast of the judge's call that `result` needs; None if it needs none. Pure, except
     that it reads what `judgements` has cached for `model`."""
-    if not any(need.kind == "judge" for need in result.needs):
+    if not waits_for_judge(result):
         return None
     prompt = judge_prompt(result)
     assert prompt is not None

@@ -11,15 +11,12 @@ import typer
 from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import MAX_NUMBER, File, Filtering, Place, Text, Texts, Viewing
-from ragfilter.cli.output import plain, show, table, write
-from ragfilter.cli.rules.select import FOUND, OneChunk, Saving, Where, change_text, rules, select
+from ragfilter.cli.rules.select import FOUND, OneChunk, Saving, Where, change_text, effect_text, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
 from ragfilter.rules import edits, rule_files
-from ragfilter.rules.bulk import RuleChange
 from ragfilter.rules.journal import Edit, Step, Turn
 from ragfilter.rules.overview import brief
-from ragfilter.rules.rule_files import ImportPlan
 from ragfilter.text.normalise import in_one_line
 from ragfilter.text.numbers import counted
 
@@ -53,7 +50,7 @@ def bulk(
     """
     if (anchor is None) != (not spellings):
         raise InputError("--spellings-of and --spelling must be used together.", remedy="Pass both, or neither.")
-    wanted: list[RuleChange] = []
+    wanted: list[changes.RuleChange] = []
     if set_rule is not None:
         wanted.append(changes.set_rule(set_rule))
     if group:
@@ -73,15 +70,15 @@ def bulk(
             raise InputError("No chunk matches --where.", remedy="Check its ids, titles and types.")
         plan = changes.plan(change, selected.chunks)
         saved = saving.save(plan.after, plan.before, bench, place, filtering)
-    document = place.head(selected.incomplete) | {"dry_run": saving.dry_run, "saved": saved.done, **plain(plan)}
-    show(
+    document = place.head(selected.incomplete) | {"dry_run": saving.dry_run, "saved": saved.done, **output.plain(plan)}
+    output.show(
         document | {"effect": saved.effect},
         "" if saved.done else change_text(plan.before, plan.after),
         *(f"refused: {i}: {why}" for i, why in plan.refused.items()),
         f"{place.collection}: {change.label}: {counted(len(plan.after), 'rule')} "
         f"{'changed' if saved.done else 'would be changed'}, {len(plan.unchanged)} unchanged, "
         f"{len(plan.refused)} refused",
-        saved.text,
+        effect_text(saved.effect),
     )
     return 0 if saved.wanted and not plan.refused else FOUND
 
@@ -109,7 +106,7 @@ def export(
     has_all_edited = user.unrestricted or not any(lacking)
     is_csv = rule_files.is_csv(out)
     text = rule_files.csv_text(selected.chunks) if is_csv else "".join(rule_files.lines(selected.chunks))
-    written = write(text, out, f"{place.collection}: {len(selected.chunks)} rules written to ")
+    written = output.write(text, out, f"{place.collection}: {len(selected.chunks)} rules written to ")
     # Edits that are not in the file still count as changed since the last export.
     if written and not where and has_all_edited and not selected.incomplete:
         with place.open("rules") as bench:
@@ -137,13 +134,13 @@ def import_(
         plan = rule_files.plan(file, stored, with_doubts=with_doubts)
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
-    document = place.head(incomplete) | {"dry_run": saving.dry_run, "saved": saved.done, **plain(plan)}
+    document = place.head(incomplete) | {"dry_run": saving.dry_run, "saved": saved.done, **output.plain(plan)}
     lines = map(in_one_line, _import_lines(place.collection, plan, saved=saved.done))
-    show(document | {"effect": saved.effect}, *lines, saved.text)
+    output.show(document | {"effect": saved.effect}, *lines, effect_text(saved.effect))
     return FOUND if plan.refusals or plan.held or not saved.wanted else 0
 
 
-def _import_lines(collection: str, plan: ImportPlan, *, saved: bool) -> Iterator[str]:
+def _import_lines(collection: str, plan: rule_files.ImportPlan, *, saved: bool) -> Iterator[str]:
     if not saved:
         yield from (f"{each.kind}: {each.chunk_id}: {each.after or 'no rule'}" for each in plan.changes)
     for what, listed in {"with doubts": plan.changes, "held back": plan.held}.items():
@@ -182,7 +179,7 @@ def history(
                     f"{place.collection} has no edit {edit}.", remedy="`ragfilter rules history` lists them."
                 )
             before, after = ({e.chunk_id: getattr(e, side) for e in edits} for side in ("before", "after"))
-            show(edits, change_text(before, after))
+            output.show(edits, change_text(before, after))
             return
         edits = journal.history(place.collection, chunk, limit=limit)
         steps = tuple(Step(edit, 1, int(edit.state == "done")) for edit in edits)
@@ -190,7 +187,7 @@ def history(
             steps = journal.steps(place.collection, limit=limit)
     if steps or output.as_json:
         heads = ("edit", "when", "who", "kind", "state", "chunk", "rule")
-        show(edits, table(heads, map(_row, steps)))
+        output.show(edits, output.table(heads, map(_row, steps)))
     else:
         output.tell("No rule has been edited yet.")
 
@@ -231,7 +228,7 @@ def _turn(kind: Turn, place: Place, filtering: Filtering, saving: Saving, chunk:
         lines = [f"the rule of {i} would be {rule or 'none'}\n" for i, rule in after.items()]
     more = len(lines) - MAX_LISTED
     lines[MAX_LISTED:] = [f"and {more} more; --json lists them\n"] if more > 0 else []
-    show(document | {"effect": saved.effect}, "".join([*lines, saved.text]))
+    output.show(document | {"effect": saved.effect}, "".join([*lines, effect_text(saved.effect)]))
     return 0 if saved.wanted else FOUND
 
 

@@ -21,9 +21,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.rules import lint, rule_files
 from ragfilter.rules.overview import RuleFilter, brief
 from ragfilter.rules.rule import parse, read_text, shorten
-from ragfilter.rules.rule_files import check_rules, read, read_expectations
 from ragfilter.stores.labels import ASKED
-from ragfilter.text.numbers import chunks as counted_chunks
 from ragfilter.text.numbers import counted, signed
 from ragfilter.text.titles import telling_titles
 
@@ -55,7 +53,7 @@ def check(
     grave = lint.SEVERITIES[: 2 if strict else 1]
     if rules_file is not None:
         options.refuse("beside --rules", apply=apply, where=where)
-        chunks, refused = read(rules_file)
+        chunks, refused = rule_files.read(rules_file)
         findings = _of_kinds(lint.analyse(chunks), kinds)
         document, lines = _summary(str(rules_file), len(lint.rules_of(chunks.values())), findings)
         show(document | {"refused": refused}, *(line.message for line in refused), *lines)
@@ -93,7 +91,8 @@ def check(
     if apply:
         document |= {"fixed": fixed, "saved": saved.done, "effect": saved.effect}
         diff = selection.change_text(stored, fixed) if saving.dry_run else ""
-        lines += [diff, f"{counted(len(fixed), 'rule')} {'fixed' if saved.done else 'would be fixed'}", saved.text]
+        outcome = f"{counted(len(fixed), 'rule')} {'fixed' if saved.done else 'would be fixed'}"
+        lines += [diff, outcome, selection.effect_text(saved.effect)]
     show(document, *lines)
     return selection.FOUND if any(f.severity in grave for f in findings) or not saved.wanted else 0
 
@@ -125,7 +124,7 @@ def run_expectations(
     rules_file: Annotated[options.File, "--rules", "Test the rules of an exported file."] = None,
 ) -> int:
     """Check that rules keep and drop the chunks that a file expects. Exits with 1 if not."""
-    expectations = read_expectations(file)
+    expectations = rule_files.read_expectations(file)
     known: Mapping[str, str | None]
     incomplete = ""
     if rules_file is not None:
@@ -148,7 +147,7 @@ def run_expectations(
         with place.open("rules") as bench:
             chunks, incomplete = place.entries(bench)
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
-    outcome = check_rules(expectations, known)
+    outcome = rule_files.check_rules(expectations, known)
     show(
         asdict(outcome) | {"incomplete": incomplete},
         *(
@@ -163,17 +162,7 @@ def run_expectations(
 
 TITLE_WIDTH = 44
 MAX_CROWDING = 10
-FIGURES = (
-    "queries",
-    "blocks",
-    "passes",
-    "overlap",
-    "conflicts",
-    "precision",
-    "ΔF1 without",
-    "Δrecall without",
-    "fires",
-)
+FIGURES = "queries", "blocks", "passes", "overlap", "conflicts", "precision", "adds to F1", "adds to recall", "fires"
 
 
 @command(rules, name="list", json=True)
@@ -194,10 +183,7 @@ def list_(
     listed = rows[:limit]
     documents = [
         {
-            "id": row.id,
-            "title": row.chunk.title,
-            "type": row.chunk.type,
-            "source": row.chunk.source,
+            **{name: getattr(row.chunk, name) for name in ("id", "title", "type", "source")},
             "state": row.state,
             "changed": row.changed,
             "rule": row.chunk.rule or None,
@@ -214,7 +200,7 @@ def list_(
     show(
         place.head(incomplete) | {"chunks": visible, "found": len(rows), "rows": documents},
         table(("state", "id", "title", "rule"), body) if body else "",
-        f"{place.collection}: {len(rows):,} of {counted_chunks(visible)}{first}",
+        f"{place.collection}: {len(rows):,} of {counted(visible, 'chunk')}{first}",
     )
 
 
@@ -266,7 +252,6 @@ def _rule_of(chunk_id: str, catalogue: Mapping[str, Chunk], user: User) -> str:
 
 
 def _matrix_text(result: Matrix) -> str:
-    """The text below the rows of a matrix."""
     text = ""
     if result.crowding:
         first = result.crowding[:MAX_CROWDING]
@@ -283,7 +268,8 @@ def _rows_text(rows: Sequence[RuleRow], first: str, names: Sequence[str]) -> str
     body = []
     for name, row in zip(names, rows, strict=True):
         precision = "–" if row.precision is None else f"{row.precision:.2f}"
-        gains = ("–" if d is None else signed(d, 4) for d in (row.delta_f1, row.delta_recall))
+        # What a rule adds is the negative of the difference that leaving it out makes.
+        gains = ("–" if without is None else signed(-without, 4) for without in (row.delta_f1, row.delta_recall))
         body.append(
             (name, row.queries, row.blocks, row.passes, row.overlap, len(row.conflicts), precision, *gains, row.fires)
         )

@@ -128,10 +128,6 @@ class Saved:
     wanted: bool = True
     done: bool = False
 
-    @property
-    def text(self) -> str:
-        return effect_text(self.effect)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving(QueryOptions):

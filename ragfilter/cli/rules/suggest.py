@@ -22,11 +22,9 @@ from ragfilter.basics.files import kind, read_lines, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import File, Filtering, Place, QueryOptions
-from ragfilter.cli.output import OTHER_OUT
 from ragfilter.cli.rules.select import Selection, Where, effect_text, gather_labelled, rules, select
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import effect
-from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
@@ -84,7 +82,7 @@ def _draft(
     bench: Workbench,
     selected: Selection,
     waiting: Sequence[Chunk],
-    known: GatheredQuestions | None,
+    known: effect.GatheredQuestions | None,
     out: Path | None,
     lines: list[str],
 ) -> None:
@@ -141,7 +139,7 @@ def _draft(
             show(len(drafts), len(waiting))
 
 
-def _measured(draft: Draft, chunk: Chunk, known: GatheredQuestions | None) -> tuple[Draft, RuleRow | None]:
+def _measured(draft: Draft, chunk: Chunk, known: effect.GatheredQuestions | None) -> tuple[Draft, RuleRow | None]:
     """The draft, with a doubt if labelled queries would lose its chunk, and its matrix row."""
     if draft.rule is None or known is None:
         return draft, None
@@ -156,7 +154,7 @@ def _losses(chunk_id: str, losses: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _propose(
-    place: Place, bench: Workbench, selected: Selection, known: GatheredQuestions | None, out: Path | None
+    place: Place, bench: Workbench, selected: Selection, known: effect.GatheredQuestions | None, out: Path | None
 ) -> None:
     """Print the proposals for families, or write them to `out`. Raises InputError."""
     questions = bench.labels.queries(place.collection, ASKED).values()
@@ -215,7 +213,7 @@ def _line(record: dict[str, Any]) -> str:
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    write_text(path, "".join(f"{line}\n" for line in lines), remedy=OTHER_OUT)
+    write_text(path, "".join(f"{line}\n" for line in lines), remedy=output.OTHER_OUT)
 
 
 def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> dict[str, Any]:
@@ -232,9 +230,9 @@ def drafted_before(path: Path, collection: str) -> tuple[list[str], set[str]]:
             data = json.loads(line)
             chunk_id, of, rule = data["id"], data["collection"], data["query_must"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise InputError(f"{path}: line {number} is not a draft.", remedy=OTHER_OUT) from None
+            raise InputError(f"{path}: line {number} is not a draft.", remedy=output.OTHER_OUT) from None
         if of != collection:
-            raise InputError(f"{path}: line {number} is a draft for the collection {of!r}.", remedy=OTHER_OUT)
+            raise InputError(f"{path}: line {number} is a draft for the collection {of!r}.", remedy=output.OTHER_OUT)
         ids |= set() if rule is None else {str(chunk_id)}
     # Fail before the LLM is called if the file cannot be written.
     _write_lines(path, lines)

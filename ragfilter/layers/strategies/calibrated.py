@@ -116,8 +116,7 @@ def labels_for(recall: float) -> int:
 
 
 def lacking(share: float, calibration: Calibration) -> int:
-    """The minimum number of further labels of relevant chunks for a share that the calibration
-    lacks. Tuning measures each fold with the labels of the other folds."""
+    """How many more labels a missing share needs at least: tuning measures each fold with those of the others."""
     folds = calibration.folds
     return max(math.ceil(labels_for(share) * folds / (folds - 1)) - calibration.relevant, 1)
 
@@ -135,8 +134,7 @@ def values_of(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | No
 
 
 def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
-    """Every feature of these hits, the cutoff's whole input. Includes rerank scores if there are
-    any; a hit without one gets the lowest."""
+    """Every feature of these hits, the cutoff's whole input. A hit without a rerank score gets the lowest, if any."""
     distances = np.array([hit.distance for hit in hits])
     order = np.argsort(distances, kind="stable")
     best = float(distances.min())

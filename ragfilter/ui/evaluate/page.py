@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import frame, gate, runs, wording
+from ragfilter.evaluate import frame, gate, metrics, runs, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
@@ -166,7 +166,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         view = html.choice("View", VIEWS, key="view", default=ROWS)
         measure, every = "f1", False
         if view == ROWS:
-            labels = {name: frame.LABELS[name] for name in measuring.MEASURES}
+            labels = {name: metrics.FIGURES[name].label for name in measuring.MEASURES}
             measure = html.select("Sort by", labels, "measure", width=130, label_visibility="collapsed")
             every = st.toggle("All figures", key="all-figures", persist_state="session")
         st.space("stretch")

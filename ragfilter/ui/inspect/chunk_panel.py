@@ -31,6 +31,8 @@ from ragfilter.ui.session.views import View, author
 MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
 """The button for each grade, whose shortcut key is the grade."""
 PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
+NAMED, TITLE_WIDTH = 3, 44
+"""How many chunks are named at most where others change, and the characters of a title."""
 
 
 def draw(view: View) -> None:
@@ -187,11 +189,6 @@ def _step(trace: LayerTrace, chunk_id: str) -> str:
     sign = html.outcome_sign(decision.outcome, decision.layer, decision.setting)
     name, words = html.text(layer(trace.layer).title), html.text(f"{decision.outcome}: {decision.reason}")
     return f"<li>{sign}<b>{name}</b> {words}</li>"
-
-
-NAMED = 3
-"""How many chunks are named at most where others change."""
-TITLE_WIDTH = 44
 
 
 def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:

@@ -11,7 +11,8 @@ import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, query_sets, runs, wording
-from ragfilter.evaluate.frame import DIGITS, LABELS, Row, interval_of
+from ragfilter.evaluate.frame import Row, interval_of
+from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, frontier
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
@@ -99,8 +100,8 @@ def draw_table(
     signs = f"{HIGHEST}: the highest. {OWN}: yours. Settings that keep the same chunks for every question share a row."
     config: dict[str, Any] = {"settings": text(width=190, help=signs)}
     columns: dict[str, list[Any]] = {"settings": [_row_name(row, own, n == 0) for n, row in enumerate(rows)]}
-    for name in dict.fromkeys((measure, *(LABELS if every else FIRST))):
-        label, about, form = LABELS[name], HELP.get(name), f"%.{DIGITS.get(name, 3)}f"
+    for name in dict.fromkeys((measure, "f1", *(FIGURES if every else FIRST))):
+        label, about, form = FIGURES[name].label, HELP.get(name), f"%.{FIGURES[name].digits}f"
         if name == "cost" and prices:
             cells = [frame.cost(row, prices) for row in rows]
             about = f"{about} In {prices.currency}." if prices.currency else about
