@@ -54,7 +54,7 @@ def inspect() -> None:
     # Do not end with st.stop(): Streamlit would keep the state of controls that were not drawn,
     # and the browser, which has forgotten them, would report its defaults as the user's choices.
     if state.session().present:
-        from ragfilter.ui.inspect import present
+        from ragfilter.ui.present import page as present
 
         present.draw(page_run)
         return
