@@ -77,7 +77,7 @@ MAX_OF_ONE_POOL = 16
 
 
 class JudgementCache:
-    """An LRU cache of answers by (model, `Judgement.prompt_key`). `replies` stores those of `endpoint` for good."""
+    """An LRU cache of answers by (model, `Judgement.prompt_key`). `replies` keeps those of `endpoint` longer."""
 
     def __init__(self, size: int = SIZE, *, replies: ReplyStore | None = None, endpoint: str = "") -> None:
         self._stored = answer_reply.StoredReplies[Judgement]("judgement-1", Judgement, replies, endpoint)

@@ -110,7 +110,7 @@ def candidates(
 def build_prompt(
     query: str, hits: Sequence[Hit], settings: Judge, space: Space, variant: PromptVariant | None = None
 ) -> JudgePrompt:
-    """Build the prompt for `hits`, by default with the variant in the settings; `asked` is empty if no hit fits."""
+    """The prompt within `max_prompt_tokens`; `asked` is empty if none fits. `variant` replaces that in the settings."""
     variant = variant or judge_prompts.variant(settings.prompt)
     query = one_line(query, 10_000)
     opening = f"Query: {query}\n"

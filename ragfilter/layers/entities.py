@@ -1,6 +1,7 @@
 """Entities: in a comparison, pin the best chunk of each side, so that no cutoff can drop it.
 
-Source: Adaptive Result Filtering, "Comparison Detection Integration"; docs/design.md#entities.
+Gathering searched for each side separately. Source: Adaptive Result Filtering, "Comparison Detection Integration";
+docs/design.md#entities.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Whether settings that were tuned on labels are unchanged, and whether they apply to a pool. docs/design.md#tune."""
+"""Whether settings that were tuned on labels are unchanged, and whether they apply to a pool: distances tuned on one
+scale are refused on another, and figures on the labels that chose the settings are marked. docs/design.md#tune."""
 
 from __future__ import annotations
 

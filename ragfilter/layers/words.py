@@ -1,6 +1,6 @@
 """Words: move up chunks that share distinctive words with the query, and pin chunks that state a value from the query.
 
-Embeddings blur names and numbers: to them, "strength 17" is about a character. docs/design.md#words.
+Embeddings blur names and numbers: "strength 17" is a character to them, not the strength table. docs/design.md#words.
 """
 
 from __future__ import annotations

@@ -263,7 +263,7 @@ def _final(result: PoolResult, listed: Sequence[ChunkRow]) -> Iterator[str]:
 
 
 def explain(result: PoolResult, chunk_id: str) -> str:
-    """A headline and one line per layer. Raises InputError for a chunk that is no hit or that the user cannot see."""
+    """A headline and one line per layer. Raises the same InputError for a chunk that is no hit or that is hidden."""
     result = replay_as_user(result)
     row = next((row for row in rows(result) if row.id == chunk_id), None)
     if row is None:

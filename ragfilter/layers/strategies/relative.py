@@ -13,8 +13,8 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     """Keep values ≤ best + a × (background − best), where a is `relative_offset`.
 
     A model or space that doubles all distances doubles both, so the same a still works where the absolute offset of
-    `gap` would not. The pool must be much larger than the number of relevant chunks, or its farther half, whose mean is
-    the background, is none.
+    `gap` would not. The background is the mean of the pool's farther half, so the pool must be much larger than the
+    number of relevant chunks.
     """
     best, share = min(values), settings.relative_offset
     limit = best + share * max(0.0, background - best)
