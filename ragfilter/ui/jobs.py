@@ -52,15 +52,15 @@ def turn() -> Iterator[None]:
     try:
         yield
     finally:
-        _give_up()
+        _release()
 
 
 def _take() -> None:
     _mine.turn = _page_slots.acquire(timeout=LONGEST_S)
 
 
-def _give_up() -> bool:
-    """Whether this thread had a turn."""
+def _release() -> bool:
+    """Release the turn, if this thread has it. Returns whether it had."""
     had = getattr(_mine, "turn", False)
     _mine.turn = False
     if had:
@@ -113,7 +113,7 @@ class Job(Generic[V]):
 
     def wait(self, seconds: float) -> bool:
         """Wait at most `seconds`, while others take the turn of this run. Returns whether the job is done."""
-        had_turn = _give_up()
+        had_turn = _release()
         try:
             return bool(wait((self.future,), seconds).done)
         finally:

@@ -43,7 +43,7 @@ HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 
 
 def draw(view: View) -> None:
-    """Draw the picture, and below it the buttons that keep one chunk less or more, and show folded hits."""
+    """Draw the picture, and below it the buttons that keep one chunk fewer or more, and show folded hits."""
     result, session = view.shown, state.session()
     detail, line = cutoff_detail(result), cut_line(result)
     every = replace(curve_plot.place(result, view.rows, detail), grades=view.grades)

@@ -1,6 +1,6 @@
-"""A result on the page: one sentence, before and after beside the curve, and both answers. A click opens settings or
-evidence: the table, and beside it a panel with the open chunk, the answers, the exact prompt, the judge, the re-query
-rounds or the debug trace."""
+"""The result of one question: one sentence, before and after beside the curve, and both answers. Buttons open the
+controls of the cut, and the evidence: the table of chunks, and beside it a panel with the open chunk, the answers, the
+exact prompt, the judge, the re-query rounds or the debug trace."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _draw_below(view: View) -> DeltaGenerator:
 
 
 def _open_more(view: View) -> None:
-    """Draw the buttons that open more than the result."""
+    """Draw the buttons that open the controls and the evidence, and those that share the result."""
     now = state.session()
     label = "Close controls" if now.cut_controls else "Adjust"
     about = "The strategy and the limits that cut the list. Tune suggests values for them."
@@ -186,7 +186,7 @@ def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
 
 
 def _draw_panel(view: View) -> DeltaGenerator:
-    """Draw the tabs and the chosen page. Returns the panel, which `finish` completes."""
+    """Draw the tabs and the chosen one's contents. Returns the panel, which `finish` completes."""
     name = state.session().panel
     # At least this high; the style sheet uses the height of the window.
     panel = st.container(key="panel", border=True, height=584, gap="small")

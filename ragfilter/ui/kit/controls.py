@@ -1,5 +1,5 @@
 """The controls on every page: in the sidebar the collection, the profile and one line per layer, in the order in which
-they act; above the page, whose view it shows.
+they act; above the page, the user whose view it shows.
 
 A setting's control shows its value and whether it was changed, and has a button that resets it. A layer draws its
 controls only while its line is open, and only the ones that its current choices use, because every widget costs each

@@ -37,7 +37,7 @@ MAX_EXAMPLES = 6
 LONGEST = 34
 QUERIES: ShelfSpec[dict[str, str]] = ShelfSpec(2)
 """The labelled questions of the demos."""
-WANTED = {
+EXAMPLES = {
     "demo": {
         "cleric-ac6": "cleric vs AC 6",
         "fighter-fighter": "fighter vs fighter",
@@ -57,7 +57,7 @@ WANTED = {
         "request-report": "request a report",
     },
 }
-"""The short names of some questions of each demo. A question that is not labelled stands in place of its id."""
+"""The short names of some questions of each demo. The key is a labelled question's id, or the question itself."""
 
 
 def draw(page_run: PageRun) -> None:
@@ -191,11 +191,11 @@ def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, An
 
 def examples(collection: str, resources: Resources) -> dict[str, str]:
     """A collection's example questions by short name: a demo's own, or labelled questions."""
-    if collection in WANTED:
+    if collection in EXAMPLES:
         # Imported here, because only one of them is needed.
         queries = import_module(f"ragfilter.ingest.{collection}").queries
         every = resources.shelf(QUERIES).of(collection, queries)
-        return {label: every.get(i, i) for i, label in WANTED[collection].items()}
+        return {label: every.get(i, i) for i, label in EXAMPLES[collection].items()}
     with suppress(RagfilterError):
         labelled = [*query_set_choice.labelled_questions(resources, collection)][:MAX_EXAMPLES]
         return {_short(question): question for question in labelled}

@@ -22,7 +22,7 @@ from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Hit, Outcome, PoolResult
-from ragfilter.report.summary import DropGroup, Story, Summary, first, sentences
+from ragfilter.report.summary import DropGroup, Story, Summary, first_words, sentences
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.report.verdicts import judge_stats, waits_for_judge
 from ragfilter.settings.profiles import Fit
@@ -73,7 +73,7 @@ def draw_strip(view: View) -> None:
     if result.message:
         word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
         decided = f'<div class="rf-fact rf-status"><span>{word}</span><p>{html.text(result.message)}</p></div>'
-    unfiltered = first(summary.unfiltered, summary.left_out)
+    unfiltered = first_words(summary.unfiltered, summary.left_out)
     plain = f"plain search: {numbers.count(summary.tokens_unfiltered)}, {unfiltered}"
     html.draw(
         f'<section class="rf-strip" aria-label="Result">'
@@ -216,8 +216,8 @@ def before_and_after(result: PoolResult, drops: Sequence[DropGroup]) -> tuple[St
             return replace(entry, outcome=outcome, why="passes the filter")
         return entry
 
-    first = {hit.id for hit in plain}
-    beyond = [hit for hit in result.kept if hit.id not in first]
+    plain_ids = {hit.id for hit in plain}
+    beyond = [hit for hit in result.kept if hit.id not in plain_ids]
     fitting = fits(plain, result.settings.context.max_context_tokens)[0]
     cited = page_numbers(result.kept, [*compress(plain, fitting)])
     before = (*map(row, plain), *(None for _ in beyond))

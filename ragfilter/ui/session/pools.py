@@ -75,7 +75,7 @@ def _gather_question(question: str, settings: Settings, resources: Resources, sl
         pool = pool_of(asked, settings, resources)
         # A link says whether it was shared before scores were fetched.
         score, session.unscored = not session.unscored, False
-        pool = complete_pool(asked, pool, settings, user, resources, score=score, replay=session.replays.of)
+        pool = complete_pool(asked, pool, settings, user, resources, score=score, replayer=session.replays.of)
     if session.pending is True:
         # Recorded in the collection's history, for evaluations.
         try:
@@ -237,15 +237,15 @@ def complete_pool(
     resources: Resources,
     *,
     score: bool = True,
-    replay: Replay = replay,
+    replayer: Replay = replay,
 ) -> Pool:
     """The pool with the rerank scores that the settings need (unless `score` is False) and the LLM's cached replies to
-    the same prompt. Never calls the LLM. Retries a failed reranking, because the user asked again. `replay` may cache
+    the same prompt. Never calls the LLM. Retries a failed reranking, because the user asked again. `replayer` may cache
     its steps for the page, which replays next."""
     pool = without_failures(pool, "rerank", "prune")
     backends = resources.backends(asked.collection)
     kinds: tuple[NeedKind, ...] = ("rerank", "prune") if score else ("prune",)
-    result = complete_all(pool, settings, backends, user, kinds=kinds, replay=replay)
+    result = complete_all(pool, settings, backends, user, kinds=kinds, replayer=replayer)
     pool = Completion(settings, backends, user).look_up(result.pool, result.needs)
     return keep_pool(asked, pool, resources)
 

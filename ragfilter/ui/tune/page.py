@@ -50,7 +50,7 @@ def draw(page_run: PageRun) -> None:
     elsewhere = learned_elsewhere(page_run.settings, Fit(collection.name, collection.embedder, collection.space))
     with html.row("tune-bar", "bottom"):
         query_set_choice.choose(query_set)
-        wish = draw_bar(page_run, labels, elsewhere=bool(elsewhere))
+        request = draw_bar(page_run, labels, elsewhere=bool(elsewhere))
     query_set_choice.explain(query_set)
     if elsewhere:
         html.aside(f"{elsewhere} Recalibrate to derive them again.")
@@ -64,14 +64,14 @@ def draw(page_run: PageRun) -> None:
         html.empty("The judge is on, and tuning cannot replay LLM answers.", "Switch it off to tune the rest.")
         return
     html.aside(*wording.about_labels(labels))
-    job: Job[Suggestion] | None = page_run.resources.jobs.find(_key(page_run, labels, wish))
+    job: Job[Suggestion] | None = page_run.resources.jobs.find(_key(page_run, labels, request))
     if (suggestion := jobs.result(job, "tuning", "Gathering", stop=tuning_map.STOP)) is not None:
         _draw(suggestion, page_run, labels, query_set.name)
     else:
         html.empty(
             f"{counted(len(labels.labelled), 'labelled question')} can suggest settings.",
             "You see their gain on held-out questions, the changes and the losses. It usually takes "
-            f"{_usual_time(page_run.settings, len(labels.labelled), rerank=wish.rerank)}.",
+            f"{_usual_time(page_run.settings, len(labels.labelled), rerank=request.rerank)}.",
         )
         tuning_map.warn(page_run.settings, labels)
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
@@ -84,7 +84,7 @@ BEST = "the best of all"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TuningRequest:
     """The target of tuning, and whether to try settings that rerank."""
 
     target: Target
@@ -113,8 +113,9 @@ class Suggestion:
         return [each for each in self.known[after] if each.lost > each.won]
 
 
-def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> Wish:
-    """Draw the buttons, and what to tune for. `elsewhere`: labels of another collection or model chose the settings."""
+def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> TuningRequest:
+    """Draw the buttons, and what to tune for. Starts tuning if a button was pressed. `elsewhere`: labels of another
+    collection or model chose the settings."""
     about = (
         "F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens looks for the shortest context at "
         "a recall that you set."
@@ -126,7 +127,7 @@ def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> Wi
         recall = _share("Recall", 0.05, 0.7, 0.05, "tune-recall", about)
     about = "Also tries settings that rerank, which takes most of the time."
     rerank = st.toggle("Try reranking", True, key="tune-rerank", persist_state="session", help=about)
-    wish = Wish(Target(figure, recall), rerank)
+    request = TuningRequest(Target(figure, recall), rerank)
     look, judged = "secondary" if elsewhere else "primary", page_run.settings.judge.enabled
     about = (
         "Tries every strategy by cross-validation, and learns from the labels. Nothing changes until you apply the "
@@ -146,10 +147,10 @@ def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> Wi
         look, none = "primary" if elsewhere else "secondary", (labels is None and not asked) or judged
         recalibrates |= html.button("Recalibrate", "recalibrate", icon="sync", type=look, disabled=none, about=about)
     if labels is not None and (pressed or recalibrates):
-        _begin(page_run, labels, wish, recalibrates=recalibrates)
+        _begin(page_run, labels, request, recalibrates=recalibrates)
     elif recalibrates and recorded and asked and not judged:
         _carry_over(page_run, asked)
-    return wish
+    return request
 
 
 def _share(label: str, low: float, value: float, step: float, key: str, about: str) -> float:
@@ -206,7 +207,7 @@ def _usual_time(settings: Settings, questions: int, *, rerank: bool) -> str:
     return "a few minutes" if slow or questions > 250 else "under a minute"
 
 
-def _begin(page_run: PageRun, labels: Labels, wish: Wish, *, recalibrates: bool) -> None:
+def _begin(page_run: PageRun, labels: Labels, request: TuningRequest, *, recalibrates: bool) -> None:
     """Start tuning, or recalibrating, unless it is already running. Replaces an earlier
     suggestion, which was compared with the settings of that time."""
     backends = page_run.resources.backends(state.session().collection)
@@ -219,15 +220,15 @@ def _begin(page_run: PageRun, labels: Labels, wish: Wish, *, recalibrates: bool)
             start(settings, profile) if recalibrates else settings,
             backends,
             user,
-            target=wish.target,
-            rerank=wish.rerank or (recalibrates and always_reranks(settings.quality)),
+            target=request.target,
+            rerank=request.rerank or (recalibrates and always_reranks(settings.quality)),
             replaces=settings if recalibrates else None,
             gathered=job.step,
             replayed=partial(job.step, what="Replaying"),
         )
         return Suggestion(tuning, settings, called, pools, recalibrates=recalibrates)
 
-    page_run.resources.jobs.start(user, _key(page_run, labels, wish), work, again=True)
+    page_run.resources.jobs.start(user, _key(page_run, labels, request), work, again=True)
 
 
 def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: str) -> None:
@@ -297,10 +298,10 @@ def _more(tuning: Tuning) -> None:
         html.aside(*filter(None, notes))
 
 
-def _key(page_run: PageRun, labels: Labels | None, wish: Wish | None) -> tuple[object, ...]:
+def _key(page_run: PageRun, labels: Labels | None, request: TuningRequest | None) -> tuple[object, ...]:
     """The key of a suggestion or, without labels, of carried-over thresholds. It leaves out the
     settings of cutoff and quality, so applying the suggestion does not discard it."""
     now, user, labelled = state.session(), state.user(), labels and labels_version(labels)
     version = page_run.resources.bench.version_seen(now.collection, user)
     settings = str(page_run.settings.model_dump(exclude={"cutoff", "quality"}))
-    return "tuning", now.collection, version, labelled, user, settings, now.profile, wish
+    return "tuning", now.collection, version, labelled, user, settings, now.profile, request
