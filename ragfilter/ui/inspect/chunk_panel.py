@@ -219,8 +219,7 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return "; ".join(telling_titles(names, TITLE_WIDTH)[:NAMED]) + more
+    return numbers.first_of(telling_titles(names, TITLE_WIDTH), NAMED, "; ")
 
 
 @problems.show_errors()

@@ -14,6 +14,7 @@ import streamlit as st
 from ragfilter.rules.explain import Explanation, RulePart, explain
 from ragfilter.rules.match import rule_book
 from ragfilter.rules.rule import parse
+from ragfilter.text import numbers
 from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
@@ -121,8 +122,7 @@ def _part(part: RulePart) -> str:
         return place + (f"must not contain {terms}" if terms else "not in the question")
     if part.met:
         return f"{place}found {terms}"
-    more = f" and {len(part.terms) - MAX_TERMS} more" if len(part.terms) > MAX_TERMS else ""
-    missing = f"{place}missing: one of {html.text(', '.join(part.terms[:MAX_TERMS]))}{more}"
+    missing = f"{place}missing: one of {html.text(numbers.first_of(part.terms, MAX_TERMS))}"
     if (near := part.near) is None:
         return missing
     return (
