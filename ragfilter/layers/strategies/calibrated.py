@@ -30,7 +30,7 @@ SCORED = frozenset({"score", "score_behind"})
 NEAREST = 10
 BEST = 4
 BETA = {"f1": 1.0, "f2": 2.0}
-SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
+RECALLS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
 """The values that the recall setting offers."""
 
 
@@ -95,7 +95,7 @@ def threshold(settings: Cutoff) -> tuple[float, float]:
     shares = {float(share): least for share, least in calibration.keeps.items()}
     fit = [share for share in sorted(shares) if share >= settings.recall - EPSILON]
     if not fit:
-        wanted = next(share for share in SHARES if share >= settings.recall - EPSILON)
+        wanted = next(share for share in RECALLS if share >= settings.recall - EPSILON)
         missing = counted(lacking(wanted, calibration), "more relevant chunk")
         raise SettingsError(
             f"{calibration.relevant} labels of relevant chunks are too few to promise {wanted:.0%} of the relevant "
