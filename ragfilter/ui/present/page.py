@@ -88,6 +88,6 @@ def _picture(view: View, drops: Sequence[DropGroup], now: int, last: int) -> Non
         label, to = ("After", last) if now < last else ("Before", 0)
         look = {"icon": "compare", "type": "primary", "shortcut": "B"}
         html.button(label, "scene-flip", state.put, to, "scene", disabled=not last, **look)
-        for label, key, to in (("Back", "Left", now - 1), ("Next", "Right", now + 1)):
+        for label, shortcut, to in (("Back", "Left", now - 1), ("Next", "Right", now + 1)):
             off = not 0 <= to <= last
-            html.button(label, f"scene-{label.lower()}", state.put, to, "scene", disabled=off, shortcut=key)
+            html.button(label, f"scene-{label.lower()}", state.put, to, "scene", disabled=off, shortcut=shortcut)
