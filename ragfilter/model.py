@@ -309,8 +309,7 @@ def undecided(needs: Iterable[Need]) -> bool:
 
 
 class Decision(NamedTuple):
-    """What one layer did with one chunk, and which value it compared with which limit. `setting` is
-    the path of the setting that decided, if one did.
+    """What one layer did with one chunk, the value and limit it compared, and the path of the setting that decided.
 
     A named tuple, because a query makes a thousand; a frozen dataclass takes four times as long.
     """
@@ -357,9 +356,8 @@ class Gap(NamedTuple):
 class Cut:
     """Where a cutoff strategy cut a list of values, and why.
 
-    `kept` counts the values that stay. `cliff_after_rank` and `gap` describe the winning cliff;
-    `limit` is the absolute limit (the fallback), if that decided. Ranks are 1-based in the list.
-    `strategy_kept` counts those that the strategy kept, if more stay.
+    `kept` counts the values that stay, and `strategy_kept` those that the strategy kept, if more stay. `limit` is the
+    absolute limit, if that decided. `cliff_after_rank` (1-based) and `gap` describe the winning cliff.
     """
 
     strategy: str
@@ -385,11 +383,8 @@ VALUE_NAMES: Mapping[ValueKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CutoffDetail:
-    """The cut, with its ids and values. `score` is the name of the score if the kind is ``named``.
-
-    `background` is the value of chunks unrelated to the query, or None if it is unknown.
-    `fallback_reason` says why another strategy cut instead of the chosen one.
-    """
+    """The cut, with its ids and values. `score` is the name of the score if the kind is ``named``. `background` is the
+    value of unrelated chunks, if known. `fallback_reason` says why another strategy cut instead of the chosen one."""
 
     cut: Cut
     ids: tuple[str, ...]

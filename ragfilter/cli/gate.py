@@ -68,7 +68,7 @@ def gate(
     settings = loaded.settings
     limits = [gating.read_limit(text, "least", option="--min") for text in least or ()]
     limits += [gating.read_limit(text, "most", option="--max") for text in most or ()]
-    drops = [gating.read_limit(text, "most", option="--max-drop", among=gating.SHARES) for text in max_drop or ()]
+    drops = [gating.read_limit(text, "most", option="--max-drop", among=gating.RATIOS) for text in max_drop or ()]
     if baseline is None and (max_drop or update):
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
     if update:

@@ -27,6 +27,7 @@ from ragfilter.settings.schema import Quality, Settings
 from ragfilter.settings.schema import field as setting
 from ragfilter.text.comparison import alternatives, detect, title_is
 from ragfilter.text.normalise import whole
+from ragfilter.text.numbers import first_of
 
 log = logging.getLogger(__name__)
 
@@ -161,8 +162,7 @@ def _files_there(sources: Iterable[str]) -> str:
     names = sorted(filter(None, sources))
     if not names:
         return "Its chunks have no file names; leave the pattern empty."
-    more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
-    return f"There are: {', '.join(names[:SHOWN_FILES])}{more}."
+    return f"There are: {first_of(names, SHOWN_FILES)}."
 
 
 # -- 2. embed --------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ NAMES = {
     "lost": "lost relevant chunks",
 }
 """The figures that can be limited: means of per-query values over the labelled queries."""
-SHARES = ("precision", "recall", "f1")
+RATIOS = ("precision", "recall", "f1")
 """Figures that must not drop."""
 ORIGINS = {
     "collection": "another collection",
@@ -202,7 +202,7 @@ def to_baseline(rows: pd.DataFrame, origin: BaselineOrigin) -> Baseline:
             nearness=None if pd.isna(row["nearness"]) else round(row["nearness"], DIGITS),
             kept=row["kept"],
             fell_back=row["waiting"],
-            **{name: round(row[name], DIGITS) for name in SHARES},
+            **{name: round(row[name], DIGITS) for name in RATIOS},
         )
         for row in rows.to_dict("records")
     }
@@ -227,7 +227,7 @@ def read_limit(text: str, at: Literal["least", "most"], *, option: str, among: C
         value = float(number)
     except ValueError:
         value = -1.0
-    if figure not in among or not 0 <= value <= (1.0 if figure in SHARES else sys.float_info.max):
+    if figure not in among or not 0 <= value <= (1.0 if figure in RATIOS else sys.float_info.max):
         raise InputError(
             f"{option} {text} is not a limit on a figure.",
             remedy=f"Write {option} FIGURE=NUMBER with one of: {', '.join(among)}; precision, "
@@ -402,7 +402,7 @@ def _within(rows: pd.DataFrame, limit: Limit) -> Check:
     mean, name = float(values.mean()), NAMES[limit.figure]
     beyond = values[[limit.breaks(value) for value in values]]
     worst = beyond.sort_values(ascending=limit.at == "least", kind="stable").to_dict()
-    write = numbers.apart if limit.figure in SHARES else "{:g} {} {:g}".format
+    write = numbers.apart if limit.figure in RATIOS else "{:g} {} {:g}".format
     passed, sign = not limit.breaks(mean), "<" if limit.at == "least" else ">"
     return Check(
         name=f"{name} at {limit.at} {limit.limit:g}",

@@ -28,7 +28,7 @@ from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.cutoff import cut, cutoff_detail
 from ragfilter.layers.quality import always_reranks, reranker_key
-from ragfilter.layers.strategies.calibrated import SCORED, SHARES, Floats, features, labels_for, probabilities
+from ragfilter.layers.strategies.calibrated import RECALLS, SCORED, Floats, features, labels_for, probabilities
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress, Reranker
 from ragfilter.report.summary import NO_BUDGET
@@ -160,7 +160,7 @@ def _keeps(examples: Sequence[TrainingExample], chances: Sequence[Floats]) -> di
     return {
         # Slightly lower, so that the hit that defines the threshold stays.
         f"{share:g}": _short(ordered[int((1 - share) * (n + 1) + 1e-9) - 1] * 0.999)
-        for share in SHARES
+        for share in RECALLS
         if n >= labels_for(share)
     }
 

@@ -17,7 +17,7 @@ from ragfilter.evaluate import metrics
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import SET_FIGURES, relevant_of
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
-from ragfilter.evaluate.tune import GRID, SHARES, wide_settings
+from ragfilter.evaluate.tune import FRACTIONS, GRID, wide_settings
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import EPSILON
@@ -107,7 +107,7 @@ def axes(settings: Settings) -> list[str]:
 
 def usual(paths: Sequence[str]) -> str:
     """The default axis: the setting that the strategy cuts by, otherwise the first one."""
-    own = (f"cutoff.{name}" for name in (*SHARES, *GRID))
+    own = (f"cutoff.{name}" for name in (*FRACTIONS, *GRID))
     return next((path for path in own if path in paths), paths[0])
 
 

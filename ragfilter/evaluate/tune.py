@@ -60,7 +60,7 @@ GRID: Mapping[str, tuple[float, ...]] = {
     "relative_offset": (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5),
 }
 # Distances have different scales, so these are fractions of the way from best hit to background.
-SHARES: Mapping[str, tuple[float, ...]] = {
+FRACTIONS: Mapping[str, tuple[float, ...]] = {
     "gap_threshold": (0.05, 0.1, 0.15, 0.2, 0.3),
     "distance_offset": (0.1, 0.2, 0.3, 0.4, 0.5, 0.7),
 }
@@ -131,9 +131,9 @@ def _spread(pools: Iterable[Pool]) -> float:
 def _grid(name: str, reads: Sequence[str], spread: float) -> list[dict[str, Any]]:
     """Every combination of the settings that a strategy reads."""
     axes: dict[str, tuple[Any, ...]] = {
-        setting: GRID.get(setting) or tuple(_short(spread * s) for s in SHARES[setting])
+        setting: GRID.get(setting) or tuple(_short(spread * s) for s in FRACTIONS[setting])
         for setting in reads
-        if setting in GRID or setting in SHARES
+        if setting in GRID or setting in FRACTIONS
     }
     axes["max_results"] = COARSE_KS if axes else KS
     return [
@@ -294,7 +294,7 @@ def tune(
     `settings`. The result is compared with `replaces` (default: `settings`), whose values count as
     they are, even if they no longer apply.
 
-    Gather `pools` with `gathering(settings)`; every query must have labels. Only the cutoff and the quality layer of
+    Gather `pools` with `wide_settings`; every query must have labels. Only the cutoff and the quality layer of
     `settings` change. Raises InputError for fewer than two queries, if the judge is on, and if a reranker failed: then
     only some queries would have its scores. Raises ValueError for fewer than two folds.
     """
@@ -390,7 +390,7 @@ def recorded(
     """The settings with a record that the values at `paths` (default: the cutoff's) were tuned on
     these pools, one for each query. `values_only`: labels did not choose the strategy."""
     quality, cutoff = settings.quality, settings.cutoff
-    names = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in SHARES]
+    names = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in FRACTIONS]
     own = [f"cutoff.{name}" for name in (*names, "max_results")] if cutoff.enabled else []
     pool = next(iter(pools))
     record = TunedOn(

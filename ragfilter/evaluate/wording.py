@@ -13,7 +13,7 @@ from ragfilter.evaluate.frame import written
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.strategies.calibrated import SHARES, lacking
+from ragfilter.layers.strategies.calibrated import RECALLS, lacking
 from ragfilter.layers.tuned_on import seen_labels
 from ragfilter.settings.schema import Calibration, Settings, field
 from ragfilter.text.numbers import counted, distance, signed
@@ -281,7 +281,7 @@ def no_worse(tuning: Tuning, margin: float) -> str:
 
 def _missing(tuning: Tuning) -> str:
     """From which share the recall dial has too few labels, and how many are missing at least."""
-    share = next((each for each in SHARES if f"{each:g}" not in tuning.dial), None)
+    share = next((each for each in RECALLS if f"{each:g}" not in tuning.dial), None)
     if share is None:
         return ""
     calibration = tuning.strategies["calibrated"].settings.cutoff.calibration

@@ -25,6 +25,7 @@ from ragfilter.ingest.openapi.read import load_openapi, not_openapi
 from ragfilter.ingest.passages import load_text
 from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, each_id_once, load_jsonl, to_record
+from ragfilter.text.numbers import first_of
 
 log = logging.getLogger(__name__)
 
@@ -211,10 +212,8 @@ def unpack(
 
 def passed_over(names: Sequence[str]) -> str:
     """A note that these files are of kinds that cannot be indexed; names the first few."""
-    first = ", ".join(names[:SHOWN_NAMES])
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     what = "file of another kind is" if len(names) == 1 else "files of other kinds are"
-    return f"{len(names)} {what} skipped: {first}{more}"
+    return f"{len(names)} {what} skipped: {first_of(names, SHOWN_NAMES)}"
 
 
 def _hidden(name: str) -> bool:

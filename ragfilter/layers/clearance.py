@@ -109,8 +109,7 @@ def with_chunks(hits: Iterable[Hit], change: Callable[[Chunk], Chunk]) -> tuple[
 
 
 def redacted(result: PoolResult) -> PoolResult:
-    """Make a result of visible hits safe for its user: remove everything that names or describes
-    hidden chunks, and the LLM's raw answers, which may name anything."""
+    """Remove what names or describes hidden chunks from a result of visible hits, and the LLM's raw answers."""
     user = result.user
     if user.unrestricted:
         return result
@@ -159,8 +158,7 @@ def _decide(hit: Hit, user: User) -> Decision:
 
 
 def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:
-    """What a user needs to see some of `chunks`, all hidden from `user`: the highest level among
-    the chunks of each department that is not the user's, and among the others."""
+    """What `user` lacks to see some of `chunks`: the highest level in each other department, and among the rest."""
     highest: dict[str, int] = {}
     for chunk in chunks:
         # Nobody belongs to a department without a name.

@@ -151,13 +151,11 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         note += f"; the values are {detail.value_name}{why}"
     decide = _decide_by_probability if scale.kind == "probability" else _decide
     decisions: list[Decision] = []
-    for place, hit in enumerate(hits, start=1):
-        if hit.id in inputs.pinned:
-            known = scale.kind != "rerank" or hit.rerank_score is not None
-            value = scale.values[place - 1] if known else None
-            decisions.append(Decision(hit.id, "cutoff", "pinned", inputs.pinned[hit.id], value))
-        else:
-            decisions.append(decide(hit, place, detail, applied))
+    for pin, value in zip(pins, scale.values, strict=False):
+        known = scale.kind != "rerank" or pin.rerank_score is not None
+        decisions.append(Decision(pin.id, "cutoff", "pinned", inputs.pinned[pin.id], value if known else None))
+    for place, hit in enumerate(scale.free, start=len(pins) + 1):
+        decisions.append(decide(hit, place, detail, applied))
     detail = replace(detail, cut=replace(result, reason=result.reason + scale.note))
     return LayerOutput(hits[: result.kept], (*decisions, *beyond.values()), detail=detail, note=note)
 

@@ -59,9 +59,8 @@ def _decide(hit: Hit, alike: _Alike, held: frozenset[str], covered: Counter[str]
         return Decision(hit.id, "diversity", "dropped", reason, value, limit, SIMILARITY)
     least, per_part = min((covered[word] for word in held), default=0), settings.per_part
     if least >= per_part:
-        word_list = ", ".join(f"“{word}”" for word in sorted(held)[:SHOWN_WORDS])
-        more = f" and {len(held) - SHOWN_WORDS} more" if len(held) > SHOWN_WORDS else ""
-        reason = f"{word_list}{more}: in {least} better chunks; {per_part} are enough"
+        word_list = numbers.first_of([f"“{word}”" for word in sorted(held)], SHOWN_WORDS)
+        reason = f"{word_list}: in {least} better chunks; {per_part} are enough"
         return Decision(hit.id, "diversity", "dropped", reason, least, per_part, PER_PART)
     reason = "unlike every better chunk"
     if other is not None:

@@ -49,16 +49,12 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 def _best(name: str, hits: Sequence[Hit], pool: Pool) -> Hit | None:
     longer = [e.name for e in pool.entities if e.name != name and names(name, e.name)]
 
-    def alone(side: str, title: str) -> bool:
-        return title_names(side, title) and not any(title_names(each, title) for each in longer)
-
-    def itself(side: str, title: str) -> bool:
-        return title_is(side, title) and not any(title_is(each, title) for each in longer)
+    def alone(test: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
+        return lambda side, title: test(side, title) and not any(test(each, title) for each in longer)
 
     sides = readings(pool.query, name)
-    tests: list[tuple[Callable[[str, str], bool], str, str]] = [
-        (test, side, "title") for side in sides for test in (itself, alone, title_names)
-    ]
+    title_tests = (alone(title_is), alone(title_names), title_names)
+    tests = [(test, side, "title") for side in sides for test in title_tests]
     tests += [(names, side, "text") for side in sides]
     tests += [(title_is, side, "title") for side in beginnings(name)]
     best = (hit for test, side, part in tests for hit in hits if test(side, getattr(hit.chunk, part)))

@@ -463,9 +463,8 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
 def _fused(scores: Sequence[float]) -> bool:
     """Whether the scores come from reciprocal rank fusion: sums of 1 / (k + place) over searches.
 
-    With the usual k of 60, three searches give at most 3 / 61, and the best similarities are hardly
-    ever all that low. With another k (Qdrant's is 2), most hits found by one search have a score
-    whose inverse is a whole number. Above 1,000, many inverses are whole by chance.
+    With the usual k of 60, three searches give at most 3 / 61, and similarities are hardly ever all that low. With
+    another k (Qdrant's is 2), most inverses of scores are whole numbers; above 1,000, many are so by chance.
     """
     distinct = set(scores)
     if len(scores) < MIN_SCORES or min(distinct) <= 0:

@@ -300,8 +300,7 @@ def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
 
 
 def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None:
-    """Raise SettingsError for a threshold that no value can reach: a distance in `space` or, if
-    every query is reranked (`reranks`), 1 − the rerank score."""
+    """Raise SettingsError for a threshold out of reach for distances in `space` or, with `reranks`, rerank scores."""
     cutoff = settings.cutoff
     if not cutoff.enabled or (space not in ("l2", "cosine") and not reranks):
         return
@@ -316,8 +315,7 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
 
 
 def check_similarities(settings: Settings, space: Space, distances: Sequence[float]) -> None:
-    """Raise SettingsError if quality compares similarities, but `distances` have none because they
-    are inner products of vectors without unit length."""
+    """Raise SettingsError if quality compares similarities, but `distances` are not those of unit vectors."""
     quality = settings.quality
     known = quality.good_by == "background" and len(distances) >= BACKGROUND_FROM
     if not quality.enabled or known or space != "ip":

@@ -61,10 +61,6 @@ class JudgeStats:
     shortened: int = 0
 
 
-OF_CALL = ("ms", "prompt_tokens", "completion_tokens", "cached", "model", "prompt_version")
-"""Figures that describe the call alone."""
-
-
 def waits_for_judge(result: PoolResult) -> bool:
     """Whether the judge is on, but has not been called for these chunks yet."""
     return any(need.kind == "judge" for need in result.needs)
@@ -89,11 +85,16 @@ def judge_stats(result: PoolResult) -> JudgeStats | None:
         expanded=expanded,
         reduction=1 - kept / original if original else 0.0,
         fallback=fallback,
+        ms=judgement.ms,
+        prompt_tokens=judgement.prompt_tokens,
+        completion_tokens=judgement.completion_tokens,
         error=judgement.error or (trace.note if fallback else ""),
+        cached=judgement.cached,
+        model=judgement.model,
+        prompt_version=judgement.prompt_version,
         left_out=len(judgement.left_out),
         remarks=len(judgement.remarks),
         shortened=len(judgement.shortened),
-        **{name: getattr(judgement, name) for name in OF_CALL},
     )
 
 

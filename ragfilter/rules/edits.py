@@ -22,6 +22,7 @@ from ragfilter.errors import ConflictError, InputError, OutcomeUnknown, StoreErr
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.journal import Edit, Entry, Journal, Kind, State, Turn, turned
 from ragfilter.rules.rule import stored_form
+from ragfilter.text.numbers import first_of
 
 log = logging.getLogger(__name__)
 
@@ -222,7 +223,8 @@ def _check(store: RuleStore, entries: Sequence[Entry]) -> None:
     gone = [i for i in expected if i not in present]
     if gone:
         raise ConflictError(
-            f"{_named(gone)} {'is' if len(gone) == 1 else 'are'} no longer in the collection. Nothing was written.",
+            f"{first_of(gone, SHOWN)} {'is' if len(gone) == 1 else 'are'} no longer in the collection. "
+            "Nothing was written.",
             remedy="Leave it out." if len(gone) == 1 else "Leave them out.",
         )
     changed = [i for i in expected if present[i] != expected[i]]
@@ -239,11 +241,6 @@ def _changed_by_another(chunk_id: str) -> ConflictError:
 
 def _changed_since(ids: Sequence[str]) -> ConflictError:
     return ConflictError(
-        f"The rules of {_named(ids)} have changed since. Nothing was written.",
+        f"The rules of {first_of(ids, SHOWN)} have changed since. Nothing was written.",
         remedy="Look at them as they are now, and undo the later change first.",
     )
-
-
-def _named(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-    return f"{', '.join(ids[:SHOWN])}{more}"

@@ -82,9 +82,7 @@ class Deployment(BaseModel):
     @classmethod
     def _from_environment(cls, values: dict[str, Any]) -> dict[str, Any]:
         environ = {name.upper(): value for name, value in os.environ.items()}
-        variables = {
-            name: str(info.validation_alias or f"{PREFIX}{name.upper()}") for name, info in cls.model_fields.items()
-        }
+        variables = {n: str(f.validation_alias or f"{PREFIX}{n.upper()}") for n, f in cls.model_fields.items()}
         given: dict[str, Any] = {n: environ[v] for n, v in variables.items() if v in environ}
         if "data_dir" in values:
             given.pop("workspace", None)

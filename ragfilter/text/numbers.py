@@ -44,6 +44,12 @@ def few(warnings: Sequence[str], most: int = 5) -> tuple[str, ...]:
     return (*warnings[:most], *more)
 
 
+def first_of(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """``a, b and 3 more``: at most `most` of the names, and the number of the others."""
+    rest = len(names) - most
+    return between.join(names[:most]) + (f" and {count(rest)} more" if rest > 0 else "")
+
+
 def chunks(value: int) -> str:
     """``1 chunk``, ``3 chunks``."""
     return counted(value, "chunk")

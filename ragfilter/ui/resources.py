@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
+TEXTS_AT_ONCE = 32
+"""How many texts are embedded and cached together."""
 WORKING = (JOB, "ScriptRunner.scriptThread")
 """The thread names of our jobs and of Streamlit's runs."""
 
@@ -132,10 +134,6 @@ class CachedReranker:
             for (k, _), score in zip(missing, fresh, strict=True):
                 known[k] = self.shelf.put(k, score)
         return [value for k in keys if (value := known[k]) is not None]
-
-
-TEXTS_AT_ONCE = 32
-"""How many texts are embedded and cached together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ SCORED = frozenset({"score", "score_behind"})
 NEAREST = 10
 BEST = 4
 BETA = {"f1": 1.0, "f2": 2.0}
-SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
+RECALLS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
 """The values that the recall setting offers."""
 
 
@@ -95,7 +95,7 @@ def threshold(settings: Cutoff) -> tuple[float, float]:
     shares = {float(share): least for share, least in calibration.keeps.items()}
     fit = [share for share in sorted(shares) if share >= settings.recall - EPSILON]
     if not fit:
-        wanted = next(share for share in SHARES if share >= settings.recall - EPSILON)
+        wanted = next(share for share in RECALLS if share >= settings.recall - EPSILON)
         missing = counted(lacking(wanted, calibration), "more relevant chunk")
         raise SettingsError(
             f"{calibration.relevant} labels of relevant chunks are too few to promise {wanted:.0%} of the relevant "
@@ -116,8 +116,7 @@ def labels_for(recall: float) -> int:
 
 
 def lacking(share: float, calibration: Calibration) -> int:
-    """The minimum number of further labels of relevant chunks for a share that the calibration
-    lacks. Tuning measures each fold with the labels of the other folds."""
+    """How many more labels a missing share needs at least: tuning measures each fold with those of the others."""
     folds = calibration.folds
     return max(math.ceil(labels_for(share) * folds / (folds - 1)) - calibration.relevant, 1)
 
@@ -135,8 +134,7 @@ def values_of(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | No
 
 
 def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
-    """Every feature of these hits, the cutoff's whole input. Includes rerank scores if there are
-    any; a hit without one gets the lowest."""
+    """Every feature of these hits, the cutoff's whole input. A hit without a rerank score gets the lowest, if any."""
     distances = np.array([hit.distance for hit in hits])
     order = np.argsort(distances, kind="stable")
     best = float(distances.min())

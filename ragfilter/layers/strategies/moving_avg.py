@@ -1,7 +1,4 @@
-"""moving_avg: cut at the largest drop of a moving average.
-
-Source: `moving_avg` of Adaptive-k (Taguchi, Maekawa and Bhutani, EMNLP 2025); docs/design.md#cutoff.
-"""
+"""moving_avg: cut at the largest drop of a moving average. Source: Adaptive-k, EMNLP 2025; docs/design.md#cutoff."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""spike: cut where the curve bends back after its first bend.
-
-Source: `2diff_spike` of Adaptive-k (Taguchi, Maekawa and Bhutani, EMNLP 2025); docs/design.md#cutoff.
-"""
+"""spike: cut where the curve bends back. Source: `2diff_spike` of Adaptive-k, EMNLP 2025; docs/design.md#cutoff."""
 
 from __future__ import annotations
 

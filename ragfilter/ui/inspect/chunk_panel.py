@@ -31,6 +31,8 @@ from ragfilter.ui.session.views import View, author
 MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
 """The button for each grade, whose shortcut key is the grade."""
 PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
+NAMED, TITLE_WIDTH = 3, 44
+"""How many chunks are named at most where others change, and the characters of a title."""
 
 
 def draw(view: View) -> None:
@@ -189,11 +191,6 @@ def _step(trace: LayerTrace, chunk_id: str) -> str:
     return f"<li>{sign}<b>{name}</b> {words}</li>"
 
 
-NAMED = 3
-"""How many chunks are named at most where others change."""
-TITLE_WIDTH = 44
-
-
 def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
     offered, asked = changes(result, hit.id), wording(result, hit.id)
     if not offered and asked is None:
@@ -222,8 +219,7 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return "; ".join(telling_titles(names, TITLE_WIDTH)[:NAMED]) + more
+    return numbers.first_of(telling_titles(names, TITLE_WIDTH), NAMED, "; ")
 
 
 @problems.show_errors()

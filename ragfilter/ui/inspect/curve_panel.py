@@ -109,8 +109,7 @@ def _effect(change: SettingChange, titles: Mapping[str, str]) -> str:
     """What a button changes, and which chunks it keeps and drops."""
 
     def named(ids: Sequence[str]) -> str:
-        more = f" and {len(ids) - 2} more" if len(ids) > 2 else ""
-        return ", ".join(f"“{literal(titles.get(i, i))}”" for i in ids[:2]) + more
+        return numbers.first_of([f"“{literal(titles.get(i, i))}”" for i in ids], 2)
 
     moved = (("keeps", change.came), ("drops", change.went))
     moves = " and ".join(f"{verb} {named(ids)}" for verb, ids in moved if ids)

@@ -32,6 +32,12 @@ from ragfilter.ui.look import theme
 from ragfilter.ui.look.theme import UNDIMMED, Ink
 
 MIN_SHOWN = 10
+HEIGHT, TUNING_HEIGHT = 372, 440
+STEPS, CURVE = 0.2, 0.26
+"""Where the strip of steps ends and the curve begins, as fractions of the height."""
+NAMED_FROM = 0.08
+"""The share of the height above the line that leaves room for its name."""
+Shapes = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +130,6 @@ def axis_ranges(points: Points, window: tuple[float, float], line: CutLine | Non
     return AxisRanges(window, (low - 0.3 * room, high + 0.12 * room))
 
 
-Shapes = list[dict[str, Any]]
-STEPS, CURVE = 0.2, 0.26
-"""Where the strip of steps ends and the curve begins, as fractions of the height."""
-NAMED_FROM = 0.08
-"""The share of the height above the line that leaves room for its name."""
-HEIGHT, TUNING_HEIGHT = 372, 440
-
-
 def plot(
     points: Points,
     line: CutLine | None,
@@ -163,19 +161,10 @@ def plot(
         _add_line(shapes, notes, line, ranges, ink)
     if second is not None:
         name, values = second
-        at = [i for i in shown if points.rows[i].id in values]
-        data.append(
-            theme.trace(
-                "lines+markers",
-                ((points.x[i], values[points.rows[i].id]) for i in at),
-                name=name,
-                yaxis="y3",
-                line={"color": ink.muted, "width": 1, "dash": "dot"},
-                marker={"size": 4, "color": ink.muted},
-                hovertemplate=f"{escape(name)} %{{y:.3f}}<extra></extra>",
-                **UNDIMMED,
-            )
-        )
+        places = [(points.x[i], values[points.rows[i].id]) for i in shown if points.rows[i].id in values]
+        look = {"line": {"color": ink.muted, "width": 1, "dash": "dot"}, "marker": {"size": 4, "color": ink.muted}}
+        hint = f"{escape(name)} %{{y:.3f}}<extra></extra>"
+        data.append(theme.trace("lines+markers", places, name=name, yaxis="y3", hovertemplate=hint, **look, **UNDIMMED))
         notes.append(_note(escape(name), ink.muted, y=1, yref="paper", yanchor="bottom", xshift=40))
     top = 0.0
     if steps_of is not None:
@@ -297,17 +286,13 @@ def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list
     traces = []
     for (stays, name, mark), members in sorted(groups.items(), key=lambda item: item[0][0]):
         colour, width = mark.colour(dark=dark), 1.8 if mark.symbol == "x-thin" else 1.5
-        traces.append(
-            theme.trace(
-                "markers",
-                ((points.x[i], points.y[i]) for i in members),
-                name=name if stays else f"dropped by {name} {mark.about}".strip(),
-                customdata=[[points.rows[i].id, _hover(points, i)] for i in members],
-                hovertemplate="%{customdata[1]}<extra></extra>",
-                marker=theme.marker(mark.symbol, size * (1.0 if stays else 0.75), colour, width),
-                **UNDIMMED,
-            )
-        )
+        look = {
+            "name": name if stays else f"dropped by {name} {mark.about}".strip(),
+            "customdata": [[points.rows[i].id, _hover(points, i)] for i in members],
+            "hovertemplate": "%{customdata[1]}<extra></extra>",
+            "marker": theme.marker(mark.symbol, size * (1.0 if stays else 0.75), colour, width),
+        }
+        traces.append(theme.trace("markers", ((points.x[i], points.y[i]) for i in members), **look, **UNDIMMED))
     return traces
 
 

@@ -55,13 +55,11 @@ def draw(view: View) -> None:
                 "Downloads these chunks in this order, as the user can see them. Cells that a spreadsheet would run as "
                 "formulas are escaped."
             )
-            html.download(
-                "CSV",
-                "download-csv",
-                lambda: csv(exported, references(result) if with_refs else None),
-                "ragfilter.csv",
-                about,
-            )
+
+            def export() -> str:
+                return csv(exported, references(result) if with_refs else None)
+
+            html.download("CSV", "download-csv", export, "ragfilter.csv", about)
             question_box.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     table, ids = _frame(view, shown, refs), [row.id for row in shown]
@@ -165,13 +163,10 @@ def _rule_states(view: View) -> dict[str, tuple[str, ...]]:
 
 def _edited_rules(view: View) -> dict[str, list[str]]:
     """How rules were edited, for the chunks in a result whose rule was edited."""
-    before = _exported_rules(view)
-    rules = {hit.id: hit.chunk.rule or None for hit in view.shown.hits}
-    changed, unsaved = {i for i in before if before[i] != rules[i]}, state.unsaved_chunk_ids()
-    return {
-        i: [theme.rule_state(word) for word, ids in (("draft", unsaved), ("changed", changed)) if i in ids]
-        for i in changed | unsaved
-    }
+    before, rules = _exported_rules(view), {hit.id: hit.chunk.rule or None for hit in view.shown.hits}
+    unsaved, changed = state.unsaved_chunk_ids(), {i for i in before if before[i] != rules[i]}
+    words = (("draft", unsaved), ("changed", changed))
+    return {i: [theme.rule_state(word) for word, ids in words if i in ids] for i in changed | unsaved}
 
 
 def _exported_rules(view: View) -> dict[str, str | None]:

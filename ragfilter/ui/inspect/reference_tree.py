@@ -25,6 +25,7 @@ from ragfilter.ui.session.views import View
 
 CLOSURE = 1000
 """Maximum number of chunks read around one chunk."""
+MAX_SHOWN, TITLE_WIDTH = 40, 44
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +140,6 @@ def _fates(result: PoolResult) -> dict[str, tuple[str, str]]:
     return fates | {i: ("waits", "") for need in result.needs if need.kind == "judge" for i in need.chunk_ids}
 
 
-NEIGHBOURS: ShelfSpec[Known] = ShelfSpec(64)
-MAX_SHOWN = 40
-TITLE_WIDTH = 44
 FATES = {
     "kept": (theme.OUTCOMES["kept"].sign, "kept"),
     "brought": (theme.OUTCOMES["expanded"].sign, "brought by the judge"),
@@ -150,6 +148,7 @@ FATES = {
     "new": ("+", "not found by the search"),
 }
 """The sign and words for each fate of a chunk in the result."""
+NEIGHBOURS: ShelfSpec[Known] = ShelfSpec(64)
 
 
 def draw(view: View, chunk: Chunk) -> None:

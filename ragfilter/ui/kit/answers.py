@@ -195,9 +195,8 @@ def _cites(side: AnswerSide, cites: Sequence[int], unknown: Sequence[int]) -> No
                 label = f"[{side.numbers[n - 1]}] {prose.literal(titles[n - 1])}"
                 html.button(label, f"cite-{side.name}-{n}", state.open_chunk, chunks[n - 1].id, type="tertiary")
     if unknown:
-        listed = ", ".join(f"[{n}]" for n in unknown[:MAX_UNKNOWN])
-        more = f" and {len(unknown) - MAX_UNKNOWN:,} more" if len(unknown) > MAX_UNKNOWN else ""
-        html.aside(f"Cites {listed}{more}, not in its prompt.")
+        listed = numbers.first_of([f"[{n}]" for n in unknown], MAX_UNKNOWN)
+        html.aside(f"Cites {listed}, not in its prompt.")
 
 
 def _cost(answer: Answer) -> str:

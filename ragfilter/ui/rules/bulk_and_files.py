@@ -23,7 +23,13 @@ from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
 
-PAGE = 5
+GROUP, SPELLINGS, REPLACE, SET = "Add a group", "Add spellings", "Replace a term", "Set a rule"
+REMOVE = "Remove the rule"
+ACTIONS = {GROUP: f"{GROUP} to", SPELLINGS: f"{SPELLINGS} to", REPLACE: f"{REPLACE} in", SET: "Set", REMOVE: "Remove"}
+"""The kinds of change, with the button's words before the number of rules."""
+KIND, FILE, DOUBTS = "bulk-kind", "files-file", "files-doubts"
+FIELDS = TERM, TERMS, RULE, NEW = "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
+PAGE, LEFT_OUT = 5, 20
 LOOKS = {"+": "rf-in", "-": "rf-out"}
 Rules = Mapping[str, str | None]
 """Rules by chunk id, None for no rule."""
@@ -88,14 +94,6 @@ def _diff(before: str | None, after: str | None) -> str:
     )
 
 
-GROUP, SPELLINGS, REPLACE, SET = "Add a group", "Add spellings", "Replace a term", "Set a rule"
-REMOVE = "Remove the rule"
-ACTIONS = {GROUP: f"{GROUP} to", SPELLINGS: f"{SPELLINGS} to", REPLACE: f"{REPLACE} in", SET: "Set", REMOVE: "Remove"}
-"""The kinds of change, with the button's words before the number of rules."""
-KIND = "bulk-kind"
-FIELDS = TERM, TERMS, RULE, NEW = "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
-
-
 def draw(visible: VisibleCollection) -> None:
     """Draw the filter, the choice of change, its preview and the button that saves it."""
     chunk_list.draw_filter(visible)
@@ -139,19 +137,11 @@ def _change(kind: str) -> RuleChange:
 
 
 def _terms(label: str) -> list[str]:
+    terms, about = st.session_state.get(TERMS, []), "The question must contain one of them."
+    hint = "Type a term and press Enter"
     return st.multiselect(
-        label,
-        st.session_state.get(TERMS, []),
-        key=TERMS,
-        persist_state="session",
-        accept_new_options=True,
-        placeholder="Type a term and press Enter",
-        help="The question must contain one of them.",
+        label, terms, key=TERMS, persist_state="session", accept_new_options=True, placeholder=hint, help=about
     )
-
-
-FILE, DOUBTS = "files-file", "files-doubts"
-LEFT_OUT = 20
 
 
 def draw_files(visible: VisibleCollection) -> None:

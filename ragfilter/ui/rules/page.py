@@ -19,7 +19,7 @@ from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.rules import bulk_and_files, findings, matrix_and_tester, undo_history
+from ragfilter.ui.rules import bulk_and_files, findings, matrix, tester, undo_history
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.views import PageRun
 
@@ -96,12 +96,12 @@ def _chunks(visible: VisibleCollection) -> None:
     with left:
         chunk_list.draw_filter(visible, rows)
         ids = chunk_list.row_order(visible, rows)
-        _table(rows, ids, matrix_and_tester.measured(visible))
+        _table(rows, ids, matrix.measured(visible))
     with right:
         _open_chunk(visible, rows, ids)
 
 
-def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
+def _table(rows: Listing, ids: Sequence[str], latest: Matrix | None) -> None:
     with html.row("rules-pager"):
         count = f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}"
         html.aside(count, width="content")
@@ -110,34 +110,34 @@ def _table(rows: Listing, ids: Sequence[str], matrix: Matrix | None) -> None:
         html.empty("No chunk matches the filter.", "Use fewer words or states.")
         return
     shown = [rows.by_id[i] for i in page if i in rows.by_id]
-    table, keys = _frame(shown, matrix), [row.id for row in shown]
+    table, keys = _frame(shown, latest), [row.id for row in shown]
     columns = _columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE)
     height, chosen = min(HEIGHT, grid.ROW_PX * (len(shown) + 1) + 6), state.session().rules.chunk
     with st.container(key="table"):
         grid.draw(table, keys, name="rules", height=height, columns=columns, chosen=chosen, pick=chunk_list.open_)
 
 
-def _frame(rows: Sequence[ListingRow], matrix: Matrix | None) -> pd.DataFrame:
+def _frame(rows: Sequence[ListingRow], latest: Matrix | None) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
         "state": [[theme.rule_state(word) for word in row.words] for row in rows],
         "title": grid.fitting_titles([row.chunk.name for row in rows], TITLE_PX),
     }
-    of_rule = {row.rule: row for row in matrix.rules} if matrix else {}
+    of_rule = {row.rule: row for row in latest.rules} if latest else {}
     measured = [of_rule.get(row.chunk.rule or "") for row in rows]
-    if matrix:
-        kept = {row.chunk_id: row.kept for row in matrix.crowding}
-        columns |= matrix_and_tester.figures(measured, matrix_and_tester.HARM)
+    if latest:
+        kept = {row.chunk_id: row.kept for row in latest.crowding}
+        columns |= matrix.figures(measured, matrix.HARM)
         columns["kept wrongly"] = [None if row.chunk.rule else kept.get(row.id) for row in rows]
     if any(row.chunk.rule for row in rows):
         # Without rules, the columns that tell chunks apart get the room.
-        columns["rule"] = [matrix_and_tester.rule_cell(row.chunk.rule) for row in rows]
+        columns["rule"] = [matrix.rule_cell(row.chunk.rule) for row in rows]
     columns |= {
         "source": [row.chunk.source for row in rows],
         "type": [row.chunk.type for row in rows],
         "id": [row.id for row in rows],
     }
     # Less important columns come further right; the ones above keep their places.
-    return pd.DataFrame(columns | (matrix_and_tester.figures(measured) if matrix else {}))
+    return pd.DataFrame(columns | (matrix.figures(measured) if latest else {}))
 
 
 def _columns(state_width: int) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _columns(state_width: int) -> dict[str, Any]:
         "kept wrongly": st.column_config.NumberColumn(
             width=88, help="Labelled questions that wrongly keep this chunk, which has no rule."
         ),
-        **matrix_and_tester.columns(),
+        **matrix.columns(),
     }
 
 
@@ -194,8 +194,8 @@ PARTS = {
     "Chunks": _chunks,
     "Findings": findings.draw,
     "Bulk": bulk_and_files.draw,
-    "Matrix": matrix_and_tester.draw_matrix,
-    "Tester": matrix_and_tester.draw_tester,
+    "Matrix": matrix.draw,
+    "Tester": tester.draw,
     "Files": bulk_and_files.draw_files,
     "History": undo_history.draw,
 }

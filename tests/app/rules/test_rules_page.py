@@ -14,7 +14,7 @@ from ragfilter.protocols import Catalogue
 from ragfilter.rules.match import RuleBook
 from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.ui import resources
-from ragfilter.ui.rules import matrix_and_tester
+from ragfilter.ui.rules import tester
 
 pytestmark = pytest.mark.model
 
@@ -148,7 +148,7 @@ def test_the_tester_explains_a_rule_for_a_question(page: Any, monkeypatch: pytes
 
     store, before = resources.open_resources().bench.collection("demo"), stored(MATRIX)
     store.set_rules({MATRIX: '{"contain_none_of":["undead"]}'})
-    monkeypatch.setattr(matrix_and_tester, "MAX_QUESTIONS", 2)
+    monkeypatch.setattr(tester, "MAX_QUESTIONS", 2)
     paste(page, "cleric\nundead cleric\nmonk")
     assert "Only the first 2 are read." in told(page)
     page.at.selectbox(key="tester-question").set_value("undead cleric")
