@@ -23,7 +23,7 @@ import streamlit as st
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message
 from ragfilter.text.numbers import Pace, time_left
-from ragfilter.ui.look import html, prose
+from ragfilter.ui.look import elements, prose
 
 log = logging.getLogger(__name__)
 
@@ -233,7 +233,7 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
     slot = st.empty()
     with slot.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
         if stop:
-            html.button("Stop", f"{key}-stop", job.stop.set, icon="stop", about=stop)
+            elements.button("Stop", f"{key}-stop", job.stop.set, icon="stop", about=stop)
         bar = st.progress(0.0, text=f"{what} …")
     pace = Pace()
     while not job.wait(PROGRESS_TICK_S):

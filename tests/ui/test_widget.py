@@ -65,11 +65,11 @@ def test_a_kept_value_that_is_no_longer_offered_gives_way_to_the_default() -> No
     def kept() -> None:
         import streamlit as st
 
-        from ragfilter.ui.look import html
+        from ragfilter.ui.look import elements
 
         if "put" in st.session_state:
             st.session_state.owl = st.session_state.pop("put")
-        st.session_state.chosen = html.select("Owl", {"barn": "Barn", "tawny": "Tawny"}, "owl")
+        st.session_state.chosen = elements.select("Owl", {"barn": "Barn", "tawny": "Tawny"}, "owl")
 
     at = AppTest.from_function(kept).run()
     box(at).set_value("tawny")

@@ -25,7 +25,7 @@ from ragfilter.model import NeedKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.base import Subset
 from ragfilter.ui.jobs import Job, Stoppable
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.state import AskedQuestion, ModelRequest, PoolReach
@@ -68,7 +68,7 @@ def _gather_question(question: str, settings: Settings, resources: Resources, sl
     session, user = state.session(), state.user()
     abandon(resources)
     with _waiting(slot, "Searching …"):
-        html.draw('<i class="rf-searching"></i>')
+        elements.draw('<i class="rf-searching"></i>')
         # Loaded first, so that loading does not count as search time.
         resources.bench.recorded_embedder(session.collection).prepare()
         asked = asked_question(question, session.collection, settings, user, resources, use_trace=session.use_trace)
@@ -170,7 +170,7 @@ def _waiting(slot: DeltaGenerator, word: str) -> Iterator[None]:
     row = slot.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
     try:
         with row:
-            html.button("Stop", "stop-search", _stop, icon="stop")
+            elements.button("Stop", "stop-search", _stop, icon="stop")
             with st.spinner(word, show_time=True):
                 yield
     except RagfilterError:
