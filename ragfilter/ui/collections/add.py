@@ -255,9 +255,9 @@ def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions) -> Non
     )
     about = f"Embeds the chunks with {literal(model)}. You can leave this page in the meantime."
     about = about if name else "Name the collection first."
-    put, none = partial(_put, page_run.resources, order, not target), not name or bool(problem)
+    put, off = partial(_put, page_run.resources, order, not target), not name or bool(problem)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        elements.button("Index", "index", put, icon="play_arrow", type="primary", disabled=none, about=about)
+        elements.button("Index", "index", put, icon="play_arrow", type="primary", disabled=off, about=about)
         _discard_button()
 
 

@@ -106,8 +106,8 @@ def _marked(explanation: Explanation, question: str) -> str:
         look = "rf-out" if part.place.startswith("contain_none_of") else "rf-in"
         marks = [] if part.near is None else [(part.near.span, "rf-near")]
         marks += [(span, look) for term in part.found for span in term.spans]
-        for span, look in marks:
-            looks[slice(*span)] = [look] * (span[1] - span[0])
+        for (start, end), name in marks:
+            looks[start:end] = [name] * (end - start)
     pieces = []
     for look, run in groupby(zip(looks, question, strict=True), key=itemgetter(0)):
         piece = elements.text("".join(char for _, char in run))
