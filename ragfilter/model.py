@@ -248,7 +248,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Everything that was gathered for one query; with the settings, the only input of `replay`.
+    """Everything that was gathered for one query; with the settings and the user, all that `replay` needs.
 
     `hits` are sorted by ascending distance to the query. `reachable` are the chunks that the judge's expansions could
     add (by id, the breadth-first closure of `refs`). `references` are the chunks that hits and reachable chunks refer

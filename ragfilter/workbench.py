@@ -1,4 +1,4 @@
-"""Opens everything that a query needs, once: workspace, store, models and journal.
+"""Opens a workspace and all its parts, each once: store, models, journal, labels, votes, runs and drafts.
 
 Source: docs/design.md#parts. The command line opens a workbench for one command; the app keeps one open while its
 server runs. A workbench is thread-safe. Heavy modules (chromadb, torch) are imported on first use.

@@ -23,7 +23,7 @@ from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import CURRENT, UNFILTERED, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User
 from ragfilter.publish import drawing, reports
-from ragfilter.publish.reports import Called, ReportOrigin, ShownAnswer, shown_answer
+from ragfilter.publish.reports import NamedSettings, ReportOrigin, ShownAnswer, shown_answer
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
@@ -75,7 +75,7 @@ class Tags(HTMLParser):
 
 
 def pages() -> dict[str, str]:
-    called = (Called(f"A {EVIL}", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
+    called = (NamedSettings(f"A {EVIL}", "unfiltered", PLAIN), NamedSettings("B", "adaptive-gap", GAP))
     answers = [ShownAnswer("with the filter", "quoted", EVIL, ((1, EVIL),))]
     run = run_of(2, query_set=EVIL)
     return {
@@ -157,7 +157,7 @@ def test_a_report_asks_nobody_and_takes_text_as_text(name: str) -> None:
 @pytest.mark.parametrize("lacking", ["", "Collection 'rules' is incomplete."])
 def test_a_report_says_once_that_the_collection_is_incomplete(hits: tuple[Hit, ...], lacking: str) -> None:
     made = replay(Pool("Who?", "rules", "l2", hits, incomplete=lacking), GAP)
-    called = Called("A", "adaptive-gap", GAP), Called("B", "adaptive-gap", GAP)
+    called = NamedSettings("A", "adaptive-gap", GAP), NamedSettings("B", "adaptive-gap", GAP)
     for page in (reports.of_query(made, "adaptive-gap", ORIGIN), reports.of_two((made, made), called, ORIGIN)):
         assert Tags(page).text.count("is incomplete.") == bool(lacking)
 
@@ -187,7 +187,7 @@ def test_what_a_query_was_asked_and_why_what_fell() -> None:
 def test_a_report_holds_what_its_user_may_see(user: User) -> None:
     kept_secret = user != UNRESTRICTED
     made = result(settings("unfiltered", clearance__enabled=kept_secret), user)
-    called = Called("x", "unfiltered", made.settings)
+    called = NamedSettings("x", "unfiltered", made.settings)
     both = reports.of_two((made, made), (called, called), ORIGIN)
     for page in (reports.of_query(made, "unfiltered", ORIGIN), both):
         assert ("title 4" in page) is not kept_secret
@@ -243,7 +243,7 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
     pool = Pool("Who?", "rules", "l2", ())
     tuned = recorded(GAP, [pool] * 20, Provenance("l1", "2026-03-01"))
     run = run_of(2, changes=tuned.changed_from(settings("adaptive-gap")), labels_version=labels)
-    called = (Called("A", "unfiltered", PLAIN), Called("B", "adaptive-gap", tuned))
+    called = (NamedSettings("A", "unfiltered", PLAIN), NamedSettings("B", "adaptive-gap", tuned))
     shown = MeasuredRun(run, RECORDS)
     both = compared(run, run, (PLAIN, tuned))
     for page in (reports.of_run(shown), reports.of_runs(both, called)):
@@ -264,7 +264,7 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
     ],
 )
 def test_reports_tell_what_differs_between_two_runs(other: dict[str, Any], said: str) -> None:
-    called = (Called("A", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
+    called = (NamedSettings("A", "unfiltered", PLAIN), NamedSettings("B", "adaptive-gap", GAP))
     text = Tags(reports.of_runs(compared(run_of(2), run_of(2, **other)), called)).text
     assert said in text
     assert bool(said) == bool(re.search("different|between the two|B others", text))

@@ -237,7 +237,7 @@ def test_the_unfiltered_prompt_has_the_same_budget(snapshot: SnapshotAssertion) 
     plain = of_profile("unfiltered").with_values(values)
     result = replay(pool(*long), plain)
     made = report.summary(result)
-    assert report.first(made.unfiltered, made.left_out) == snapshot
+    assert report.first_words(made.unfiltered, made.left_out) == snapshot
 
 
 @pytest.mark.parametrize("name", list(PROFILES))

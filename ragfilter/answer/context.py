@@ -6,7 +6,7 @@ Source: docs/design.md#context. Design:
   after it. Order and numbers follow the ranking.
 - The first chunk is always included. If it alone exceeds the budget, it is shortened and marked, and nothing else fits.
   So the best hit is never lost to its length, and a prompt is never empty.
-- A chunk is enclosed in ``<chunk n>`` and ``</chunk n>``. In its text, the ``<`` of such a delimiter becomes ``(``.
+- A chunk is in ``<chunk n>`` and ``</chunk n>``, which no text can leave: the ``<`` of a delimiter in it becomes ``(``.
 - Spans that the prune layer struck are left out of the block, with a mark in their place.
 
 Tokens are estimated without a tokenizer: four bytes of UTF-8 per token, and at least one token per word. On the demo

@@ -27,7 +27,7 @@ SAME = 0.92  # two quotes with vectors at least this similar say the same
 REPEATED = 0.9999  # the same limit for two rows that a comparison needs
 ROW_BONUS = 0.25
 FAR = 0.4  # a quote below this score does not answer the query, with the bundled model (design.md#parts)
-NOT_NEAR = 0.52  # nor does a quote below this score that lacks an uncommon word of the query
+NOT_NEAR = 0.52  # nor does one below this score if no chunk mentions an uncommon word of the query
 
 _ABBREVIATIONS = frozenset(("approx", "ca", "cf", "dr", "e.g", "eg", "esp", "i.e", "ie", "mr", "mrs", "ms", "st", "vs"))
 _BEFORE_NUMBERS = frozenset(("ch", "fig", "figs", "no", "nos", "p", "pp", "sec", "vol"))
@@ -42,7 +42,7 @@ _PAIR = re.compile(r"^[^:;]{1,60}:\s*\S")
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _NUMBER_WORD = re.compile(r"\b(\d+)(?:st|nd|rd|th)?[\s-]+([a-z]+)", re.IGNORECASE)
 _WORD = re.compile(r"(?<![^\W\d_])[^\W\d_]{4,40}(?![^\W\d_])")
-"""More letters in a row are no word, and would fill the page that names it."""
+"""A longer run of letters is not a word, and quoting it would fill the page."""
 _WORD_NUMBER = re.compile(r"\b([a-z]+)[\s:]+(?:of\s+|is\s+)?(-?\d+)\b", re.IGNORECASE)
 
 

@@ -1,5 +1,5 @@
-"""Reads a chat model's reply: in whole characters, up to a maximum size, without its thoughts, and
-with its token usage. Stores replies.
+"""Asks a chat model and reads its reply: in whole characters, up to a maximum size, without its
+thoughts, and with its token usage. Stores replies.
 
 Models can send anything over the protocol, so every caller reads through this module.
 """

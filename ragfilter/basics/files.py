@@ -58,12 +58,12 @@ def read_lines(path: Path, name: str = "") -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def explain_os_error(failure: str, remedy: str, kind: type[RagfilterError] = InputError) -> Iterator[None]:
-    """Raise an error of this kind for an OSError in the block: ``<failure>: <the system's words>.``"""
+def explain_os_error(failure: str, remedy: str, raised: type[RagfilterError] = InputError) -> Iterator[None]:
+    """Raise an error of the type `raised` for an OSError in the block: ``<failure>: <the system's words>.``"""
     try:
         yield
     except OSError as error:
-        raise kind(f"{failure}: {error.strerror or error}.", remedy=remedy) from None
+        raise raised(f"{failure}: {error.strerror or error}.", remedy=remedy) from None
 
 
 @contextlib.contextmanager

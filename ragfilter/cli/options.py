@@ -129,7 +129,7 @@ class Place:
     data_dir: DataDir = None
 
     def open(self, what: str) -> Workbench:
-        """Open the workspace, which the caller must close; `what` names who holds it."""
+        """Open the workspace, which the caller must close; `what` is the name other processes see as its holder."""
         return open_for(self.data_dir, what)
 
     def backends(self, bench: Workbench) -> Backends:
@@ -229,7 +229,7 @@ def refuse(why: str, **options: object) -> None:
 
 
 def open_for(data_dir: str | None, kind: str) -> Workbench:
-    """Open the workspace, which the caller must close; `kind` names who holds it."""
+    """Open the workspace, which the caller must close; `kind` is the name other processes see as its holder."""
     from ragfilter.workbench import Workbench, read_deployment
 
     return Workbench.open(read_deployment(data_dir=data_dir), kind=kind)

@@ -147,7 +147,7 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     parts = [
         f"{result.query}\n{view.kept} kept of {view.retrieved} | {view.headline} | "
         f"about {numbers.tokens(view.tokens)}, {numbers.count(view.tokens_unfiltered)} unfiltered "
-        f"({report.first(view.unfiltered, view.left_out)}) | "
+        f"({report.first_words(view.unfiltered, view.left_out)}) | "
         f"{result.pool.collection}, {result.pool.space}, profile {profile}\n",
         output.table(("layer", "hits", "time", "what it did"), layers),
         _judge_lines(result),

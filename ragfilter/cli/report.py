@@ -61,7 +61,7 @@ def query(
         else:
             other = compared_settings(against, bench)
             first = replay_as_user(options.ask(text, other.settings, backends, user))
-            own = reports.Called("these settings", loaded.profile, result.settings)
+            own = reports.NamedSettings("these settings", loaded.profile, result.settings)
             names = replace(other, settings=first.settings), own
             both = answers([("A", first), ("B", result)])
             page = reports.of_two((first, result), names, origin, prices=prices, answers=both)
@@ -92,15 +92,17 @@ def compare(run: RunId, other: RunId, data_dir: DataDir = None, out: Out = None)
         raise InputError(
             f"Runs {run} and {other} have no queries in common.", remedy="Compare runs over the same query set."
         )
-    first, second = (reports.Called(f"run {each.run.id}", each.run.plan.profile, each.settings) for each in (a, b))
+    first, second = (
+        reports.NamedSettings(f"run {each.run.id}", each.run.plan.profile, each.settings) for each in (a, b)
+    )
     output.write(reports.of_runs(compared, (first, second), bench.prices), out)
 
 
-def compared_settings(against: str, bench: Workbench) -> reports.Called:
+def compared_settings(against: str, bench: Workbench) -> reports.NamedSettings:
     """The settings that `--against` names. Raises InputError, SettingsError."""
     if against.isdecimal() and len(against) < 10:
         run = bench.runs.get(int(against))
-        return reports.Called(f"run {run.id}", run.plan.profile, runs.settings_of(run))
+        return reports.NamedSettings(f"run {run.id}", run.plan.profile, runs.settings_of(run))
     profile, file = (against, None) if against in PROFILES else (None, Path(against))
     try:
         file = file and file_of(file, bench.deployment)
@@ -110,4 +112,4 @@ def compared_settings(against: str, bench: Workbench) -> reports.Called:
             remedy=f"Choose one of: {', '.join(PROFILES)}. {error.remedy}",
         ) from None
     loaded = load_config(profile, file, None, {})
-    return reports.Called(file.name if file else against, loaded.profile, loaded.settings)
+    return reports.NamedSettings(file.name if file else against, loaded.profile, loaded.settings)

@@ -13,7 +13,7 @@ from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped
 from ragfilter.engine.replay import entering_hits, scan_rules
-from ragfilter.engine.search import LEXICAL_DEPTH, Pairs, Search, by_distance, find_words, fuse, matcher, references_of
+from ragfilter.engine.search import LEXICAL_DEPTH, Pairs, Search, by_distance, fuse, matcher, references_of, word_search
 from ragfilter.errors import InputError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import query_must
@@ -39,7 +39,8 @@ SHOWN_FILES = 10
 SPARE = 3
 """Over-fetch factor if rules or clearance may drop hits."""
 WIDEST = 16
-"""If the pool still lacks clean hits at this many times its first size, search with `ids=`."""
+"""The widest search, as a multiple of `pool_size` or, unless `wide`, of its first size if that is larger. If it still
+lacks clean hits, only clean chunks are searched: by id or, without a catalogue, by rule if the store can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ def gather_with_scan(
     # 1. Open the collection as this user, so that hidden chunks affect nothing below.
     search = _open(backends.collection, settings, user)
     collection = search.collection
+    # Not `backends.incomplete`, which would look the collection up again.
     incomplete = getattr(collection, "incomplete", "")
     if incomplete:
         log.warning(incomplete)
@@ -223,7 +225,7 @@ def _find(query: str, vector: Vectors, search: Search, settings: Settings, *, wi
         _search(vector, findings, rules, scan)
     findings.exhaustive = _is_whole(findings)
     if settings.retrieval.lexical and not findings.all_hidden:
-        by_words = find_words(query, search)
+        by_words = word_search(query, search)
         own = [i for i, _ in findings.pairs if search.seen(i) and i not in findings.found_by]
         findings.add({i: "lexical" for i, _ in by_words}, vector)
         findings.scores = fuse(own, by_words)

@@ -1,4 +1,4 @@
-"""Ask one question: gather a pool, decide over it, and complete it until no layer lacks anything.
+"""Filter the chunks for one question: gather a pool, decide over it, and complete it until no layer lacks anything.
 
 A layer can need rerank scores, an LLM's verdicts with the chunks that its expansions reach, or the
 contributions of sentences to the answer. Failures are also added to the pool, and `replay` turns
@@ -57,7 +57,7 @@ def run(
     """
     started = perf_counter()
     pool, scan = gather_with_scan(query, settings, backends, user, wide=wide)
-    result = complete_all(pool, settings, backends, user, replay=partial(replay, scan=scan), push_down=not wide)
+    result = complete_all(pool, settings, backends, user, replayer=partial(replay, scan=scan), push_down=not wide)
     _log(result, (perf_counter() - started) * 1000)
     return result
 
@@ -92,19 +92,19 @@ def complete_all(
     user: User | None = None,
     *,
     kinds: Container[NeedKind] = ("rerank", "judge", "prune"),
-    replay: Replay = replay,
+    replayer: Replay = replay,
     push_down: bool = False,
 ) -> PoolResult:
     """Replay and complete the pool until no need of these `kinds` is left. `push_down` is as in `Completion`."""
     completion = Completion(settings, backends, user, push_down)
-    result = replay(pool, settings, user)
+    result = replayer(pool, settings, user)
     for _ in range(ROUNDS):
         check_stopped()
         completed = completion.complete(pool, [need for need in result.needs if need.kind in kinds])
         if completed is pool:
             break
         pool = completed
-        result = replay(pool, settings, user)
+        result = replayer(pool, settings, user)
     return result
 
 
@@ -207,18 +207,18 @@ def join_pools(mine: Pool, theirs: Pool) -> Pool:
     )
 
 
-def _only_in(theirs: Pool, mine: Pool, field: str) -> dict[str, Any]:
-    """The values of this field that hits of `theirs` have and those of `mine` lack, by id."""
-    lacking = {hit.id for hit in mine.hits if getattr(hit, field) is None}
-    values = ((hit.id, getattr(hit, field)) for hit in theirs.hits if hit.id in lacking)
+def _only_in(theirs: Pool, mine: Pool, attribute: str) -> dict[str, Any]:
+    """The values of this attribute that hits of `theirs` have and those of `mine` lack, by id."""
+    lacking = {hit.id for hit in mine.hits if getattr(hit, attribute) is None}
+    values = ((hit.id, getattr(hit, attribute)) for hit in theirs.hits if hit.id in lacking)
     return {i: value for i, value in values if value is not None}
 
 
-def _with(pool: Pool, field: str, values: Mapping[str, Any]) -> Pool:
-    """Set a field of the pool's hits to these values, given by id."""
+def _with(pool: Pool, attribute: str, values: Mapping[str, Any]) -> Pool:
+    """Set an attribute of the pool's hits to these values, given by id."""
 
     def changed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        return tuple(replace(h, **{field: values[h.id]}) if h.id in values else h for h in hits)
+        return tuple(replace(h, **{attribute: values[h.id]}) if h.id in values else h for h in hits)
 
     return replace(pool, hits=changed(pool.hits), reachable=changed(pool.reachable))
 

@@ -1,4 +1,4 @@
-"""Search a collection as one user (`Search`), in some files (`matcher`), also by words (`find_words`).
+"""Search a collection as one user (`Search`), in some files (`matcher`), also by words (`word_search`).
 
 A search finds the same visible chunks as if the collection held only those. Without `push_down`, hidden chunks stay in
 the list, for operators. If they crowd out visible chunks, the store is asked for more, so they change neither the
@@ -44,7 +44,7 @@ RRF_K = 60
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Searches of `collection` as `user`, only in these `files` (None: all).
+    """Searches `collection` as `user`, only in these `files` (None: all).
 
     With `push_down`, the user's clearance is part of the store's own filter, and hidden chunks
     never leave the store. `known` holds chunks by id: the `catalogue` or, if there is none, what the
@@ -70,19 +70,19 @@ class Search:
         """The `n` nearest chunks that the user can see and, unless `push_down`, the hidden ones
         among them; nearest first."""
         first = ceil(VISIBLE_SPARE * n / self.share) if 0 < self.share < 1 and not self.push_down else n
-        more: Pairs = []
+        pairs: Pairs = []
         for width in (min(first, WIDER * n), WIDER * n):
-            more = self._learned(self.collection.nearest(vector, width, where=self._where()))
-            if self.push_down or all(self.seen(i) for i, _ in more):
-                return more[:n]
-            places = [place for place, (i, _) in enumerate(more, start=1) if self.seen(i)]
+            pairs = self._learned(self.collection.nearest(vector, width, where=self._where()))
+            if self.push_down or all(self.seen(i) for i, _ in pairs):
+                return pairs[:n]
+            places = [place for place, (i, _) in enumerate(pairs, start=1) if self.seen(i)]
             if len(places) >= n:
-                return more[: places[n - 1]]
+                return pairs[: places[n - 1]]
         if self.catalogue is None:
-            return more
+            return pairs
         mine = self.among(vector, n, [i for i in self.known if self.seen(i)])
-        known = {i for i, _ in more}
-        both = [*more, *(pair for pair in mine if pair[0] not in known)]
+        pair_ids = {i for i, _ in pairs}
+        both = [*pairs, *(pair for pair in mine if pair[0] not in pair_ids)]
         return both if self.collection.space == "rank" else sorted(both, key=by_distance)
 
     def among(self, vector: Vectors, n: int, ids: Sequence[str]) -> Pairs:
@@ -115,7 +115,7 @@ _indexes: Shelf[Any] = Shelf(8)
 """BM25 of the texts, by collection, its version, and the ids that the user can see."""
 
 
-def find_words(query: str, search: Search) -> Pairs:
+def word_search(query: str, search: Search) -> Pairs:
     """Up to `LEXICAL_DEPTH` chunks that share words with the query and that the user can see: pairs
     (id, score), highest first, ties by id. Raises StoreError, DependencyError."""
     collection = search.collection

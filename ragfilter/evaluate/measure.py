@@ -157,7 +157,7 @@ def shared_pools(text: str, variants: Sequence[Variant], backends: Backends, use
     """The pool of each variant by name. Variants that search the same files share a search and the models' outputs."""
     searched: dict[tuple[str, bool], Pool] = {}
     settled: dict[tuple[str, bool, str], Pool] = {}
-    replay = Replays().of
+    replayer = Replays().of
     for variant in variants:
         key = _asks(variant, variants[0])
         if key[:2] not in searched:
@@ -167,7 +167,7 @@ def shared_pools(text: str, variants: Sequence[Variant], backends: Backends, use
             continue
         patient = variant.settings.with_values(PATIENT)
         try:
-            settled[key] = complete_all(pool, patient, backends, user, replay=replay).pool
+            settled[key] = complete_all(pool, patient, backends, user, replayer=replayer).pool
         except SettingsError:
             if variant is variants[0]:
                 raise

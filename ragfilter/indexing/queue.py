@@ -154,8 +154,8 @@ class Queue(database.Book):
 
     def stop(self, job_id: int) -> None:
         """Ask a job to stop; a waiting job is stopped at once."""
-        job = _jobs.update().filter_by(id=job_id)
-        self._write(job.values(stop=1), job.filter_by(state="waiting").values(_row(JobStatus("stopped"))))
+        update = _jobs.update().filter_by(id=job_id)
+        self._write(update.values(stop=1), update.filter_by(state="waiting").values(_row(JobStatus("stopped"))))
 
     def go_on(self, job_id: int) -> None:
         """Queue a stopped or failed job again. Finished embeddings are kept."""

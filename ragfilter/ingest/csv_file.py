@@ -41,7 +41,7 @@ def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
 
 
 def columns(path: Path) -> dict[str, int]:
-    """The columns of a CSV file, each with the total characters in its first cells. Raises InputError."""
+    """The columns of a CSV file, each with the total characters in its first cells; {} if empty. Raises InputError."""
     every = (cells for _, cells in rows(read_text(path, path.name), path.name))
     header = [cell.strip() for cell in next(every, [])]
     lengths = dict.fromkeys(filter(None, header), 0)

@@ -213,7 +213,7 @@ def unpack(
 def passed_over(names: Sequence[str]) -> str:
     """A note that these files are of kinds that cannot be indexed; names the first few."""
     what = "file of another kind is" if len(names) == 1 else "files of other kinds are"
-    return f"{len(names)} {what} skipped: {first_of(names, SHOWN_NAMES)}"
+    return f"{len(names):,} {what} skipped: {first_of(names, SHOWN_NAMES)}"
 
 
 def _hidden(name: str) -> bool:

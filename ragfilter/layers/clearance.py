@@ -24,7 +24,7 @@ from ragfilter.model import (
 )
 from ragfilter.rules.match import Scan
 from ragfilter.settings.schema import Settings
-from ragfilter.text.numbers import chunks as count
+from ragfilter.text import numbers
 
 BARRED = "You do not have the clearance for any of the chunks that match this query."
 UNREADABLE_MESSAGE = (
@@ -180,7 +180,7 @@ def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     user, hidden = result.user, trace.count("dropped")
     if hidden:
-        return f"{count(hidden)} hidden"
+        return f"{numbers.chunks(hidden)} hidden"
     member = f" in {' and '.join(user.departments)}" if user.departments else ""
     return f"shows what level {user.level}{member} may see"
 

@@ -22,7 +22,7 @@ MARK = Mark("▽", "triangle-down-open", "#2b43f2", "#cfe3fa")
 FARTHER = replace(MARK, sign="▷", symbol="triangle-right-open", about="too far down")
 STEP = 2
 NOISE = 2 / 3
-"""A best hit below this share of a threshold is not a near miss."""
+"""If the best hit is below this share of a threshold, a lower one would only let in noise."""
 ORDERED = "scores that are not fitted to labels only give an order"
 UNSCORED = "the store gives no scores"
 MESSAGE = "Nothing matches the query well enough. Rephrase the question."

@@ -128,7 +128,7 @@ QUOTED = "quoted from the chunks, without an LLM"
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class NamedSettings:
     """Settings with their name, and the profile they started from."""
 
     name: str
@@ -192,7 +192,7 @@ def of_query(
 
 def of_two(
     results: tuple[PoolResult, PoolResult],
-    names: tuple[Called, Called],
+    names: tuple[NamedSettings, NamedSettings],
     origin: ReportOrigin,
     *,
     prices: Prices | None = None,
@@ -218,7 +218,7 @@ def of_two(
     )
 
 
-def _files(names: tuple[Called, Called]) -> list[tuple[str, Settings, str]]:
+def _files(names: tuple[NamedSettings, NamedSettings]) -> list[tuple[str, Settings, str]]:
     """The settings of both sides as files."""
     return [
         (f"{letter.upper()}: {each.name} ({letter}.toml)", each.settings, each.profile)
@@ -303,7 +303,7 @@ def of_run(
     )
 
 
-def of_runs(compared: ComparedRuns, names: tuple[Called, Called], prices: Prices | None = None) -> str:
+def of_runs(compared: ComparedRuns, names: tuple[NamedSettings, NamedSettings], prices: Prices | None = None) -> str:
     """A report on two sides, which are rows of two runs, over the same queries."""
     run, changes = compared.runs[1], compared.changes
     changed = [each for each in changes if each["gain"]]

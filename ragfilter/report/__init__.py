@@ -14,7 +14,7 @@ from ragfilter.report.rows import references as references
 from ragfilter.report.rows import rows as rows
 from ragfilter.report.rows import visible_ids as visible_ids
 from ragfilter.report.summary import Summary as Summary
-from ragfilter.report.summary import first as first
+from ragfilter.report.summary import first_words as first_words
 from ragfilter.report.summary import headline as headline
 from ragfilter.report.summary import summary as summary
 from ragfilter.report.verdicts import judge_stats as judge_stats

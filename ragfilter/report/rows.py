@@ -1,7 +1,8 @@
 """Every hit of a result as one row: for tables, CSV and other lists of hits. Pure. Source: docs/design.md#page.
 
-With the clearance layer on, everything here is made for its user. Hidden chunks are left out as if they were not in the
-store: ranks, gaps and counts describe the visible ones. `as_operator=True` shows all chunks with their real ranks.
+With the clearance layer on, everything here shows only what the result's user can see. Hidden chunks are left out as if
+they were not in the store: ranks, gaps and counts describe the visible ones. `as_operator=True` shows all chunks with
+their real ranks.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def in_prompt(hits: Sequence[Hit], settings: Settings) -> tuple[int, int]:
     return sum(fitting), taken
 
 
-def first(unfiltered: int, left_out: int) -> str:
+def first_words(unfiltered: int, left_out: int) -> str:
     """``first 15``, or ``9 of the first 15`` if the others do not fit into the prompt."""
     sent = f"{unfiltered - left_out} of the " if left_out else ""
     return f"{sent}first {unfiltered}"
@@ -155,7 +155,7 @@ class DropGroup:
     @property
     def line(self) -> str:
         """``83 were for other questions``."""
-        return f"{numbers.count(len(self.ids))} {counted(self.words, len(self.ids))}"
+        return f"{numbers.count(len(self.ids))} {agreeing(self.words, len(self.ids))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str
     return (*filter(None, parts), *([_prompt(story, price, currency)] if story.kept else []))
 
 
-def counted(words: str, n: int) -> str:
+def agreeing(words: str, n: int) -> str:
     """`words` in the right form for `n`: "were for other questions" becomes "was …" for one."""
     return f"was {words[5:]}" if n == 1 and words.startswith("were ") else words
 
@@ -243,7 +243,7 @@ def _passing(story: Story) -> str:
     ranked = sorted(story.drops_from_unfiltered, key=lambda drop: -len(drop.ids))
     reasons = [drop.line for drop in ranked[:MAX_REASONS]]
     if others := sum(len(drop.ids) for drop in ranked[MAX_REASONS:]):
-        reasons.append(f"{numbers.count(others)} {counted('were dropped for other reasons', others)}")
+        reasons.append(f"{numbers.count(others)} {agreeing('were dropped for other reasons', others)}")
     why = f": {', '.join(reasons)}" if reasons else ""
     return f"Plain search found {numbers.counted(n, 'passage')}{passing}{why}."
 

@@ -325,7 +325,7 @@ def _begins_range(words: tuple[str, ...], at: int) -> bool:
 
 
 def _is_joined(every: tuple[str | Number, ...], at: int) -> bool:
-    """Whether a sign joins this number to another (4/6, 2024-01-15), or they adjacent and neither stands alone."""
+    """Whether a sign joins this number to another (4/6, 2024-01-15), or they are adjacent and neither stands alone."""
 
     def number(place: int) -> str:
         part = every[place] if 0 <= place < len(every) else ""

@@ -145,7 +145,7 @@ class TokenGate:
             if length.isdecimal() and int(length[:20]) > MAX_BYTES:
                 raise _too_large()
         except Refused as refused:
-            await explain(refused, scope["path"])(scope, receive, counted)
+            await error_response(refused, scope["path"])(scope, receive, counted)
             return
         scope.setdefault("state", {})["caller"] = caller
         await self.app(scope, _limited(receive), counted)
@@ -228,7 +228,7 @@ class Refused(RagfilterError):
         super().__init__(message, remedy=remedy)
 
 
-def explain(error: Exception, path: str) -> JSONResponse:
+def error_response(error: Exception, path: str) -> JSONResponse:
     """Make the answer to a failed request for `path`. Details that only the operator should know are logged instead."""
     if isinstance(error, HTTPException):
         error = Refused(error.status_code, str(error.detail), remedy="See /docs.")

@@ -30,7 +30,7 @@ from ragfilter.library import tracing
 from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service import access, bodies
-from ragfilter.service.access import ASSETS, Caller, Problem, Refused, TokenGate, explain
+from ragfilter.service.access import ASSETS, Caller, Problem, Refused, TokenGate, error_response
 from ragfilter.service.bodies import merged
 from ragfilter.service.executor import Executor
 from ragfilter.service.metrics import Metrics
@@ -96,7 +96,7 @@ def make_app(serving: Serving) -> FastAPI:
     _add_page(app)
     _handle_errors(app)
     _add_post_routes(app, serving, executor, metrics)
-    _add_state(app, serving, executor, metrics)
+    _add_health_and_metrics(app, serving, executor, metrics)
     app.router.routes.append(Route("/mcp", mcp_app, methods=["GET", "POST", "DELETE"]))
     names = serving.bench.deployment.allowed_hosts.split(",")
     hosts = access.LOOPBACK.union(name.strip().strip("[]").lower() for name in names if name.strip())
@@ -129,7 +129,7 @@ def _add_page(app: FastAPI) -> None:
 def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics: Metrics) -> None:
     bearer = Security(HTTPBearer(auto_error=False, description="A token of the service."))
 
-    def ask(path: str, summary: str) -> Callable[[Handler], Handler]:
+    def post_route(path: str, summary: str) -> Callable[[Handler], Handler]:
         """Answer requests for `path` with a function of the caller's workspace and the body, which runs in a thread."""
 
         def add(function: Handler) -> Handler:
@@ -150,19 +150,19 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
 
         return add
 
-    @ask("/v1/search", "Search a collection, and filter the hits.")
+    @post_route("/v1/search", "Search a collection, and filter the hits.")
     def search(workspace: CallerWorkspace, body: bodies.SearchBody) -> bodies.FilterAnswer:
         user, settings = body.viewer(workspace.caller), merged(serving.settings, body.profile, body.settings)
         collection = body.collection or serving.collection
         return bodies.filter_answer(*workspace.search(body.question, collection, settings, user))
 
-    @ask("/v1/filter", "Filter hits of your own, from any store.")
+    @post_route("/v1/filter", "Filter hits of your own, from any store.")
     def filter_hits(workspace: CallerWorkspace, body: bodies.FilterBody) -> bodies.FilterAnswer:
         user, settings = body.viewer(workspace.caller), merged(serving.settings, body.profile, body.settings)
         return bodies.filter_answer(*workspace.filter(body.question, body.hits, settings, user, metric=body.metric))
 
-    @ask("/v1/rerank", "Rank documents, as Cohere's and Jina's API does.")
-    @ask("/v2/rerank", "The same at the address of Cohere's newer API.")
+    @post_route("/v1/rerank", "Rank documents, as Cohere's and Jina's API does.")
+    @post_route("/v2/rerank", "The same at the address of Cohere's newer API.")
     def rerank(workspace: CallerWorkspace, body: bodies.RerankBody) -> bodies.RerankAnswer:
         settings = merged(serving.settings, body.model if body.model in PROFILES else None, {})
         hits = [_document(place, each) for place, each in enumerate(body.documents)]
@@ -170,7 +170,7 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
         texts = [hit["text"] for hit in hits]
         return bodies.rerank_answer(result, texts, body.model, most=body.top_n, with_documents=body.return_documents)
 
-    @ask("/retrieval", "An external knowledge base for Dify.")
+    @post_route("/retrieval", "An external knowledge base for Dify.")
     def retrieval(workspace: CallerWorkspace, body: bodies.DifyBody) -> bodies.DifyRecords:
         body.check()
         limits = body.retrieval_setting
@@ -187,7 +187,7 @@ def _document(place: int, given: Any) -> dict[str, Any]:
     return {**fields, "id": str(place), "title": title}
 
 
-def _add_state(app: FastAPI, serving: Serving, executor: Executor, counters: Metrics) -> None:
+def _add_health_and_metrics(app: FastAPI, serving: Serving, executor: Executor, counters: Metrics) -> None:
     @app.get("/healthz", summary="Whether the service runs.")
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
@@ -206,7 +206,7 @@ def _add_state(app: FastAPI, serving: Serving, executor: Executor, counters: Met
 
 def _handle_errors(app: FastAPI) -> None:
     def failed(request: Request, error: Exception) -> JSONResponse:
-        return explain(error, request.url.path)
+        return error_response(error, request.url.path)
 
     def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)

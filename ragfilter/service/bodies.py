@@ -26,7 +26,7 @@ MAX_HITS = 1000
 MAX_DOCUMENTS = 200
 """Maximum number of documents. A model reads each of them, which takes a tenth of a second."""
 MAX_K = 200
-OPERATORS = "quality.reranker_model"
+RESERVED = "quality.reranker_model"
 """The setting reserved for the operator, since it names a folder to load."""
 
 Question = Annotated[str, Field(min_length=1, max_length=10_000)]
@@ -107,8 +107,8 @@ class DifyBody(BaseModel):
 
 def merged(default: Settings, profile_name: str | None, values: Mapping[str, Any]) -> Settings:
     """The settings of a request: its profile or the service's settings, plus its values. Raises SettingsError."""
-    if OPERATORS in values:
-        raise SettingsError(f"A request cannot set {OPERATORS}.", remedy="Ask the operator.")
+    if RESERVED in values:
+        raise SettingsError(f"A request cannot set {RESERVED}.", remedy="Ask the operator.")
     if profile_name is None and not values:
         return default
     base = profile(profile_name).values if profile_name else default.changed_from(Settings())

@@ -112,7 +112,7 @@ class VectorCache(database.OptionalBook):
         self._marks: dict[str, str] = {}
 
     def find(self, model: str, texts: Sequence[str], *, collection: str = "") -> dict[str, Vectors]:
-        """The stored vectors (float32, unit length) of `texts` by `model`, by text, of one `collection` if given."""
+        """The stored vectors (float32, unit length) of `texts` that have one, by text; of one `collection` if given."""
         mine = _vectors.c.collection == collection if collection else sa.true()
         by_key = {_key(model, text): text for text in texts}
 

@@ -43,7 +43,7 @@ FILE = "foreign.json"
 DATABASE = "chroma.sqlite3"
 SERVERS = ("http://", "https://")
 OWN_DATABASE = "postgresql://"
-"""The workspace's database or, if it is a folder, the environment's (``PGHOST`` …)."""
+"""The workspace's database or, if the workspace is a folder, the environment's (``PGHOST`` …)."""
 SERVER_S = 10.0
 """Timeout for a foreign server, in seconds."""
 KNOWN_S = 1.0
@@ -207,7 +207,7 @@ class Stores:
 
     def embedder(self, name: str) -> str:
         """The embedding model with which the collection `name` was opened or made; empty if it is unknown or if there
-        is no such collection. If the store has lost the collection, our own copy says so."""
+        is no such collection. If the store has lost the collection, it is the model recorded in our own copy."""
         opening, summary = self.opening(name), None
         try:
             return opening.embedder or self.at(opening.folder).collection(name).embedder

@@ -17,7 +17,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from ragfilter.errors import RagfilterError
 from ragfilter.ui import jobs
 from ragfilter.ui.kit import controls, guide, problems, question_box
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.request_guard import RequestGuard, hosts
 from ragfilter.ui.session import link, state, views, widget
 from ragfilter.ui.session.views import PageRun
@@ -49,7 +49,7 @@ def options() -> dict[str, Any]:
 
 def inspect() -> None:
     """One question, from the store to the answer."""
-    html.dress()
+    elements.dress()
     page_run = _begin_run()
     # Do not end with st.stop(): Streamlit would keep the state of controls that were not drawn,
     # and the browser, which has forgotten them, would report its defaults as the user's choices.
@@ -76,7 +76,7 @@ def inspect() -> None:
         guide.draw_tour(view)
         page.finish(view, slots)
     else:
-        html.unseen_heading("Inspect", level=1)
+        elements.unseen_heading("Inspect", level=1)
         controls.draw_reset("Reset")
         problems.draw_empty(page_run, error)
         guide.draw(page_run.resources)
@@ -132,9 +132,9 @@ def _without_question(title: str, *, relist: bool = False) -> PageRun:
 def _begin(title: str, *, relist: bool = False, undo: bool = True) -> PageRun:
     """Draw the frame of a page: its heading if it has a `title`, the path, help, the viewing user, the choices in the
     sidebar, and messages."""
-    html.dress()
+    elements.dress()
     if title:
-        html.unseen_heading(title, level=1)
+        elements.unseen_heading(title, level=1)
     page_run = _begin_run(relist=relist)
     slot = guide.reserve()
     controls.choose(page_run, undo=undo)

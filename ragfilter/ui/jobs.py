@@ -23,7 +23,7 @@ import streamlit as st
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message
 from ragfilter.text.numbers import Pace, time_left
-from ragfilter.ui.look import html, prose
+from ragfilter.ui.look import elements, prose
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +52,15 @@ def turn() -> Iterator[None]:
     try:
         yield
     finally:
-        _give_up()
+        _release()
 
 
 def _take() -> None:
     _mine.turn = _page_slots.acquire(timeout=LONGEST_S)
 
 
-def _give_up() -> bool:
-    """Whether this thread had a turn."""
+def _release() -> bool:
+    """Release the turn, if this thread has it. Returns whether it had."""
     had = getattr(_mine, "turn", False)
     _mine.turn = False
     if had:
@@ -113,7 +113,7 @@ class Job(Generic[V]):
 
     def wait(self, seconds: float) -> bool:
         """Wait at most `seconds`, while others take the turn of this run. Returns whether the job is done."""
-        had_turn = _give_up()
+        had_turn = _release()
         try:
             return bool(wait((self.future,), seconds).done)
         finally:
@@ -233,7 +233,7 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
     slot = st.empty()
     with slot.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
         if stop:
-            html.button("Stop", f"{key}-stop", job.stop.set, icon="stop", about=stop)
+            elements.button("Stop", f"{key}-stop", job.stop.set, icon="stop", about=stop)
         bar = st.progress(0.0, text=f"{what} …")
     pace = Pace()
     while not job.wait(PROGRESS_TICK_S):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,3 +62,13 @@ def test_collections_are_kept_apart_and_drafts_forgotten(store: DraftStore) -> N
     store.forget("c", [])
     assert store.drafts("c") == (FAILED,)
     assert store.drafts("other") == (GOOD, FAILED)
+
+
+def test_a_table_that_reuses_numbers_as_in_earlier_workspaces_still_works(tmp_path: Path, url: str) -> None:
+    with closing(sqlite3.connect(tmp_path / "book.db")) as earlier:
+        columns = "id INTEGER NOT NULL, collection TEXT NOT NULL, chunk_id TEXT NOT NULL, body TEXT NOT NULL"
+        earlier.execute(f"CREATE TABLE rule_drafts ({columns}, PRIMARY KEY (id))")
+    with closing(DraftStore(url)) as store:
+        for draft in (GOOD, FAILED, GOOD):
+            store.keep("c", draft)
+        assert store.drafts("c") == (FAILED, GOOD)

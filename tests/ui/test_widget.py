@@ -59,3 +59,21 @@ def test_using_it_keeps_it() -> None:
         at.run()
         assert (box(at).key, box(at).value) == ("set", name)
         assert (at.session_state["chosen"], at.session_state["calls"]) == (name, calls)
+
+
+def test_a_kept_value_that_is_no_longer_offered_gives_way_to_the_default() -> None:
+    def kept() -> None:
+        import streamlit as st
+
+        from ragfilter.ui.look import elements
+
+        if "put" in st.session_state:
+            st.session_state.owl = st.session_state.pop("put")
+        st.session_state.chosen = elements.select("Owl", {"barn": "Barn", "tawny": "Tawny"}, "owl")
+
+    at = AppTest.from_function(kept).run()
+    box(at).set_value("tawny")
+    assert at.run().session_state["chosen"] == "tawny"
+    at.session_state["put"] = "eagle"
+    assert not at.run().exception
+    assert (at.session_state["chosen"], at.session_state["owl"]) == ("barn", "barn")

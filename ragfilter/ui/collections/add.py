@@ -25,7 +25,7 @@ from ragfilter.ingest.load import SUFFIXES, load, stage
 from ragfilter.ingest.records import COLUMNS, SHORTEST, ReadOptions, Record
 from ragfilter.stores.base import check_name
 from ragfilter.ui.kit import problems
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
@@ -70,7 +70,7 @@ class StagedUpload:
 @problems.show_errors()
 def draw(page_run: PageRun) -> None:
     """Draw the upload, the preview, and the button that indexes the files."""
-    html.heading("Add data")
+    elements.heading("Add data")
     resources = page_run.resources
     limit = resources.deployment.max_upload_mb
     kinds, about = ["Files", "Folder"], "Any number of files, or a whole folder with its contents."
@@ -86,7 +86,7 @@ def draw(page_run: PageRun) -> None:
     )
     upload = _upload(uploads, resources)
     if upload is None:
-        html.aside("Drop files to see how they are split before they are indexed.")
+        elements.aside("Drop files to see how they are split before they are indexed.")
         return
     # Above the preview, so that the next action is in view.
     slot = st.container()
@@ -175,7 +175,7 @@ def _columns(files: Sequence[Path]) -> dict[str, str]:
             names |= csv_file.columns(file) if file.suffix.lower() == ".csv" else {}
     if not names:
         return {}
-    html.aside("Columns of the CSV files. Others are kept as metadata.")
+    elements.aside("Columns of the CSV files. Others are kept as metadata.")
     chosen: dict[str, str] = {}
     with st.container(key="columns", horizontal=True, gap="small"):
         for field, (label, about) in MAPPED.items():
@@ -203,14 +203,14 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 
 
 def _chunks(records: Sequence[Record]) -> None:
-    html.aside("The first chunks")
+    elements.aside("The first chunks")
     with st.container(key="first-chunks", gap="xsmall"):
         for record in records:
             chunk = record.chunk
             facts = [chunk.source, f"page {chunk.page}" if chunk.page is not None else ""]
             facts += [f"{len(chunk.text):,} characters"]
             st.markdown(f"**{literal(chunk.title or chunk.id)}**")
-            html.aside(" · ".join(filter(None, facts)))
+            elements.aside(" · ".join(filter(None, facts)))
             st.text(chunk.text)
 
 
@@ -229,7 +229,7 @@ def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions) -> Non
     target = st.selectbox("Collection", names, key="upload-target", format_func=names.__getitem__, help=about)
     if target:
         name, model = target, page_run.collections[target].embedder
-        html.aside(f"Embedding model: {model}.")
+        elements.aside(f"Embedding model: {model}.")
     else:
         # The first file's name, if a new collection can have it.
         suggested = re.sub(r"[^A-Za-z0-9._-]+", "-", upload.files[0].stem).strip("._-")
@@ -255,14 +255,14 @@ def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions) -> Non
     )
     about = f"Embeds the chunks with {literal(model)}. You can leave this page in the meantime."
     about = about if name else "Name the collection first."
-    put, none = partial(_put, page_run.resources, order, not target), not name or bool(problem)
+    put, off = partial(_put, page_run.resources, order, not target), not name or bool(problem)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        html.button("Index", "index", put, icon="play_arrow", type="primary", disabled=none, about=about)
+        elements.button("Index", "index", put, icon="play_arrow", type="primary", disabled=off, about=about)
         _discard_button()
 
 
 def _discard_button() -> None:
-    html.button("Discard", "discard-uploads", _discard, about="Discards these files. Nothing has been indexed.")
+    elements.button("Discard", "discard-uploads", _discard, about="Discards these files. Nothing has been indexed.")
 
 
 def _problem(name: str, resources: Resources) -> str:

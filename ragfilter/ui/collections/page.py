@@ -20,7 +20,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add
 from ragfilter.ui.kit import problems
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
@@ -58,7 +58,7 @@ def _jobs(queue: Queue, active: frozenset[int]) -> None:
     # What was indexed earlier is in the table below, except for what was left out.
     listed = [j for j in reversed(jobs) if j.status.state != "done" or j.id in known or j.status.left_out]
     if listed:
-        html.heading("Indexing")
+        elements.heading("Indexing")
     for job in listed:
         with st.container(key=f"job-{job.id}", border=True, gap="small"):
             _job(job)
@@ -109,16 +109,16 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
     with st.container(horizontal=True, gap="small"):
         if at.open:
             about = "Chunks embedded so far are kept."
-            html.button("Stop", f"stop-{job.id}", state.then_page(queue.stop), job.id, icon="stop", about=about)
+            elements.button("Stop", f"stop-{job.id}", state.then_page(queue.stop), job.id, icon="stop", about=about)
             return
         if at.state == "done":
-            if html.button("Ask a question", f"ask-{job.id}", icon="search", type="primary"):
+            if elements.button("Ask a question", f"ask-{job.id}", icon="search", type="primary"):
                 state.open_collection(job.order.collection)
                 queue.remove(job.id)
                 st.switch_page("pages/inspect.py")
         else:
-            html.button("Continue", f"go-on-{job.id}", state.then_page(queue.go_on), job.id, icon="play_arrow")
-        html.button("Dismiss", f"dismiss-{job.id}", state.then_page(queue.remove), job.id)
+            elements.button("Continue", f"go-on-{job.id}", state.then_page(queue.go_on), job.id, icon="play_arrow")
+        elements.button("Dismiss", f"dismiss-{job.id}", state.then_page(queue.remove), job.id)
 
 
 CHECKED = "theirs-found"
@@ -129,13 +129,13 @@ MODEL = (
 
 
 def _collections(page_run: PageRun, user: User) -> None:
-    html.heading("Collections")
+    elements.heading("Collections")
     if page_run.collections:
         every = overview(page_run.resources.bench, user)
         _table(every)
         _one(every, page_run, user)
     else:
-        html.empty("No collection yet.", "Add files on the left, or build a sample on the Inspect page.")
+        elements.empty("No collection yet.", "Add files on the left, or build a sample on the Inspect page.")
     _elsewhere(page_run.resources)
     if state.session().collection in problems.DEMOS:
         # Offer the other demo to whoever tries one.
@@ -161,7 +161,7 @@ def _one(every: tuple[Facts, ...], page_run: PageRun, user: User) -> None:
         queue = queue_of(page_run.resources.bench)
         busy = any(job.status.open and job.order.collection == name for job in queue.jobs())
         put, about = state.then_page(queue.put), "Restores the collection from the workspace's copy, without embedding."
-        html.button("Rebuild", "rebuild", put, Order(name), icon="build", disabled=busy, about=about)
+        elements.button("Rebuild", "rebuild", put, Order(name), icon="build", disabled=busy, about=about)
     if not facts.info.ours:
         _foreign(facts, page_run.resources)
 
@@ -190,10 +190,10 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         "After a change of model, chunking or corpus: tunes the settings again on this "
         "collection's labels, on the Tune page."
     )
-    if html.button("Recalibrate", "manage-recalibrate", icon="sync", disabled=not info.count, about=about):
+    if elements.button("Recalibrate", "manage-recalibrate", icon="sync", disabled=not info.count, about=about):
         state.open_collection(info.name)
         problems.open_recalibration()
-    html.download(
+    elements.download(
         "Export",
         "export",
         lambda: "".join(export(workspace, store.collection(info.name), user)),
@@ -207,7 +207,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         new = st.text_input("New name", key=f"rename-{info.name}", help=about).strip()
         rename, same = partial(manage.rename, workspace, info.name, new), new in ("", info.name)
         about = "Existing links to this collection will stop working."
-        html.button("Rename", "rename", _do, rename, info.name, new, disabled=same, about=about)
+        elements.button("Rename", "rename", _do, rename, info.name, new, disabled=same, about=about)
     with st.popover("Delete", key=f"delete-box-{info.name}", disabled=not info.ours):
         about = (
             "This deletes its chunks, rule edits and labels. To keep them, export the chunks first, and the labels "
@@ -215,7 +215,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         )
         typed = st.text_input("Type its name to delete it", key=f"delete-{info.name}", help=about).strip()
         delete = partial(manage.delete, workspace, info.name)
-        html.button("Delete", "delete", _do, delete, info.name, "", type="primary", disabled=typed != info.name)
+        elements.button("Delete", "delete", _do, delete, info.name, "", type="primary", disabled=typed != info.name)
 
 
 @state.then_page
@@ -237,7 +237,7 @@ def _foreign(facts: Facts, resources: Resources) -> None:
         if listed := [f"- {literal(check.words)}" for check in checks if check.good == good]:
             st.markdown(f"**{title}**\n\n" + "\n".join(listed))
     if opening.folder:
-        html.button("Close", "theirs-close", _close, name, resources, about="The collection itself is unchanged.")
+        elements.button("Close", "theirs-close", _close, name, resources, about="The collection itself is unchanged.")
 
 
 @st.fragment
@@ -273,7 +273,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
     columns, metric = _mapped(name, opening, resources, key) if is_address(opening.folder) else ({}, "")
     about = "Lets ragfilter write rules into the collection."
     writable = st.toggle("Allow changes", opening.writable, key=f"{key}-writable-{name}", help=about)
-    if html.button("Open", f"{key}-open", type="primary"):
+    if elements.button("Open", f"{key}-open", type="primary"):
         bench = resources.bench
         wanted = Opening(opening.folder, model, writable, columns, metric)
         with st.spinner("Checking …"):
@@ -286,7 +286,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
 def _mapped(name: str, opening: Opening, resources: Resources, key: str) -> tuple[dict[str, str], str]:
     table = cast("TableStore", resources.bench.stores.at(opening.folder)).table(name)
     columns = {**table.guess(), **opening.columns}
-    with html.row(f"{key}-columns", "bottom"):
+    with elements.row(f"{key}-columns", "bottom"):
         for field, names in table.choices().items():
             chosen = columns.pop(field, "")
             label, at = f"{field.capitalize()} column", names.index(chosen) if chosen in names else None

@@ -31,8 +31,8 @@ from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query
 from ragfilter.ui.kit.answer_sides import AnswerSide, numbered_sides
 from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.kit.summary import Stack, StackRow, draw_stacks
-from ragfilter.ui.look import html
-from ragfilter.ui.look.html import Fact
+from ragfilter.ui.look import elements
+from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import link, pools, state, views, widget
@@ -47,7 +47,7 @@ def draw(page_run: PageRun) -> None:
     name = side_choice.query_set()
     if name or not page_run.ready:
         # Otherwise the question is the heading.
-        html.unseen_heading("Compare", level=1)
+        elements.unseen_heading("Compare", level=1)
     if not page_run.ready:
         controls.draw(page_run, None)
         problems.draw_empty(page_run, None)
@@ -68,7 +68,7 @@ def draw(page_run: PageRun) -> None:
     question_box.draw_link(slot, view)
     controls.draw(page_run, None)
     if view is None:
-        html.unseen_heading("Compare", level=1)
+        elements.unseen_heading("Compare", level=1)
         problems.draw_empty(page_run, error)
         return
     problems.incomplete(view.result.pool.incomplete)
@@ -80,16 +80,16 @@ def _bar(page_run: PageRun, runs: Mapping[int, Run], name: str) -> tuple[Sides, 
     a, b = (side_choice.read(letter, page_run.settings, runs) for letter in link.SIDES)
     # Messages about invalid values in a link.
     problems.notices(state.notices())
-    with html.row("sides", "bottom"):
+    with elements.row("sides", "bottom"):
         _choice("a", page_run, runs)
-        html.button("Swap", "sides-swap", side_choice.swap, icon="swap_horiz")
+        elements.button("Swap", "sides-swap", side_choice.swap, icon="swap_horiz")
         _choice("b", page_run, runs)
         # Without counts, since questions whose relevant chunks the user cannot see are not measured.
         names = dict.fromkeys(filter(None, (*query_set_choice.sets_of(page_run), name)))
         labels = {"": ONE} | {each: query_sets.title(each, llm=query_set_choice.counts_llm_labels()) for each in names}
         widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
         about = "Copies current settings as a snapshot, to compare later changes with."
-        html.button("Copy A to B", "sides-copy", side_choice.copy, a, icon="content_copy", about=about)
+        elements.button("Copy A to B", "sides-copy", side_choice.copy, a, icon="content_copy", about=about)
         slot = st.container(key="share", width="content")
     return (a, b), slot
 
@@ -110,16 +110,18 @@ def _draw_question(view: View, sides: Sides) -> None:
     with st.spinner("Searching …"):
         a, b = (replay_as_user(result_of(view, side)) for side in sides)
     contrasted = contrast(a, b)
-    html.unseen_heading("Compare", level=1, name=view.asked.query)
-    html.draw(f'<p class="rf-headline">{html.text(sentence(contrasted, a, b))}</p>')
+    elements.unseen_heading("Compare", level=1, name=view.asked.query)
+    elements.draw(f'<p class="rf-headline">{elements.text(sentence(contrasted, a, b))}</p>')
     for letter, result in (("A", a), ("B", b)):
         if result.message:
-            html.aside(f"{letter}: {result.message}")
+            elements.aside(f"{letter}: {result.message}")
         # Only Inspect asks the judge.
         for need in result.needs:
-            html.aside(f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask for it.")
+            elements.aside(f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask for it.")
     if not contrasted:
-        html.empty("Neither side keeps a chunk.", "Choose a side that filters less, such as the profile unfiltered.")
+        elements.empty(
+            "Neither side keeps a chunk.", "Choose a side that filters less, such as the profile unfiltered."
+        )
         return
     stacks = stacked(contrasted, (sides[0].name, sides[1].name))
     draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.keep, name=OPENED))
@@ -128,18 +130,18 @@ def _draw_question(view: View, sides: Sides) -> None:
         _chunk(opened, (a, b))
     contexts = context.pack(a.kept, a.settings), context.pack(b.kept, b.settings)
     pair = numbered_sides(("A", "B"), contexts)
-    with html.row("compare-steps"):
+    with elements.row("compare-steps"):
         step = st.segmented_control("Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed")
         by_name = {side.name: side for side in pair}
-        html.report(
+        elements.report(
             "compare-report",
             lambda: of_two((a, b), sides, **question_box.report_contents(view, by_name)),
             question_box.report_name(view.asked.query),
         )
     if step == SETTINGS:
         changes = differences(sides[0].settings, sides[1].settings)
-        html.aside("From A to B:" if changes else "A and B have the same settings.")
-        html.aside(*(f"{layer}: {', '.join(listed)}" for layer, listed in changes.items()))
+        elements.aside("From A to B:" if changes else "A and B have the same settings.")
+        elements.aside(*(f"{layer}: {', '.join(listed)}" for layer, listed in changes.items()))
     elif step == ANSWERS or state.session().answering:
         _answers(view, sides, pair)
 
@@ -188,7 +190,7 @@ def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
     """Draw the chosen chunk, and what both sides decide about it."""
     hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
     with st.container(key="compare-chunk", border=True):
-        html.chunk_head(each.title, (each.id, f"A: {reason(each.a)}", f"B: {reason(each.b)}"))
+        elements.chunk_head(each.title, (each.id, f"A: {reason(each.a)}", f"B: {reason(each.b)}"))
         st.text(hit.chunk.text or "This chunk has no text.")
 
 
@@ -198,7 +200,7 @@ def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> N
     def draw_answer(side: AnswerSide, other: AnswerSide, reply: Answer) -> None:
         cited = answers.draw_text(view, side, other, reply)
         titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
-        html.aside(" · ".join(f"[{side.numbers[n - 1]}] {titles[n - 1]}" for n in cited))
+        elements.aside(" · ".join(f"[{side.numbers[n - 1]}] {titles[n - 1]}" for n in cited))
 
     with st.container(key="compare-answers", border=True):
         pair_answers = answers.draw_columns(view, pair, (answers.title(pair[0]), answers.title(pair[1])), draw_answer)
@@ -236,7 +238,7 @@ def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
     if list(titles) != [query_sets.title(name, llm=query_set_choice.counts_llm_labels())]:
-        html.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
+        elements.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
         measuring.load(a.run.id, resources),
         measuring.load(b.run.id, resources),
@@ -244,13 +246,13 @@ def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run
         names=(a.variant, b.variant),
         settings=(sides[0].settings, sides[1].settings),
     )
-    html.aside(*compared.notes)
+    elements.aside(*compared.notes)
     if compared.sides.empty:
-        html.empty("The two sides have no questions in common.", "Choose runs over the same query set.")
+        elements.empty("The two sides have no questions in common.", "Choose runs over the same query set.")
         return
     _facts(compared, resources.bench.prices)
     report = partial(of_runs, compared, sides, resources.bench.prices)
-    html.report("compare-set-report", report, "ragfilter-compare.html")
+    elements.report("compare-set-report", report, "ragfilter-compare.html")
     _changes(compared)
 
 
@@ -267,13 +269,13 @@ def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, questions: str)
     """Offer to measure the sides that no run covers yet, one after the other."""
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
-    html.empty(f"{letters} {verb} not measured yet over these questions.")
+    elements.empty(f"{letters} {verb} not measured yet over these questions.")
     about = (
         "Measures these settings, with every strategy and profile for comparison, and saves the result as a run. "
         "Continues a stopped run."
     )
     label = f"Measure {letters} over {questions}"
-    pressed = html.button(label, "compare-measure", icon="play_arrow", type="primary", about=about)
+    pressed = elements.button(label, "compare-measure", icon="play_arrow", type="primary", about=about)
     if pressed or st.session_state.pop(GOES_ON, False):
         run = measuring.begin(chosen, missing[0].profile, missing[0].settings)
         if measuring.watch(run, chosen.resources):
@@ -298,14 +300,14 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
     if prices is not None:
         costs = [numbers.money(prices.of_thousand(each), prices.currency) for each in tokens]
         facts.append(("prompts of 1,000 questions, A and B", " → ".join(costs), ""))
-    html.facts("Comparison", facts)
+    elements.facts("Comparison", facts)
     worst = compared.worst
     if worst is None:
-        html.aside("No question is worse with B.")
+        elements.aside("No question is worse with B.")
         return
     with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
         st.markdown(f"Largest loss: **{numbers.signed(worst['gain'])}** {literal(worst['query'])}", width="content")
-        html.button("Open", "compare-open-worst", _open, worst["query"], icon="arrow_forward")
+        elements.button("Open", "compare-open-worst", _open, worst["query"], icon="arrow_forward")
 
 
 def _changes(compared: ComparedRuns) -> None:
@@ -313,7 +315,7 @@ def _changes(compared: ComparedRuns) -> None:
     sides = most_changed(compared.sides)
     sides = sides[(sides["gain"] != 0) | (sides["kept_a"] != sides["kept_b"])]
     if sides.empty:
-        html.empty("No question changes.", "Choose another side.")
+        elements.empty("No question changes.", "Choose another side.")
         return
     number = st.column_config.NumberColumn
     columns = {

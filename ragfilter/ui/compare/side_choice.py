@@ -15,7 +15,7 @@ from ragfilter.evaluate.wording import shown
 from ragfilter.layers.clearance import with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.base import strategies
-from ragfilter.publish.reports import Called
+from ragfilter.publish.reports import NamedSettings
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, field
@@ -31,7 +31,7 @@ LONGEST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedSide(Called):
+class ComparedSide(NamedSettings):
     """One side, ready to be replayed."""
 
     letter: str

@@ -21,7 +21,7 @@ from ragfilter.stores.labels import ASKED, GRADES, Label, qrels_of, selected_quo
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.kit.query_set_choice import ChosenSet
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.views import author
 
@@ -48,7 +48,7 @@ def draw(chosen: ChosenSet) -> None:
     }
     take, close = partial(_take, chosen), state.then_page(partial(state.put, False, "labelling"))
     script = "evaluate/labelling_mode.js"
-    html.mount(script, HTML, key=KEY, data=data, on_events_change=take, on_closed_change=close)
+    elements.mount(script, HTML, key=KEY, data=data, on_events_change=take, on_closed_change=close)
 
 
 def _labels(chosen: ChosenSet) -> tuple[Label, ...]:

@@ -26,7 +26,7 @@ from ragfilter.ui.evaluate import labelling_mode, questions_and_labels
 from ragfilter.ui.kit import grid, measuring, problems, query_set_choice, question_box
 from ragfilter.ui.kit.guide import GUARD, GUARDED
 from ragfilter.ui.kit.query_set_choice import ChosenSet
-from ragfilter.ui.look import html, prose, theme
+from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.views import PageRun
@@ -62,10 +62,10 @@ def draw(page_run: PageRun) -> None:
 
 
 def _sets(chosen: ChosenSet) -> None:
-    with html.row("sets-bar"):
+    with elements.row("sets-bar"):
         about = "Questions: edit the set. Labels: see who made them, where people disagree, and what an LLM proposes."
-        part = html.choice("Part", PARTS, about, key="sets-part", default=QUESTIONS)
-    html.aside(*_notes(chosen))
+        part = elements.choice("Part", PARTS, about, key="sets-part", default=QUESTIONS)
+    elements.aside(*_notes(chosen))
     if part == QUESTIONS:
         questions_and_labels.draw_questions(chosen)
     else:
@@ -74,14 +74,14 @@ def _sets(chosen: ChosenSet) -> None:
 
 def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
-    with html.row("evaluate-bar", "bottom"):
+    with elements.row("evaluate-bar", "bottom"):
         query_set_choice.choose(chosen)
         label, none = _measure_label(chosen), chosen.measurable is None
         about = (
             "Measures the sidebar's settings on the labelled questions of this set. Continues a stopped run. "
             "Skips questions without labels."
         )
-        pressed = html.button(label, "evaluate", icon="play_arrow", type="primary", disabled=none, about=about)
+        pressed = elements.button(label, "evaluate", icon="play_arrow", type="primary", disabled=none, about=about)
         # The page measures by itself if nothing is measured yet, and no LLM is called.
         unasked = chosen.measurable is not None and len(chosen.measurable.qrels) <= UNASKED
         if pressed or (unasked and not saved and not chosen.page_run.settings.judge.enabled):
@@ -92,7 +92,7 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             labels = {each: runs.run_label(run, state.session().tuned_on) for each, run in saved.items()}
             widget.select("Run", labels, _chosen_id(saved), "run-box", state.put, "run", width=330)
         about = "Label chunks, question by question, with the keys 2, 1 and 0."
-        html.button("Label", "open-labelling", state.put, True, "labelling", icon="edit_note", about=about)
+        elements.button("Label", "open-labelling", state.put, True, "labelling", icon="edit_note", about=about)
         with st.popover("More", key="evaluate-more", type="tertiary"):
             _more(chosen)
     return saved
@@ -144,7 +144,7 @@ BASELINE = "baseline.json"
 
 def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
     if not measured.records:
-        html.empty("No question in this run has been measured yet.", "Press Measure to continue.")
+        elements.empty("No question in this run has been measured yet.", "Press Measure to continue.")
         return
     who = "Your settings" if measured.settings == chosen.page_run.settings else "This run's settings"
     sentence = wording.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
@@ -154,24 +154,24 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
         if gain := frame.gain_over(measured.records, CURRENT, name):
             sentence += f" {measuring.HIGHEST} {name} is {wording.compared(gain)} {own}."
     if sentence:
-        html.draw(f'<p class="rf-lead">{html.text(sentence)}</p>')
-    html.aside(*_staleness_notes(measured, chosen))
+        elements.draw(f'<p class="rf-lead">{elements.text(sentence)}</p>')
+    elements.aside(*_staleness_notes(measured, chosen))
     _views(measured, chosen.resources)
 
 
 @st.fragment
 @problems.show_errors()
 def _views(measured: MeasuredRun, resources: Resources) -> None:
-    with html.row("views-bar"):
-        view = html.choice("View", VIEWS, key="view", default=ROWS)
+    with elements.row("views-bar"):
+        view = elements.choice("View", VIEWS, key="view", default=ROWS)
         measure, every = "f1", False
         if view == ROWS:
             labels = {name: metrics.FIGURES[name].label for name in measuring.MEASURES}
-            measure = html.select("Sort by", labels, "measure", width=130, label_visibility="collapsed")
+            measure = elements.select("Sort by", labels, "measure", width=130, label_visibility="collapsed")
             every = st.toggle("All figures", key="all-figures", persist_state="session")
         st.space("stretch")
         about = "Compares this run with another one, or with other settings, by question."
-        if html.button("Compare", "evaluate-compare", icon="compare_arrows", type="tertiary", about=about):
+        if elements.button("Compare", "evaluate-compare", icon="compare_arrows", type="tertiary", about=about):
             # The run is side B, over its questions.
             queries, _, _ = untitled(measured.run.plan.query_set)
             run = f"run-{measured.run.id}"
@@ -180,7 +180,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         _guard(measured, resources)
         # The report is made outside the page run, without its session.
         sets, bench, plan = state.session().tuned_on, resources.bench, measured.run.plan
-        html.report(
+        elements.report(
             "run-report",
             lambda: of_run(measured, bench.prices, since=runs.changed_since(plan, bench), sets=sets),
             f"ragfilter-run-{measured.run.id}.html",
@@ -222,14 +222,14 @@ def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: 
             wording.unlabelled(own) if own else "",
             *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
         ]
-        html.aside(*filter(None, notes))
+        elements.aside(*filter(None, notes))
 
 
 def _layers(measured: MeasuredRun) -> None:
     groups = {"added": "by adding it", "left out": "by leaving it out"}
     gains = frame.cells(measured.gains)
     if not gains:
-        html.empty("No layer is on except clearance, which always applies.")
+        elements.empty("No layer is on except clearance, which always applies.")
         return
     shown = {"layer": [layer(row["layer"]).title for row in gains], "measured": [groups[row["group"]] for row in gains]}
     for name, label, digits in (("f1", "adds to F1", 3), ("recall", "adds to recall", 3), ("tokens", "adds tokens", 0)):
@@ -239,7 +239,7 @@ def _layers(measured: MeasuredRun) -> None:
         widths = {"measured": 120, "adds to F1": 156, "adds to recall": 156}
         config = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
         st.dataframe(shown, key="evaluation-layers", hide_index=True, row_height=32, column_config=config)
-    html.aside(
+    elements.aside(
         "What each layer adds to the settings, with the 95% interval; positive is more. Clearance "
         f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
     )
@@ -248,14 +248,14 @@ def _layers(measured: MeasuredRun) -> None:
 def _queries(measured: MeasuredRun) -> None:
     with st.container(key="queries-bar", horizontal=True, gap="small"):
         look: dict[str, Any] = {"persist_state": None, "format_func": str.capitalize}
-        wanted = html.choice("Questions shown", ("all", *KINDS), key="query-filter", default="all", **look)
+        wanted = elements.choice("Questions shown", ("all", *KINDS), key="query-filter", default="all", **look)
         rows = measured.questions
         for kind in KINDS:
             rows = frame.of_kind(rows, kind) if wanted == kind else rows
         st.markdown(prose.quiet(counted(len(rows), "question")))
-        html.hint(f"{ABOUT_KINDS} Click a row to open the question in Inspect with these settings.")
+        elements.hint(f"{ABOUT_KINDS} Click a row to open the question in Inspect with these settings.")
     if rows.empty:
-        html.empty("There are no questions of this kind.", "Choose All.")
+        elements.empty("There are no questions of this kind.", "Choose All.")
         return
     shown = rows[FIGURES].rename(columns=NAMES)
     name = f"questions-{measured.run.id}"
@@ -319,10 +319,10 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         return
     with box:
         if not measured.run.complete:
-            html.empty("A baseline needs a complete run.", "Press Measure to continue.")
+            elements.empty("A baseline needs a complete run.", "Press Measure to continue.")
             return
         if measured.settings != state.settings():
-            html.aside("This run did not use your settings. Measure yours to guard them.")
+            elements.aside("This run did not use your settings. Measure yours to guard them.")
         plan, bench, origin = measured.run.plan, resources.bench, runs.origin_of(measured.run.plan)
         if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
             # The fingerprint is the same wherever the same files are indexed.
@@ -332,8 +332,10 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
         about, keep = "Each question's results in this run, as a small file for git.", state.then_page(state.keep)
         args = (plan.collection, GUARDED)
-        html.download("Use as baseline", "guard-baseline", baseline.dumps, BASELINE, about, on_click=keep, args=args)
-        html.aside("Commit the file. In CI, this command fails if the filter gets worse:")
+        elements.download(
+            "Use as baseline", "guard-baseline", baseline.dumps, BASELINE, about, on_click=keep, args=args
+        )
+        elements.aside("Commit the file. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 
 

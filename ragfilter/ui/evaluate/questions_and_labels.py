@@ -32,7 +32,7 @@ from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid, question_box
 from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 
@@ -68,16 +68,18 @@ def draw_questions(chosen: ChosenSet) -> None:
         with st.container(key="set-actions", horizontal=True, gap="small"):
             save = partial(_save, chosen, None if own else name, revision, filled)
             empty, about = not lines(text) or not title.strip(), "" if title.strip() else "Name the set first."
-            html.button("Save", "set-save", save, type="primary", disabled=empty, about=about)
+            elements.button("Save", "set-save", save, type="primary", disabled=empty, about=about)
             none = not chosen.sets[ASKED] or name == ASKED
             about = "Adds questions asked on Inspect that are not in the list yet."
-            html.button("Add asked questions", "set-from-history", _add_asked, chosen, key, disabled=none, about=about)
+            elements.button(
+                "Add asked questions", "set-from-history", _add_asked, chosen, key, disabled=none, about=about
+            )
             with st.popover("Remove set", disabled=own):
                 about, label = "Cannot be undone. Labels stay with their questions.", f"Remove {literal(name)}"
-                html.button(label, "set-remove", _remove, chosen, type="primary", disabled=own, about=about)
+                elements.button(label, "set-remove", _remove, chosen, type="primary", disabled=own, about=about)
             if there:
                 parts = 1 + counts_llm_labels()
-                html.download(
+                elements.download(
                     "Export",
                     "set-export",
                     lambda: packed(*query_sets.exported(*of_set)[:parts]),
@@ -137,7 +139,7 @@ def _files(chosen: ChosenSet) -> None:
     # Name what has arrived, so that a file still uploading is not silently left out.
     label = f"Import questions{' and labels' if qrels else ''}" if questions else "Import"
     about = "Saves the file's questions as a set." if questions else "Drop a file first."
-    html.button(label, "set-import", _import, chosen, questions, qrels, by_llm, disabled=not questions, about=about)
+    elements.button(label, "set-import", _import, chosen, questions, qrels, by_llm, disabled=not questions, about=about)
 
 
 @state.tell_errors()
@@ -205,7 +207,7 @@ def draw_labels(chosen: ChosenSet) -> None:
     _conflicts(seen, chosen.chunks)
     _lost(chosen)
     if any(label.made_by == "llm" for label in seen):
-        html.aside(query_sets.agreed(seen).sentence)
+        elements.aside(query_sets.agreed(seen).sentence)
     _propose(chosen)
 
 
@@ -225,10 +227,10 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     parted = conflicts(labels)
     if not parted:
         if labels:
-            html.aside("No two people disagree.")
+            elements.aside("No two people disagree.")
         return
-    html.heading("Disagreements")
-    html.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
+    elements.heading("Disagreements")
+    elements.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
     judged = [(first.query, first.chunk_id) for first, *_ in parted]
     names = [catalogue[i].name if i in catalogue else f"{i} (no longer there)" for _, i in judged]
     said = ["; ".join(label.words for label in labels) for labels in parted]
@@ -249,8 +251,8 @@ def _lost(chosen: ChosenSet) -> None:
     rows = choices(places, lost, chunks.values(), chosen.user)
     if not rows:
         return
-    html.heading("Labels without a chunk")
-    html.aside(
+    elements.heading("Labels without a chunk")
+    elements.aside(
         "The chunks were cut again, so these labels no longer count. Click the chunk that a label "
         "judges. If it is in none, label again."
     )
@@ -270,7 +272,7 @@ def _propose(chosen: ChosenSet) -> None:
     """Draw what LLM labels would cost, then the button that asks for them. Raises StoreError."""
     session, resources = state.session(), chosen.resources
     if resources.bench.chat is None:
-        html.aside("An LLM can propose labels if OPENAI_API_KEY or OPENAI_BASE_URL is set.")
+        elements.aside("An LLM can propose labels if OPENAI_API_KEY or OPENAI_BASE_URL is set.")
         return
     if session.proposing is not None:
         stop = "Stops after the current call. Labels so far are kept."
@@ -285,7 +287,7 @@ def _propose(chosen: ChosenSet) -> None:
     backends = resources.backends(chosen.collection)
     if session.bill is None or session.bill[0] != wanted:
         none = not chosen.sets[chosen.name]
-        if html.button("What would LLM labels cost?", "propose-cost", disabled=none):
+        if elements.button("What would LLM labels cost?", "propose-cost", disabled=none):
             of_set = chosen.book, chosen.collection, chosen.name, chosen.chunks, chosen.user
             with st.spinner("Looking up the chunks …"):
                 questions, standing = query_sets.questions(*of_set).values(), chosen.book.standing(chosen.collection)
@@ -298,7 +300,7 @@ def _propose(chosen: ChosenSet) -> None:
     bill = labelling.bill(requests, backends, resources.bench.prices)
     st.markdown(message(bill.sentence))
     about, none = "Its labels are marked, and count only if you turn them on under More.", not bill.chunks
-    html.button("Propose labels", "propose", _ask_llm, chosen, requests, type="primary", disabled=none, about=about)
+    elements.button("Propose labels", "propose", _ask_llm, chosen, requests, type="primary", disabled=none, about=about)
 
 
 def _ask_llm(chosen: ChosenSet, requests: tuple[Request, ...]) -> None:

@@ -22,7 +22,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, reference_tree
 from ragfilter.ui.kit import grid, problems
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session import state, widget
@@ -40,7 +40,7 @@ def draw(view: View) -> None:
     hit = _opened(view)
     if hit is None:
         # A link can name a hidden chunk. Show the same as for an unknown one.
-        html.empty(
+        elements.empty(
             "No chunk is open.",
             "Click a point on the curve, a table row or a citation to read that chunk, edit its rule and follow its "
             "references.",
@@ -94,17 +94,19 @@ def _opened(view: View) -> Hit | None:
 def _labels(view: View, chunk_id: str) -> None:
     """Draw the buttons that grade the chunk, and its existing labels."""
     asked, grade_now = view.asked, view.grades.get(chunk_id)
-    with html.row("marks"):
+    with elements.row("marks"):
         for grade, word in MARKS.items():
             mark = partial(_mark, asked.collection, asked.query, chunk_id, grade)
             look = "primary" if grade_now == grade else "secondary"
-            html.button(word, f"mark-{grade}", mark, type=look, shortcut=str(grade))
-        html.button("Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().label_history, shortcut="U")
+            elements.button(word, f"mark-{grade}", mark, type=look, shortcut=str(grade))
+        elements.button(
+            "Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().label_history, shortcut="U"
+        )
     words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
         words += ". They disagree, and the last one counts"
     if words:
-        html.draw(f'<p class="rf-aside">{html.text(words)}.</p>')
+        elements.draw(f'<p class="rf-aside">{elements.text(words)}.</p>')
 
 
 @state.tell_errors()
@@ -131,8 +133,8 @@ def _undo() -> None:
 
 def _text(view: View, chunk: Chunk) -> None:
     with st.container(key="chunk-text"):
-        if struck := html.struck_text(view.shown, chunk.id, chunk.text):
-            html.draw(struck)
+        if struck := elements.struck_text(view.shown, chunk.id, chunk.text):
+            elements.draw(struck)
         else:
             st.text(chunk.text or "This chunk has no text.")
 
@@ -140,9 +142,9 @@ def _text(view: View, chunk: Chunk) -> None:
 def _part(view: View, chunk_id: str) -> str:
     """Draw the choice of the chunk's part, kept when another chunk opens. Returns the part."""
     shown = state.session().part
-    with html.row("part-bar"):
+    with elements.row("part-bar"):
         widget.choose("Part", PARTS, shown, "chunk-part", state.put, "part")
-        html.hint(
+        elements.hint(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop it. Rule: the "
             "questions it is meant for (query_must), with an editor and a preview. References: chunks that the judge's "
             "EXPAND would bring in."
@@ -178,7 +180,7 @@ def _head(result: PoolResult, hit: Hit) -> None:
         f"refers to {numbers.chunks(len(chunk.refs))}" if chunk.refs else "",
     ]
     steps = "".join(_step(trace, hit.id) for trace in result.traces if trace.enabled)
-    html.chunk_head(chunk.name, facts, f'<ul class="rf-path">{steps}</ul>')
+    elements.chunk_head(chunk.name, facts, f'<ul class="rf-path">{steps}</ul>')
 
 
 def _step(trace: LayerTrace, chunk_id: str) -> str:
@@ -186,25 +188,25 @@ def _step(trace: LayerTrace, chunk_id: str) -> str:
     decision = next((each for each in trace.decisions if each.chunk_id == chunk_id), None)
     if decision is None:
         return ""
-    sign = html.outcome_sign(decision.outcome, decision.layer, decision.setting)
-    name, words = html.text(layer(trace.layer).title), html.text(f"{decision.outcome}: {decision.reason}")
+    sign = elements.outcome_sign(decision.outcome, decision.layer, decision.setting)
+    name, words = elements.text(layer(trace.layer).title), elements.text(f"{decision.outcome}: {decision.reason}")
     return f"<li>{sign}<b>{name}</b> {words}</li>"
 
 
 def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
     offered, asked = changes(result, hit.id), wording(result, hit.id)
     if not offered and asked is None:
-        html.empty(f"No change was found that {words}.", stays(result, hit.id))
+        elements.empty(f"No change was found that {words}.", stays(result, hit.id))
         return
-    html.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
+    elements.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
     titles = {each.id: each.chunk.name for each in result.hits}
     for n, change in enumerate(offered):
-        html.button(literal(change.words), f"whatif-{n}", state.change, change.values, icon="tune")
+        elements.button(literal(change.words), f"whatif-{n}", state.change, change.values, icon="tune")
         _along(change.came, change.went, titles)
     if asked is not None:
         words = literal(f"Ask with: {', '.join(asked.terms)}")
         about = "Adds the words that its rule requires, and asks again."
-        html.button(words, "whatif-ask", state.ask, asked.question, icon="search", about=about)
+        elements.button(words, "whatif-ask", state.ask, asked.question, icon="search", about=about)
         _along(asked.came, asked.went, titles)
 
 
@@ -215,7 +217,7 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
         for ids, verb in ((came, "would also be kept"), (went, "would be dropped"))
         if ids
     ]
-    html.aside(" ".join(words) or "Nothing else would change.")
+    elements.aside(" ".join(words) or "Nothing else would change.")
 
 
 def _named(names: Sequence[str]) -> str:
@@ -243,15 +245,15 @@ def _rule(view: View, chunk: Chunk) -> None:
 def _effect(result: PoolResult, chunk: Chunk, rule: str | None, *, changed: bool) -> None:
     """Draw whether the question would keep the chunk, and how the kept list would change."""
     check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)
-    sign = html.outcome_sign("kept" if check.passes else "dropped", "query_must")
+    sign = elements.outcome_sign("kept" if check.passes else "dropped", "query_must")
     verb = "passes" if check.passes else "fails"
     why = check.reason.removeprefix("rule holds: ").removesuffix(".")
-    line = f"{sign}This question <b>{verb}</b> the rule: {html.text(why)}."
+    line = f"{sign}This question <b>{verb}</b> the rule: {elements.text(why)}."
     if not result.settings.query_must.enabled:
         line += " The query_must layer is off, so nothing changes."
     elif changed:
         line += f" Once saved: {_rule_changes(result, chunk, rule)}"
-    html.draw(f'<p class="rf-verdict">{line}</p>')
+    elements.draw(f'<p class="rf-verdict">{line}</p>')
 
 
 def _rule_changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
@@ -259,6 +261,6 @@ def _rule_changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
     old = {hit.id: hit.chunk.name for hit in result.kept}
     new = {hit.id: hit.chunk.name for hit in after.kept}
     moved = (("Enters", [new[i] for i in new if i not in old]), ("Leaves", [old[i] for i in old if i not in new]))
-    parts = [f"<b>{word}</b> the kept list: {html.text(_named(names))}." for word, names in moved if names]
+    parts = [f"<b>{word}</b> the kept list: {elements.text(_named(names))}." for word, names in moved if names]
     kept = f"{len(old)} → {len(new)} kept."
     return " ".join([*parts, kept]) if parts else "The kept list does not change."

@@ -30,7 +30,7 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_plot
 from ragfilter.ui.inspect.curve_plot import AxisRanges, Points
 from ragfilter.ui.kit import controls
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import ALL, CUT
@@ -43,7 +43,7 @@ HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 
 
 def draw(view: View) -> None:
-    """Draw the picture, and below it the buttons that keep one chunk less or more, and show folded hits."""
+    """Draw the picture, and below it the buttons that keep one chunk fewer or more, and show folded hits."""
     result, session = view.shown, state.session()
     detail, line = cutoff_detail(result), cut_line(result)
     every = replace(curve_plot.place(result, view.rows, detail), grades=view.grades)
@@ -70,7 +70,7 @@ def draw(view: View) -> None:
             # The browser drops its own position after each move, even if undo restores the same picture.
             "moves": session.drag_moves,
         }
-        html.mount(
+        elements.mount(
             "inspect/curve_lines.js",
             HTML,
             key=KEY,
@@ -79,12 +79,12 @@ def draw(view: View) -> None:
             on_moved_change=_moved,
             on_walked_change=lambda: state.open_chunk(ids[st.session_state[KEY].walked]),
         )
-    with html.row("curve-foot"):
+    with elements.row("curve-foot"):
         for label, key, by in (("−1 chunk", "keep-less", -1), ("+1 chunk", "keep-more", 1)) if detail else ():
             change = change_to_keep(result, by, view.under)
             values = {} if change is None else {change.path: change.new}
             about = "No limit of this strategy does that." if change is None else _effect(change, titles)
-            html.button(label, key, state.change, values, disabled=change is None, about=about)
+            elements.button(label, key, state.change, values, disabled=change is None, about=about)
         _draw_fold(every, points, beyond=max(points.x, default=0) > ranges.window[1])
 
 
@@ -121,28 +121,28 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
     folded = [row for row in every.rows if row not in shown.rows]
     if not (folded or beyond):
         if state.session().window != CUT:
-            html.button("Show the ranks around the cut", "fold", state.put, CUT, "window", type="tertiary")
+            elements.button("Show the ranks around the cut", "fold", state.put, CUT, "window", type="tertiary")
         return
     by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
     about = " and ".join(f"{numbers.count(n)} by {name}" for name, n in by.items()) or None
     show = f"{numbers.count(len(folded))} dropped earlier · show" if folded else "Show"
-    html.button(f"{show} all {len(every.rows)}", "fold", state.put, ALL, "window", type="tertiary", about=about)
+    elements.button(f"{show} all {len(every.rows)}", "fold", state.put, ALL, "window", type="tertiary", about=about)
 
 
 def draw_controls(view: View) -> None:
     """Draw the controls of the cut: its settings and limits, a second curve and the legend."""
     result, own = view.shown, state.own()
-    with html.row("cut-controls", "top"):
+    with elements.row("cut-controls", "top"):
         paths = _cut_settings(result)
         for path in paths:
             controls.draw_setting(field(path), result.settings, own, view=VIEW, kept=dict(view.summary.strategies))
         if not paths:
-            html.aside(
+            elements.aside(
                 "The cutoff is off, and the judge decides how many stay. Switch Cutoff on in the sidebar to adjust a "
                 "threshold here."
             )
-    html.draw(f'<ul class="rf-limits" aria-label="Limits in force">{_limits(result)}</ul>')
-    with html.row("curve-bar"):
+    elements.draw(f'<ul class="rf-limits" aria-label="Limits in force">{_limits(result)}</ul>')
+    with elements.row("curve-bar"):
         if others := other_scores(result):
             st.selectbox(
                 "Second curve",
@@ -156,7 +156,7 @@ def draw_controls(view: View) -> None:
                 help="Draws the hits by another score, lower for nearer.",
             )
         points = curve_plot.place(result, view.rows, cutoff_detail(result))
-        html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
+        elements.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
 
 
 def other_scores(result: PoolResult) -> dict[str, dict[str, float]]:
@@ -176,9 +176,9 @@ def _legend(rows: Sequence[ChunkRow]) -> str:
     )
     items = []
     for (name, mark), n in sorted(counts.items(), key=lambda item: order.index(item[0][0])):
-        sign = html.sign(mark, f"layer-{name}" if name in theme.LAYERS else name)
+        sign = elements.sign(mark, f"layer-{name}" if name in theme.LAYERS else name)
         words = f"{name}, {mark.about}" if mark.about else name
-        items.append(f"<li>{sign}{numbers.count(n)} {html.text(words)}</li>")
+        items.append(f"<li>{sign}{numbers.count(n)} {elements.text(words)}</li>")
     return "".join(items)
 
 
@@ -201,13 +201,13 @@ def _cut_settings(result: PoolResult) -> tuple[str, ...]:
 def _limits(result: PoolResult) -> str:
     """The limit that decided, then the others that applied, then the limits not reached."""
     every, detail, cutoff = limits(result), cutoff_detail(result), result.settings.cutoff
-    bound = [html.text(each.words) for each in reversed(every) if each.bound]
-    others = [html.text(each.words) for each in every if not each.bound]
+    bound = [elements.text(each.words) for each in reversed(every) if each.bound]
+    others = [elements.text(each.words) for each in every if not each.bound]
     if detail is not None and detail.cut.limit is not None:
         cliff = strategy(detail.cut.strategy).cliff(cutoff)
-        bound.insert(0, html.text(f"{cliff}: {detail.value_name} ≤ {numbers.distance(detail.cut.limit)}"))
+        bound.insert(0, elements.text(f"{cliff}: {detail.value_name} ≤ {numbers.distance(detail.cut.limit)}"))
     if detail is not None and detail.cut.strategy != cutoff.strategy:
-        others.insert(0, html.text(f"{cutoff.strategy} is chosen, but {detail.fallback_reason}."))
+        others.insert(0, elements.text(f"{cutoff.strategy} is chosen, but {detail.fallback_reason}."))
     decided = [f"<b>{words}</b>" for words in bound[:1]]
     return "".join(f"<li>{words}</li>" for words in (*decided, *bound[1:], *others))
 

@@ -16,7 +16,7 @@ from ragfilter.report.thresholds import compared
 from ragfilter.rules.overview import WORDS, make_listing
 from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, question_box
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View
@@ -32,8 +32,8 @@ def draw(view: View) -> None:
     result, rows = view.shown, view.rows
     words, rule = st.session_state.get("filter", ""), st.session_state.get("filter-rule")
     look: dict[str, Any] = {"persist_state": "session", "label_visibility": "collapsed"}
-    with html.row("table-bar"):
-        html.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
+    with elements.row("table-bar"):
+        elements.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
         icon = ":material/search:"
         st.text_input("Filter", words, key="filter", placeholder="Words", icon=icon, width=112, **look)
         st.selectbox(
@@ -59,7 +59,7 @@ def draw(view: View) -> None:
             def export() -> str:
                 return csv(exported, references(result) if with_refs else None)
 
-            html.download("CSV", "download-csv", export, "ragfilter.csv", about)
+            elements.download("CSV", "download-csv", export, "ragfilter.csv", about)
             question_box.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     table, ids = _frame(view, shown, refs), [row.id for row in shown]
@@ -67,7 +67,7 @@ def draw(view: View) -> None:
         grid.draw(table, ids, name=NAME, height=400, columns=_columns(view, shown))
         # Arrow keys continue from the cell whose button was clicked. The click does not focus the
         # table, so draw this after it.
-        html.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)
+        elements.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)
 
 
 def listed(view: View, rows: Sequence[ChunkRow]) -> list[ChunkRow]:

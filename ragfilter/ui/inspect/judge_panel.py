@@ -19,7 +19,7 @@ from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import grid
-from ragfilter.ui.look import html, prose, theme
+from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import pools, state
 from ragfilter.ui.session.views import View
@@ -44,31 +44,31 @@ def draw(view: View) -> None:
     settings, stats = result.settings.judge, judge_stats(result)
     if not settings.enabled:
         how = SETUP if resources.bench.chat is None else "Switch LLM judge on in the sidebar to use it."
-        html.empty("The judge is off.", how)
+        elements.empty("The judge is off.", how)
     elif waits_for_judge(result):
         _waiting(result, resources)
     elif stats is None:
-        html.empty("Nothing reached the judge.", result.message or "The layers before it let no chunk through.")
+        elements.empty("Nothing reached the judge.", result.message or "The layers before it let no chunk through.")
     else:
         if stats.fallback:
-            sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
+            sign = elements.sign(theme.OUTCOMES["fallback"], "fallback")
             n, why = numbers.chunks(result.trace("judge").n_out), stats.error.rstrip(".")
-            html.draw(
+            elements.draw(
                 f'<p class="rf-verdict rf-bad" role="alert">{sign}<b>The judge failed:</b> '
-                f"{html.text(why)}. The first {n} by distance are kept, marked fallback.</p>"
+                f"{elements.text(why)}. The first {n} by distance are kept, marked fallback.</p>"
             )
             if costs := costs_of(result, resources):
                 draw_button(result, costs)
         listed = call_facts(stats, resources.bench.prices).items()
-        items = (f"<div><dt>{what}</dt><dd>{html.text(value)}</dd></div>" for what, value in listed)
-        html.draw(f'<dl class="rf-grid rf-short">{"".join(items)}</dl>')
+        items = (f"<div><dt>{what}</dt><dd>{elements.text(value)}</dd></div>" for what, value in listed)
+        elements.draw(f'<dl class="rf-grid rf-short">{"".join(items)}</dl>')
         _verdicts(result)
-        html.aside(by_whom(stats, settings))
+        elements.aside(by_whom(stats, settings))
         if ignored := "; ".join(remarks(result)):
-            html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(ignored)}.</p>')
+            elements.draw(f'<p class="rf-aside">Ignored in its reply: {elements.text(ignored)}.</p>')
     if settings.enabled:
         _prompt(result)
-    html.aside(ABOUT)
+    elements.aside(ABOUT)
 
 
 def costs_of(result: PoolResult, resources: Resources) -> Forecast | None:
@@ -91,13 +91,13 @@ def draw_button(result: PoolResult, costs: Forecast) -> None:
 def draw_request(label: str, kind: NeedKind, *, again: bool, about: str) -> None:
     """Draw the main button that has a model add the missing data of this kind, perhaps `again` after a failure."""
     icon = "refresh" if again else "bolt"
-    html.button(label, f"need-{kind}", pools.request, kind, again, icon=icon, type="primary", about=about)
+    elements.button(label, f"need-{kind}", pools.request, kind, again, icon=icon, type="primary", about=about)
 
 
 def draw_messages(messages: Iterable[Message]) -> None:
     """Draw the messages of a prompt exactly as they are sent."""
     for message in messages:
-        html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
+        elements.draw(f'<p class="rf-caption">{elements.text(message.role)}</p>')
         st.code(message.content, language=None, wrap_lines=True)
 
 
@@ -179,11 +179,11 @@ def _waiting(result: PoolResult, resources: Resources) -> None:
     costs = costs_of(result, resources)
     n = numbers.chunks(sum(len(need.chunk_ids) for need in result.needs if need.kind == "judge"))
     if costs is None:
-        html.empty(f"{n} would be judged.", SETUP)
+        elements.empty(f"{n} would be judged.", SETUP)
         return
     stay = numbers.chunks(result.trace("judge").n_out)
     sent = in_prompt(costs, result.settings.judge)
-    html.empty("Not asked yet.", f"{n} wait for a verdict. Until then, the nearest {stay} are kept. {sent}")
+    elements.empty("Not asked yet.", f"{n} wait for a verdict. Until then, the nearest {stay} are kept. {sent}")
     draw_button(result, costs)
 
 
@@ -236,19 +236,19 @@ def _prompt(result: PoolResult) -> None:
     with st.expander("Prompt to be sent" if waits else "Prompt and reply", key="judge-prompt"):
         asked, tokens = numbers.chunks(len(ready.asked)), numbers.tokens(ready.tokens)
         shortened = _shortened(len(ready.shortened), result.settings.judge)
-        html.aside("; ".join(filter(None, (f"{asked}, about {tokens}", shortened, ready.version))))
+        elements.aside("; ".join(filter(None, (f"{asked}, about {tokens}", shortened, ready.version))))
         draw_messages(ready.messages)
         if waits:
             return
-        html.draw('<p class="rf-caption">reply</p>')
+        elements.draw('<p class="rf-caption">reply</p>')
         judgement = result.judgement
         # The reply may name chunks that only other users can see.
         if not (state.session().operator or result.user.unrestricted):
-            html.aside(
+            elements.aside(
                 "With clearance on, only operators see the reply: it may come from a query by a user who sees more. "
                 "View as operator to read it."
             )
         elif judgement is not None and judgement.reply:
             st.code(judgement.reply, language=None, wrap_lines=True)
         else:
-            html.aside("The reply was empty, or came in an earlier run and was not stored.")
+            elements.aside("The reply was empty, or came in an earlier run and was not stored.")

@@ -1,6 +1,6 @@
-"""A result on the page: one sentence, before and after beside the curve, and both answers. A click opens settings or
-evidence: the table, and beside it a panel with the open chunk, the answers, the exact prompt, the judge, the re-query
-rounds or the debug trace."""
+"""The result of one question: one sentence, before and after beside the curve, and both answers. Buttons open the
+controls of the cut, and the evidence: the table of chunks, and beside it a panel with the open chunk, the answers, the
+exact prompt, the judge, the re-query rounds or the debug trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ragfilter.text import numbers
 from ragfilter.ui.inspect import chunk_panel, curve_panel, hit_table, judge_panel
 from ragfilter.ui.kit import answers, controls, guide, problems, question_box, summary
 from ragfilter.ui.kit.answer_sides import answer_sides
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import link, pools, state, widget
@@ -46,7 +46,7 @@ def begin(view: View) -> Slots:
     # the curve and make the browser redraw it.
     with st.container(key="headline"):
         problems.incomplete(view.result.pool.incomplete)
-        html.unseen_heading("Result", level=1, name=view.asked.query)
+        elements.unseen_heading("Result", level=1, name=view.asked.query)
         summary.draw(view, current_story)
         problems.failed(view.result)
         _draw_needs(view)
@@ -55,7 +55,7 @@ def begin(view: View) -> Slots:
     stage = st.container(key="stage")
     beside = None
     if now.evidence:
-        bar, below = html.row("open-bar"), _draw_below(view)
+        bar, below = elements.row("open-bar"), _draw_below(view)
         with below:
             summary.draw_strip(view)
             below, beside = st.columns((1.15, 1), gap="medium")
@@ -63,11 +63,11 @@ def begin(view: View) -> Slots:
             with beside:
                 beside = _draw_panel(view)
     else:
-        below, bar = _draw_below(view), html.row("open-bar")
+        below, bar = _draw_below(view), elements.row("open-bar")
     with stage:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
-        html.unseen_heading("Before and after")
+        elements.unseen_heading("Before and after")
         drops = current_story.drops_from_unfiltered
         before, after = summary.before_and_after(view.as_user, drops)
         if changed := len(state.changed()):
@@ -75,7 +75,7 @@ def begin(view: View) -> Slots:
         controls.draw_reset(f"Back to {now.profile}")
         summary.draw_stacks((before, after), view.as_user, on_open=state.open_chunk)
     with right:
-        html.unseen_heading("Curve")
+        elements.unseen_heading("Curve")
         curve_panel.draw(view)
     return Slots(below, beside, bar)
 
@@ -88,12 +88,12 @@ def finish(view: View, slots: Slots) -> None:
         _open_more(view)
     with slots.below:
         if slots.panel is None:
-            html.unseen_heading("Answers")
+            elements.unseen_heading("Answers")
             if not view.result.kept:
                 problems.nothing_kept(view.result)
             answers.draw_brief(view)
         else:
-            html.unseen_heading("Chunks")
+            elements.unseen_heading("Chunks")
             hit_table.draw(view)
     if slots.panel is not None:
         with slots.panel:
@@ -102,7 +102,7 @@ def finish(view: View, slots: Slots) -> None:
             else:
                 _draw_panel(view)
     now.answers_shown_for = view.asked
-    html.mount("inspect/into_view.js", key="into-view", data=now.revealed)
+    elements.mount("inspect/into_view.js", key="into-view", data=now.revealed)
 
 
 def _draw_below(view: View) -> DeltaGenerator:
@@ -112,19 +112,19 @@ def _draw_below(view: View) -> DeltaGenerator:
 
 
 def _open_more(view: View) -> None:
-    """Draw the buttons that open more than the result."""
+    """Draw the buttons that open the controls and the evidence, and those that share the result."""
     now = state.session()
     label = "Close controls" if now.cut_controls else "Adjust"
     about = "The strategy and the limits that cut the list. Tune suggests values for them."
-    html.button(label, "open-cut-controls", _open_cut_controls, not now.cut_controls, type="primary", about=about)
+    elements.button(label, "open-cut-controls", _open_cut_controls, not now.cut_controls, type="primary", about=about)
     label = "Close evidence" if now.evidence else f"Evidence: {numbers.chunks(view.summary.retrieved)}"
     about = "Every chunk with its reason, the prompt, and the answers with their citations."
-    html.button(label, "open-evidence", state.put, not now.evidence, "evidence", about=about)
+    elements.button(label, "open-evidence", state.put, not now.evidence, "evidence", about=about)
     if view.asked.trace_ids:
         only = bool(view.asked.reach.only)
         about = "Filters only the hits that a trace recorded for this question."
         ask = partial(state.update, use_trace=not only, pending="again")
-        html.button("Search again" if only else "Recorded hits", "open-recorded", ask, about=about)
+        elements.button("Search again" if only else "Recorded hits", "open-recorded", ask, about=about)
     question_box.draw_present_button()
     if link.looks(visible_ids(view.result)):
         # The address bar has the rest.
@@ -148,7 +148,7 @@ def _draw_needs(view: View) -> None:
     costs = None if state.session().panel == "Judge" else judge_panel.costs_of(result, resources)
     if rerank is None and costs is None and not wider:
         return
-    with html.row("needs"):
+    with elements.row("needs"):
         if rerank is not None:
             label = f"Score {'again: ' if again else ''}{_scoring(rerank, result, resources)}"
             about = f"{literal(rerank.why)}. Until then, the layer uses distances."
@@ -158,7 +158,7 @@ def _draw_needs(view: View) -> None:
         if wider:
             label = f"Gather again with these settings · pool {numbers.count(result.settings.retrieval.pool_size)}"
             about = "The pool was gathered with other settings. This queries the store again."
-            html.button(label, "gather-again", state.renew, icon="refresh", about=about)
+            elements.button(label, "gather-again", state.renew, icon="refresh", about=about)
 
 
 def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
@@ -186,14 +186,14 @@ def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
 
 
 def _draw_panel(view: View) -> DeltaGenerator:
-    """Draw the tabs and the chosen page. Returns the panel, which `finish` completes."""
+    """Draw the tabs and the chosen one's contents. Returns the panel, which `finish` completes."""
     name = state.session().panel
     # At least this high; the style sheet uses the height of the window.
     panel = st.container(key="panel", border=True, height=584, gap="small")
     with panel:
-        with html.row("panel-bar"):
+        with elements.row("panel-bar"):
             widget.choose("Panel", PANELS, name, "panel-box", state.put, "panel")
-        html.unseen_heading(name)
+        elements.unseen_heading(name)
         if not view.result.kept:
             problems.nothing_kept(view.result)
         match name:
@@ -217,13 +217,13 @@ def _draw_panel(view: View) -> DeltaGenerator:
 def _prompt(result: PoolResult) -> None:
     """Draw the exact messages for either context."""
     both = {side.label: side for side in answer_sides(result)}
-    with html.row("prompt-bar"):
+    with elements.row("prompt-bar"):
         about = "The prompt with the kept chunks, or with the chunks of a plain search."
-        side = both[html.choice("Context", both, about, key="prompt-side", default="filtered")]
+        side = both[elements.choice("Context", both, about, key="prompt-side", default="filtered")]
     sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
-    html.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
+    elements.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
     if side.numbers != (*range(1, len(side.numbers) + 1),):
-        html.aside(f"The page cites these as {', '.join(f'[{n}]' for n in side.numbers)}.")
+        elements.aside(f"The page cites these as {', '.join(f'[{n}]' for n in side.numbers)}.")
     judge_panel.draw_messages(messages(result.query, side.context))
 
 
@@ -231,12 +231,14 @@ def _rounds(result: PoolResult) -> None:
     """Draw what repeated retrieval, each time without the seen chunks, would have found."""
     detail = result.trace("query_must").detail
     if not isinstance(detail, Rounds):
-        html.empty("No rounds.", "Switch query_must on to see how many times a re-query loop would have asked again.")
+        elements.empty(
+            "No rounds.", "Switch query_must on to see how many times a re-query loop would have asked again."
+        )
         return
     loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"
     missed = numbers.chunks(detail.short) if detail.short else "none"
     queries = numbers.counted(result.pool.queries, "store query")
-    html.draw(
+    elements.draw(
         f'<p class="rf-say">{loop} to find {len(detail.kept)} of {detail.k} clean chunks, and miss {missed} that the '
         f"wide pool holds. The pool took {queries}.</p>"
     )

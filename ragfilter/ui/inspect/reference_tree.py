@@ -17,7 +17,7 @@ from ragfilter.protocols import Collection
 from ragfilter.report.verdicts import preview_expansion
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
@@ -158,16 +158,16 @@ def draw(view: View, chunk: Chunk) -> None:
     known = resources.shelf(NEIGHBOURS).of(key, lambda: read_neighbours(chunk.id, collection))
     tree = tree_of(chunk.id, known, result, as_operator=view.operator)
     if tree is None:
-        html.empty(
+        elements.empty(
             "Not available.", "An expansion for this user neither brings in this chunk nor follows its references."
         )
         return
     if tree.nodes:
-        html.draw(_sums(tree, result))
+        elements.draw(_sums(tree, result))
         _nodes(tree, chunk)
     else:
         why = "An expansion would follow no" if tree.shut else "This chunk has no"
-        html.empty("Nothing to bring in.", f"{why} references.")
+        elements.empty("Nothing to bring in.", f"{why} references.")
     words = {
         "hidden": "hidden from the user",
         "unknown": "unknown to this collection",
@@ -176,7 +176,7 @@ def draw(view: View, chunk: Chunk) -> None:
     }
     if shut := [f"{tree.shut[why]} {word}" for why, word in words.items() if why in tree.shut]:
         names = f": {', '.join(tree.names)}" if tree.names else ""
-        html.aside(f"Not followed: {', '.join(shut)}{names}.")
+        elements.aside(f"Not followed: {', '.join(shut)}{names}.")
 
 
 def _sums(tree: ReferenceTree, result: PoolResult) -> str:
@@ -197,7 +197,7 @@ def _nodes(tree: ReferenceTree, chunk: Chunk) -> None:
     nodes = tree.nodes[:MAX_SHOWN]
     titles = telling_titles([chunk.name, *(node.title for node in nodes)], TITLE_WIDTH)
     with st.container(key="refs", gap=None):
-        html.draw(f'<p class="rf-ref rf-root">{html.text(titles[0])} <i>this chunk</i></p>')
+        elements.draw(f'<p class="rf-ref rf-root">{elements.text(titles[0])} <i>this chunk</i></p>')
         for number, (node, title) in enumerate(zip(nodes, titles[1:], strict=True)):
             sign, fate = FATES[node.fate]
             # The smallest depth that reaches it.
@@ -205,9 +205,9 @@ def _nodes(tree: ReferenceTree, chunk: Chunk) -> None:
             about = " · ".join((numbers.tokens(node.tokens), f"{fate} {node.by}".rstrip(), f"EXPAND_{depth}", node.id))
             with st.container(key=f"ref-s{node.step}-{number}", gap=None):
                 if node.fate == "new":
-                    html.draw(f'<p class="rf-ref">{sign} {html.text(title)} <i>{html.text(about)}</i></p>')
+                    elements.draw(f'<p class="rf-ref">{sign} {elements.text(title)} <i>{elements.text(about)}</i></p>')
                 else:
                     label = f"{sign} {literal(title)} :gray[{literal(about)}]"
-                    html.button(label, f"ref-open-{number}", state.open_chunk, node.id, type="tertiary")
+                    elements.button(label, f"ref-open-{number}", state.open_chunk, node.id, type="tertiary")
     if len(tree.nodes) > MAX_SHOWN:
-        html.aside(f"and {numbers.chunks(len(tree.nodes) - MAX_SHOWN)} more")
+        elements.aside(f"and {numbers.chunks(len(tree.nodes) - MAX_SHOWN)} more")

@@ -19,7 +19,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import answer_sides, votes
 from ragfilter.ui.kit.answer_sides import LAST_CITATION, AnswerSide, Piece
-from ragfilter.ui.look import html, prose
+from ragfilter.ui.look import elements, prose
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View
@@ -42,7 +42,7 @@ def draw(view: View) -> None:
     def draw_answer(side: AnswerSide, other: AnswerSide, answer: Answer) -> None:
         _cites(side, draw_text(view, side, other, answer), answer.unknown_citations)
         if side.context.chunks and answer.text:
-            html.aside(_cost(answer))
+            elements.aside(_cost(answer))
 
     titles = title(sides[0]), title(sides[1], f" (first {k})")
     pair = draw_columns(view, sides, titles, draw_answer)
@@ -100,13 +100,13 @@ def draw_columns(
     columns = st.columns(2, gap="medium")
     for side, other, heading, answer, column in zip(sides, sides[::-1], titles, known, columns, strict=True):
         with column:
-            html.draw(heading)
+            elements.draw(heading)
             if chat and asking and (asking == "all" or answer is None or answer.error):
                 _stream(query, side, chat, resources)
             elif answer is not None:
                 draw_answer(side, other, answer)
             else:
-                html.draw('<p class="rf-empty">No answer from these chunks yet.</p>')
+                elements.draw('<p class="rf-empty">No answer from these chunks yet.</p>')
     if asking:
         # Draw the same answers from the cache, with their citations and without the Stop button.
         st.rerun()
@@ -115,20 +115,20 @@ def draw_columns(
 
 def _head(model: str, quoting: str, savings: str, *, missing: bool, asking: bool) -> None:
     """Draw who answers, what the first side saves, and the button."""
-    label = html.text(f"answers by {prose.model_label(model)}{savings}") if model else quoting
+    label = elements.text(f"answers by {prose.model_label(model)}{savings}") if model else quoting
     if not label:
         return
-    with html.row("answer-bar"):
-        html.draw(f'<p class="rf-aside">{label}</p>')
+    with elements.row("answer-bar"):
+        elements.draw(f'<p class="rf-aside">{label}</p>')
         if asking:
-            html.button("Stop", "stop", icon="stop")
+            elements.button("Stop", "stop", icon="stop")
         elif missing and model:
             about = "Makes one call for each missing answer."
             words = f"Answer with {prose.literal(model)}"
-            html.button(words, "answer", state.put, "missing", "answering", type="primary", about=about)
+            elements.button(words, "answer", state.put, "missing", "answering", type="primary", about=about)
         elif model:
             about = "These answers are cached. Asking again makes two calls."
-            html.button("Ask again", "answer-again", state.put, "all", "answering", about=about)
+            elements.button("Ask again", "answer-again", state.put, "all", "answering", about=about)
 
 
 def title(side: AnswerSide, note: str = "") -> str:
@@ -150,7 +150,7 @@ def _stream(query: str, side: AnswerSide, chat: ChatModel, resources: Resources)
                 slot.markdown(prose.written(side.renumbered(text[:SHOWN_CHARS])))
             else:
                 slot.html(
-                    f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
+                    f'<p class="rf-aside" role="status">Waiting for {elements.text(chat.name)} … '
                     f"{monotonic() - began:.0f} of at most {limit:g} s</p>"
                 )
 
@@ -166,14 +166,14 @@ def draw_text(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) -
             cites += [quote.number for quote in added]
             _pieces(replace(answer, text=answer.text[:SHOWN_CHARS]), side, other, added=added)
             if len(answer.text) > SHOWN_CHARS:
-                html.aside(f"The first {SHOWN_CHARS:,} of {len(answer.text):,} characters.")
+                elements.aside(f"The first {SHOWN_CHARS:,} of {len(answer.text):,} characters.")
         if answer.error == UNFINISHED:
-            html.aside("Stopped before the end.")
+            elements.aside("Stopped before the end.")
         elif answer.error:
-            html.outcome(answer.error, good=False)
+            elements.outcome(answer.error, good=False)
         quoted = answer_sides.known_replacement(query, side, resources) if answer.failed else None
         if quoted is not None and not quoted.error:
-            html.aside(INSTEAD)
+            elements.aside(INSTEAD)
             _doubt(quoted)
             _pieces(quoted, side, other, name="instead")
             cites += quoted.citations
@@ -182,7 +182,7 @@ def draw_text(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) -
 
 def _doubt(answer: Answer) -> None:
     if answer.doubt:
-        html.aside(DOUBT.format(why=answer.doubt))
+        elements.aside(DOUBT.format(why=answer.doubt))
 
 
 def _cites(side: AnswerSide, cites: Sequence[int], unknown: Sequence[int]) -> None:
@@ -193,10 +193,10 @@ def _cites(side: AnswerSide, cites: Sequence[int], unknown: Sequence[int]) -> No
         with st.container(key=f"cites-{side.name}", gap=None):
             for n in cites:
                 label = f"[{side.numbers[n - 1]}] {prose.literal(titles[n - 1])}"
-                html.button(label, f"cite-{side.name}-{n}", state.open_chunk, chunks[n - 1].id, type="tertiary")
+                elements.button(label, f"cite-{side.name}-{n}", state.open_chunk, chunks[n - 1].id, type="tertiary")
     if unknown:
         listed = numbers.first_of([f"[{n}]" for n in unknown], MAX_UNKNOWN)
-        html.aside(f"Cites {listed}, not in its prompt.")
+        elements.aside(f"Cites {listed}, not in its prompt.")
 
 
 def _cost(answer: Answer) -> str:
@@ -222,7 +222,7 @@ def _pieces(
         label = '<p class="rf-aside">Also in this prompt:</p>' if more else ""
         quote = partial(_quote, side)
         quoted = "".join(map(quote, pieces)) + label + "".join(map(quote, more))
-        html.draw(f'<div class="rf-quoted" tabindex="0" data-passage>{quoted}</div>')
+        elements.draw(f'<div class="rf-quoted" tabindex="0" data-passage>{quoted}</div>')
         return
     for number, piece in enumerate(pieces):
         with st.container(key=f"{'apart' if piece.apart else 'piece'}-{side.name}-{name}-{number}"):
@@ -230,6 +230,6 @@ def _pieces(
 
 
 def _quote(side: AnswerSide, piece: Piece) -> str:
-    words = html.text(side.renumbered(piece.text, LAST_CITATION))
+    words = elements.text(side.renumbered(piece.text, LAST_CITATION))
     words = LAST_CITATION.sub(r"<b>\g<0></b>", words).replace("\n", "<br>")
     return f"<p>{f'<mark>{words}</mark>' if piece.apart else words}</p>"

@@ -1,5 +1,5 @@
 """The controls on every page: in the sidebar the collection, the profile and one line per layer, in the order in which
-they act; above the page, whose view it shows.
+they act; above the page, the user whose view it shows.
 
 A setting's control shows its value and whether it was changed, and has a button that resets it. A layer draws its
 controls only while its line is open, and only the ones that its current choices use, because every widget costs each
@@ -30,7 +30,7 @@ from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import MIN_LABELLED, Settings, field, fields
 from ragfilter.text import numbers
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import link, state, widget
@@ -59,7 +59,7 @@ def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
         facts = (name, numbers.chunks(info.count) if counted else "", "" if info.complete else "incomplete")
         labels[name] = " · ".join(filter(None, facts))
     with st.sidebar:
-        html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
+        elements.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
         collection, profile = state.session().collection, state.session().profile
         called, _, date = state.settings_label().partition(" (")
         given = {"placeholder": "none yet", "disabled": not labels}
@@ -68,7 +68,7 @@ def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
             offered = {name: name for name in profiles.PROFILES} | {profile: called}
             widget.select("Profile", offered, profile, "profile-box", state.choose_profile, filter_mode=None)
             if date:
-                html.draw(f'<p class="rf-line">{html.text(date.rstrip(")"))}, from {profile}</p>')
+                elements.draw(f'<p class="rf-line">{elements.text(date.rstrip(")"))}, from {profile}</p>')
             if undo:
                 _undo_buttons(reset=reset)
 
@@ -78,9 +78,9 @@ def _undo_buttons(*, reset: bool) -> None:
     session = state.session()
     with st.container(key="steps", horizontal=True, gap="small"):
         if session.past:
-            html.button("Undo", "undo", state.undo, type="tertiary", shortcut="Ctrl+Z")
+            elements.button("Undo", "undo", state.undo, type="tertiary", shortcut="Ctrl+Z")
         if session.future:
-            html.button("Redo", "redo", state.redo, type="tertiary", shortcut="Ctrl+Shift+Z")
+            elements.button("Redo", "redo", state.redo, type="tertiary", shortcut="Ctrl+Shift+Z")
         if reset:
             draw_reset("Reset")
 
@@ -94,7 +94,7 @@ def draw_reset(label: str) -> None:
             for path, value in changed.items()
         )
         about = f"Undoes these changes to the profile: {changes}."
-        html.button(label, "reset", state.reset, type="tertiary", about=about)
+        elements.button(label, "reset", state.reset, type="tertiary", about=about)
 
 
 def draw(page_run: PageRun, view: View | None) -> None:
@@ -115,8 +115,8 @@ def _layers(page_run: PageRun, own: Config, changed: set[str], view: View | None
     every = _is_open("idle")
     if busy or every:
         came = f"<i>{numbers.chunks(view.summary.retrieved)}</i>" if view else ""
-        title = html.text(ORDER_HELP)
-        html.draw(f'<p class="rf-caption" title="{title}"><span>Layers, in order</span>{came}</p>')
+        title = elements.text(ORDER_HELP)
+        elements.draw(f'<p class="rf-caption" title="{title}"><span>Layers, in order</span>{came}</p>')
     for layer in layers if every else busy:
         _line(layer, page_run, own, view, did.get(layer.name, ""), changed=layer.name in changed)
     if folded := len(layers) - len(busy):
@@ -133,7 +133,7 @@ def _opener(name: str, label: str, about: str | None = None) -> None:
     is_open = _is_open(name)
     look = {"type": "tertiary", "icon_position": "right", "width": "stretch"}
     icon = "expand_more" if is_open else "chevron_right"
-    html.button(label, f"line-{name}", state.keep, not is_open, f"open-{name}", icon=icon, about=about, **look)
+    elements.button(label, f"line-{name}", state.keep, not is_open, f"open-{name}", icon=icon, about=about, **look)
 
 
 def _line(layer: LayerSpec, page_run: PageRun, own: Config, view: View | None, did: str, *, changed: bool) -> None:
@@ -153,11 +153,11 @@ def _line(layer: LayerSpec, page_run: PageRun, own: Config, view: View | None, d
     with st.container(key=f"inside-{name}", gap=None):
         acting = layer_line(view.shown.trace(name), view.shown) if view else ""
         words = NO_LLM if no_llm else acting if on else layer.off(settings)
-        sign = html.sign(layer.mark, f"layer-{name}") if on else ""
-        html.draw(f'<p class="rf-line rf-did">{sign}{html.text(words)}</p>')
+        sign = elements.sign(layer.mark, f"layer-{name}") if on else ""
+        elements.draw(f'<p class="rf-line rf-did">{sign}{elements.text(words)}</p>')
         if switch is not None:
             differs = "" if on == own.settings.get(switch.path) else f"It is {'off' if on else 'on'} in the profile. "
-            html.draw(f'<p class="rf-line">{html.text(f"{differs}{switch.help} {COST_HELP[cost]}")}</p>')
+            elements.draw(f'<p class="rf-line">{elements.text(f"{differs}{switch.help} {COST_HELP[cost]}")}</p>')
             tell_variable(switch.path, on, own)
         for each in layer.used(settings) if on else ():
             kept = dict(view.summary.strategies) if view and each == "strategy" else {}
@@ -191,12 +191,12 @@ def _files(page_run: PageRun) -> None:
         )
         st.text_input("Save settings as", key="settings-name", placeholder="strict", help=about)
         st.form_submit_button("Save", key="save-as-button", on_click=_save, args=(text, files))
-    html.download("Download", "download-settings", text, "ragfilter.toml")
+    elements.download("Download", "download-settings", text, "ragfilter.toml")
     if there := config.saved_names(files):
         name = st.selectbox("Saved settings", there, key="settings-saved")
         with st.container(horizontal=True, gap="small"):
-            html.button("Load", "load-saved", _load, files, name)
-            html.button("Delete", "delete-saved", state.tell_errors()(config.forget), files, name)
+            elements.button("Load", "load-saved", _load, files, name)
+            elements.button("Delete", "delete-saved", state.tell_errors()(config.forget), files, name)
     about = "A downloaded file, or any that `ragfilter query --config` reads. Undo restores the earlier settings."
     st.file_uploader(
         "Load a settings file", "toml", key="settings-file", max_upload_size=1, on_change=_load_file, help=about
@@ -255,7 +255,7 @@ def draw_setting(
         # Nobody can type a table: it is learned, or loaded from a settings file.
         note = info.table.model_validate(value).summary if value else NOTHING.get(info.path)
         if note is not None:
-            html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(note)}</p>')
+            elements.draw(f'<p class="rf-aside">{elements.text(info.label)}: {elements.text(note)}</p>')
         return
     before = own.settings.get(info.path)
     is_changed = value != before
@@ -268,13 +268,13 @@ def draw_setting(
             variable = own.variable(info.path, before)
             label = value_text(info, before) + (f" ({variable})" if variable else "")
             key, about = f"back-{setting_key(info.path, view)}", "Back to this value."
-            html.button(label, key, state.change, {info.path: before}, icon="undo", type="tertiary", about=about)
+            elements.button(label, key, state.change, {info.path: before}, icon="undo", type="tertiary", about=about)
 
 
 def tell_variable(path: str, value: Any, own: Config) -> None:
     """Draw the environment variable that gave a setting this value, if one did."""
     if variable := own.variable(path, value):
-        html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')
+        elements.draw(f'<p class="rf-aside">from the variable {elements.text(variable)}</p>')
 
 
 def value_text(info: FieldInfo, value: Any) -> str:

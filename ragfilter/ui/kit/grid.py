@@ -13,7 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.session import state
 
 Columns = dict[str, Any]
@@ -91,7 +91,7 @@ def draw_neighbours(ids: Sequence[str], chosen: str | None, pick: Callable[[str]
         go = partial(pick, ids[to] if there else "")
         look = {"icon": f"keyboard_arrow_{arrow.lower()}", "shortcut": f"Alt+{arrow}"}
         about = f"In the order of the table (Alt+{arrow})."
-        html.button(label, f"{name}-{label.lower()}", go, disabled=not there, about=about, **look)
+        elements.button(label, f"{name}-{label.lower()}", go, disabled=not there, about=about, **look)
 
 
 def choose_page(key: str, count: int, size: int) -> slice:

@@ -17,7 +17,7 @@ from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.layers.tuned_on import origin
 from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.kit.question_box import examples
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import PageRun, View
@@ -82,10 +82,12 @@ def draw_path(page_run: PageRun, slot: DeltaGenerator, page: str = "") -> None:
             if step.locked or is_current:
                 current = ' aria-current="step"' if is_current else ""
                 words = f"Now: {step.name}" if is_current and is_next else step.signed
-                html.draw(f'<p class="rf-way" title="{step.locked}"{current}>{html.text(words)}</p>', width="content")
+                elements.draw(
+                    f'<p class="rf-way" title="{step.locked}"{current}>{elements.text(words)}</p>', width="content"
+                )
                 continue
             label, key = (f"Next: {step.name}", "next") if is_next else (step.signed, step.name.split(":")[0])
-            if html.button(label, f"path-{key}", type="tertiary"):
+            if elements.button(label, f"path-{key}", type="tertiary"):
                 pressed = step
     if pressed is not None:
         state.session().labelling = pressed.name.startswith("Label")
@@ -137,18 +139,18 @@ def draw_tour(view: View) -> None:
     done_now = (len(kept) == REMAIN, switched, now.tour_chunk in kept)
     now.tour = [was or done for was, done in zip(now.tour, done_now, strict=True)]
     items = "".join(
-        f"<li>{'✓' if done else '○'} {html.text(task)}</li>" for task, done in zip(TASKS, now.tour, strict=True)
+        f"<li>{'✓' if done else '○'} {elements.text(task)}</li>" for task, done in zip(TASKS, now.tour, strict=True)
     )
     with st.container(key="tour", gap="small"):
-        html.draw(f'<ul aria-live="polite" aria-label="Tour">{items}</ul>')
+        elements.draw(f'<ul aria-live="polite" aria-label="Tour">{items}</ul>')
         end = partial(state.update, tour=None, tour_chunk="")
-        html.button("Done" if all(now.tour) else "End the tour", "tour-end", end)
+        elements.button("Done" if all(now.tour) else "End the tour", "tour-end", end)
 
 
 def draw(resources: Resources) -> None:
     """Draw the button that opens the tour and the glossary."""
     with st.container(key="guide", width="content"):
-        if html.button("Help", "help-button", icon="help", type="tertiary", shortcut="H"):
+        if elements.button("Help", "help-button", icon="help", type="tertiary", shortcut="H"):
             _drawer(resources)
 
 
@@ -156,7 +158,7 @@ def draw(resources: Resources) -> None:
 def _drawer(resources: Resources) -> None:
     st.markdown("**Three things to try**")
     st.markdown("\n".join(f"{n}. {task}" for n, task in enumerate(TASKS, 1)))
-    if html.button("Take the tour", "tour-begin", begin_tour, resources, type="primary"):
+    if elements.button("Take the tour", "tour-begin", begin_tour, resources, type="primary"):
         st.switch_page("pages/inspect.py")
     st.markdown("**Words**")
     st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in TERMS.items()))

@@ -21,7 +21,7 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui import jobs
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.theme import THREE_DECIMALS, Ink
 from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state
@@ -62,7 +62,7 @@ def watch(run: Run, resources: Resources) -> bool:
     job = resources.jobs.find(("run", run.id))
     jobs.result(job, "measuring", "Measuring", stop=STOP)
     error = job.future.exception() if job is not None and job.done else None
-    if getattr(error, "action", "") == "recalibrate" and html.button("Recalibrate", "run-recalibrate", icon="sync"):
+    if getattr(error, "action", "") == "recalibrate" and elements.button("Recalibrate", "run-recalibrate", icon="sync"):
         problems.open_recalibration()
     return error is None
 

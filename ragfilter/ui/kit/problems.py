@@ -15,7 +15,7 @@ from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import layer
 from ragfilter.model import Failure, PoolResult
 from ragfilter.report import judge_stats
-from ragfilter.ui.look import html, prose
+from ragfilter.ui.look import elements, prose
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import PageRun, queue_indexing
@@ -36,10 +36,10 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
     with st.container(key="problem" if retry else None):
         st.error(f"{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry and error.action == "recalibrate":
-            if html.button("Recalibrate", "problem-recalibrate", icon="sync"):
+            if elements.button("Recalibrate", "problem-recalibrate", icon="sync"):
                 open_recalibration()
         elif retry:
-            html.button("Try again", "retry", icon="refresh")
+            elements.button("Try again", "retry", icon="refresh")
 
 
 def open_recalibration() -> None:
@@ -144,7 +144,7 @@ def _no_collection(resources: Resources) -> None:
     with st.container(key="demos", gap="small"):
         for name, (_, about) in DEMOS.items():
             with st.container(key=f"demo-{name}", gap="small"):
-                html.draw(f'<p class="rf-demo"><b>{name}</b> {html.text(about)}</p>')
+                elements.draw(f'<p class="rf-demo"><b>{name}</b> {elements.text(about)}</p>')
                 draw_build_button(name, queue_of(resources.bench), cost)
     st.page_link("pages/collections.py", label="Or add your own files", icon=":material/upload_file:")
 
@@ -152,7 +152,7 @@ def _no_collection(resources: Resources) -> None:
 def draw_build_button(name: str, queue: Queue, about: str) -> None:
     """Draw the button that queues a demo for indexing and opens Collections."""
     look = "primary" if name == "demo" else "secondary"
-    if html.button(DEMOS[name][0], f"build-{name}", icon="play_arrow", type=look, about=about):
+    if elements.button(DEMOS[name][0], f"build-{name}", icon="play_arrow", type=look, about=about):
         with state.tell_errors():
             queue_indexing(Order(name, name), queue)
         st.switch_page("pages/collections.py")
@@ -162,8 +162,8 @@ def nothing_kept(result: PoolResult) -> None:
     """Show the layer that dropped the last hit, with a button that relaxes it."""
     if result.status == "insufficient_clearance" and not state.session().operator:
         # Users cannot grant themselves access.
-        reason = html.text(result.message)
-        html.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {reason}</p>')
+        reason = elements.text(result.message)
+        elements.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {reason}</p>')
         return
     last = next((t for t in result.traces if t.enabled and t.n_in and not t.n_out), None)
     if last is None:
@@ -172,11 +172,15 @@ def nothing_kept(result: PoolResult) -> None:
     word = "chunk" if last.n_in == 1 else f"{last.n_in} chunks"
     off = f"Switch {last.layer} off", {f"{last.layer}.enabled": False}
     label, values = layer(last.layer).relax(last, result) or off
-    why = "" if values else html.text(label)
-    html.draw(f'<p class="rf-empty"><b>{html.text(layer(last.layer).title)} dropped the last {word}.</b> {why}</p>')
+    why = "" if values else elements.text(label)
+    elements.draw(
+        f'<p class="rf-empty"><b>{elements.text(layer(last.layer).title)} dropped the last {word}.</b> {why}</p>'
+    )
     if values:
-        html.button(label, "relax", state.change, values, type="primary")
+        elements.button(label, "relax", state.change, values, type="primary")
 
 
 def _message(key: str, title: str, words: str) -> None:
-    html.draw(f'<section class="rf-place" id="{key}"><h2>{html.text(title)}</h2><p>{html.text(words)}</p></section>')
+    elements.draw(
+        f'<section class="rf-place" id="{key}"><h2>{elements.text(title)}</h2><p>{elements.text(words)}</p></section>'
+    )

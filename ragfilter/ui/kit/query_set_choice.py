@@ -13,7 +13,7 @@ from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.text import numbers
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.views import PageRun
@@ -114,9 +114,9 @@ def choose(chosen: ChosenSet) -> None:
 def explain(chosen: ChosenSet) -> None:
     """Draw why nothing can be measured or, if LLM labels count, how well they match people's. Raises StoreError."""
     if chosen.why is not None:
-        html.empty(chosen.why.message, chosen.why.remedy)
+        elements.empty(chosen.why.message, chosen.why.remedy)
     elif counts_llm_labels():
-        html.aside(f"LLM labels count here. {query_sets.agreed(chosen.labels).sentence}")
+        elements.aside(f"LLM labels count here. {query_sets.agreed(chosen.labels).sentence}")
 
 
 def every_label(resources: Resources, collection: str, user: User) -> Labels | None:

@@ -18,7 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.errors import RagfilterError
 from ragfilter.report import visible_ids
 from ragfilter.ui.kit import query_set_choice
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import link, state, widget
@@ -37,7 +37,7 @@ MAX_EXAMPLES = 6
 LONGEST = 34
 QUERIES: ShelfSpec[dict[str, str]] = ShelfSpec(2)
 """The labelled questions of the demos."""
-WANTED = {
+EXAMPLES = {
     "demo": {
         "cleric-ac6": "cleric vs AC 6",
         "fighter-fighter": "fighter vs fighter",
@@ -57,7 +57,7 @@ WANTED = {
         "request-report": "request a report",
     },
 }
-"""The short names of some questions of each demo. A question that is not labelled stands in place of its id."""
+"""The short names of some questions of each demo. The key is a labelled question's id, or the question itself."""
 
 
 def draw(page_run: PageRun) -> None:
@@ -75,7 +75,7 @@ def draw(page_run: PageRun) -> None:
     if offered and now.asked is None and not now.pending and not now.present:
         state.ask(next(iter(offered.values())))
         now.pending = "example"
-    with html.row("ask-line", "bottom"):
+    with elements.row("ask-line", "bottom"):
         _box(ready=page_run.ready)
         if offered:
             questions = {literal(label): question for label, question in offered.items()}
@@ -105,7 +105,7 @@ def _follow(page_run: PageRun) -> None:
 
 
 def _box(*, ready: bool) -> None:
-    with st.form("ask", border=False, enter_to_submit=True), html.row("ask-row", "bottom"):
+    with st.form("ask", border=False, enter_to_submit=True), elements.row("ask-row", "bottom"):
         st.text_input(
             "Question",
             state.session().query,
@@ -139,7 +139,7 @@ def draw_present_button() -> None:
     label, icon, shortcut = ("Leave", "close", "Esc") if on else ("Present", "present_to_all", "P")
     with st.container(key="present-switch", width="content"):
         switch = partial(state.update, present=not on, scene=0)
-        html.button(label, "present-button", switch, icon=icon, type="tertiary", shortcut=shortcut)
+        elements.button(label, "present-button", switch, icon=icon, type="tertiary", shortcut=shortcut)
 
 
 def draw_link(slot: DeltaGenerator, view: View | None) -> None:
@@ -148,7 +148,7 @@ def draw_link(slot: DeltaGenerator, view: View | None) -> None:
         with slot:
             ids = () if view is None else visible_ids(view.result)
             data = urlencode(shared | link.looks(ids))
-            html.mount("kit/copy_link.js", LINK, key="copy-link", data=data, width="content")
+            elements.mount("kit/copy_link.js", LINK, key="copy-link", data=data, width="content")
 
 
 def draw_report(view: View, key: str) -> None:
@@ -164,7 +164,7 @@ def draw_report(view: View, key: str) -> None:
         contents = report_contents(view, {"without the filter": plain, "with the filter": filtered})
         return reports.of_query(view.as_user, profile, called=called, **contents)
 
-    html.report(key, report, report_name(view.asked.query))
+    elements.report(key, report, report_name(view.asked.query))
 
 
 def report_name(query: str) -> str:
@@ -191,11 +191,11 @@ def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, An
 
 def examples(collection: str, resources: Resources) -> dict[str, str]:
     """A collection's example questions by short name: a demo's own, or labelled questions."""
-    if collection in WANTED:
+    if collection in EXAMPLES:
         # Imported here, because only one of them is needed.
         queries = import_module(f"ragfilter.ingest.{collection}").queries
         every = resources.shelf(QUERIES).of(collection, queries)
-        return {label: every.get(i, i) for i, label in WANTED[collection].items()}
+        return {label: every.get(i, i) for i, label in EXAMPLES[collection].items()}
     with suppress(RagfilterError):
         labelled = [*query_set_choice.labelled_questions(resources, collection)][:MAX_EXAMPLES]
         return {_short(question): question for question in labelled}

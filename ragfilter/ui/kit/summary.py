@@ -22,7 +22,7 @@ from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Hit, Outcome, PoolResult
-from ragfilter.report.summary import DropGroup, Story, Summary, first, sentences
+from ragfilter.report.summary import DropGroup, Story, Summary, first_words, sentences
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.report.verdicts import judge_stats, waits_for_judge
 from ragfilter.settings.profiles import Fit
@@ -31,7 +31,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.kit.answer_sides import page_numbers
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View, current_collections
 
@@ -48,39 +48,39 @@ def draw(view: View, story: Story) -> None:
     hidden_note = f"{numbers.chunks(hidden)} hidden from the user." if hidden else ""
     foreign = _foreign_thresholds(view)
     if notes := " ".join(filter(None, (hidden_note, _unmentioned(view), foreign))):
-        with html.row("doubts"):
-            html.aside(notes, width="content")
+        with elements.row("doubts"):
+            elements.aside(notes, width="content")
             offered = foreign and not state.session().present
-            if offered and html.button("Recalibrate", "fit-here", type="tertiary"):
+            if offered and elements.button("Recalibrate", "fit-here", type="tertiary"):
                 problems.open_recalibration()
 
 
 def draw_headline(sentence: str, drops: Sequence[DropGroup]) -> None:
     """Draw a sentence with bold figures, and each reason in `drops` with its sign."""
-    words = _FIGURE.sub(lambda match: f"<b>{match[0]}</b>", html.text(sentence))
+    words = _FIGURE.sub(lambda match: f"<b>{match[0]}</b>", elements.text(sentence))
     for drop in drops:
-        count, _, reason = html.text(drop.line).partition(" ")
-        sign = html.outcome_sign("dropped", drop.layer, drop.setting)
+        count, _, reason = elements.text(drop.line).partition(" ")
+        sign = elements.outcome_sign("dropped", drop.layer, drop.setting)
         words = words.replace(f"<b>{count}</b> {reason}", f"{sign}<b>{count}</b> {reason}", 1)
-    html.draw(f'<p class="rf-headline">{words}</p>')
+    elements.draw(f'<p class="rf-headline">{words}</p>')
 
 
 def draw_strip(view: View) -> None:
     """Draw how many chunks are kept, why, and how many each layer let through."""
     result, summary = view.shown, view.summary
     kept = "rf-kept" if summary.kept else "rf-kept rf-none"
-    decided = html.fact((*_why(result), ""))
+    decided = elements.fact((*_why(result), ""))
     if result.message:
         word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
-        decided = f'<div class="rf-fact rf-status"><span>{word}</span><p>{html.text(result.message)}</p></div>'
-    unfiltered = first(summary.unfiltered, summary.left_out)
+        decided = f'<div class="rf-fact rf-status"><span>{word}</span><p>{elements.text(result.message)}</p></div>'
+    unfiltered = first_words(summary.unfiltered, summary.left_out)
     plain = f"plain search: {numbers.count(summary.tokens_unfiltered)}, {unfiltered}"
-    html.draw(
+    elements.draw(
         f'<section class="rf-strip" aria-label="Result">'
         f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'
         f"<span>of {numbers.count(summary.retrieved)} retrieved</span></div>"
         f"{decided}"
-        f"{html.fact((f'Context ({plain})', numbers.tokens(summary.tokens), ''))}"
+        f"{elements.fact((f'Context ({plain})', numbers.tokens(summary.tokens), ''))}"
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
 
@@ -160,8 +160,8 @@ def _bar(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float,
     colour = f"var(--rf-{colour})"
     title = layer(name).title if name in theme.LAYERS else name
     return (
-        f'<li title="{html.text(f"{name}: {help}")}">'
-        f'<span class="rf-name"><i style="color:{colour}">{sign}</i> {html.text(title)}</span>'
+        f'<li title="{elements.text(f"{name}: {help}")}">'
+        f'<span class="rf-name"><i style="color:{colour}">{sign}</i> {elements.text(title)}</span>'
         f'<span class="rf-count"><b>{numbers.count(n)}</b> <em>{numbers.ms(ms)}</em></span>'
         f'<span class="rf-bar"><i style="width:{share:.1f}%;background:{colour}"></i></span></li>'
     )
@@ -216,8 +216,8 @@ def before_and_after(result: PoolResult, drops: Sequence[DropGroup]) -> tuple[St
             return replace(entry, outcome=outcome, why="passes the filter")
         return entry
 
-    first = {hit.id for hit in plain}
-    beyond = [hit for hit in result.kept if hit.id not in first]
+    plain_ids = {hit.id for hit in plain}
+    beyond = [hit for hit in result.kept if hit.id not in plain_ids]
     fitting = fits(plain, result.settings.context.max_context_tokens)[0]
     cited = page_numbers(result.kept, [*compress(plain, fitting)])
     before = (*map(row, plain), *(None for _ in beyond))
@@ -239,9 +239,9 @@ def draw_stacks(
     short = dict(zip(titles, telling_titles(titles, TITLE_WIDTH), strict=True))
     opens = on_open is not None
     drawn = (_stack(stack, entries, short, opens=opens) for stack, entries in zip(stacks, rows, strict=True))
-    html.draw(f'<div class="rf-stacks">{"".join(drawn)}</div>')
+    elements.draw(f'<div class="rf-stacks">{"".join(drawn)}</div>')
     if on_open is not None:
-        html.mount("kit/stacks.js", key=key, on_opened_change=partial(_open, key, on_open), height=0)
+        elements.mount("kit/stacks.js", key=key, on_opened_change=partial(_open, key, on_open), height=0)
 
 
 def _open(key: str, on_open: Callable[[str], None]) -> None:
@@ -251,7 +251,7 @@ def _open(key: str, on_open: Callable[[str], None]) -> None:
 
 def _stack(stack: Stack, entries: Sequence[StackRow | None], short: Mapping[str, str], *, opens: bool) -> str:
     more = stack.count - sum(entry is not None for entry in entries)
-    label = html.text(stack.label)
+    label = elements.text(stack.label)
     role = f'aria-label="{label}: {numbers.chunks(stack.count)}"'
     if opens:
         role = f'role="listbox" tabindex="0" {role}'
@@ -265,11 +265,11 @@ def _stack(stack: Stack, entries: Sequence[StackRow | None], short: Mapping[str,
 def _row(entry: StackRow | None, short: Mapping[str, str], *, opens: bool) -> str:
     if entry is None:
         return '<li class="rf-slot" aria-hidden="true"></li>'
-    role = f'role="option" aria-selected="false" data-id="{html.text(entry.chunk_id)}"' if opens else ""
+    role = f'role="option" aria-selected="false" data-id="{elements.text(entry.chunk_id)}"' if opens else ""
     style = "rf-fallen" if entry.outcome == "dropped" else "rf-alone" if entry.alone else ""
     number = f"<i>[{entry.number}]</i>" if entry.number else ""
-    sign = html.outcome_sign(entry.outcome, entry.layer, entry.setting)
+    sign = elements.outcome_sign(entry.outcome, entry.layer, entry.setting)
     return (
-        f'<li data-passage class="{style}" title="{html.text(f"{entry.title}: {entry.why}")}" {role}>'
-        f"{number}{sign}{html.text(short[entry.title])}</li>"
+        f'<li data-passage class="{style}" title="{elements.text(f"{entry.title}: {entry.why}")}" {role}>'
+        f"{number}{sign}{elements.text(short[entry.title])}</li>"
     )

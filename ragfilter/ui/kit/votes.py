@@ -13,7 +13,7 @@ from ragfilter.stores.preferences import Answered, Choice, on_pair, on_settings
 from ragfilter.text import numbers
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.answer_sides import AnswerSide
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View, author
@@ -56,8 +56,8 @@ def draw(view: View, pair: tuple[Answered, Answered], names: tuple[str, str], *,
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
             for choice, (label, _) in choices.items():
                 look = "primary" if choice == mine else "secondary"
-                html.button(label, f"prefer-{key}-{choice}", _vote, collection, query, *pair, choice, type=look)
-        html.draw(f'<p class="rf-aside" role="status">{html.text(words)}</p>')
+                elements.button(label, f"prefer-{key}-{choice}", _vote, collection, query, *pair, choice, type=look)
+        elements.draw(f'<p class="rf-aside" role="status">{elements.text(words)}</p>')
 
 
 @state.tell_errors()

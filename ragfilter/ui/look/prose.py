@@ -44,7 +44,7 @@ def on_button(text: str) -> str:
 
 
 def quiet(markdown: str) -> str:
-    """`text` small and grey."""
+    """`markdown`, small and grey."""
     return f":small[:gray[{markdown}]]"
 
 

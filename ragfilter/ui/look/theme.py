@@ -89,7 +89,7 @@ def rule_state(word: str) -> str:
 
 
 def rule_chips(*, dark: bool) -> dict[str, str]:
-    """The tint of every sign-and-word combination in a table."""
+    """The tint of each state of a rule."""
     return {rule_state(word): tint(mark, dark) for word, (_, mark) in RULE_SIGNS.items()}
 
 

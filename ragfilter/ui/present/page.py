@@ -13,7 +13,7 @@ from ragfilter.report.summary import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import answers, controls, problems, question_box, summary
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.session import link, state, views
 from ragfilter.ui.session.views import PageRun, View
 
@@ -21,12 +21,12 @@ from ragfilter.ui.session.views import PageRun, View
 def draw(page_run: PageRun) -> None:
     """Draw the question, then scenes: what plain search found, what each reason drops, and the
     outcome with both answers."""
-    st.html(Path(html.__file__).with_name("present.css"))
+    st.html(Path(elements.__file__).with_name("present.css"))
     problems.notices(state.notices())
     view, error = views.gather_view(page_run)
     link.show_address()
     if view is None:
-        html.unseen_heading("Present", level=1)
+        elements.unseen_heading("Present", level=1)
         question_box.draw(page_run)
         question_box.draw_present_button()
         problems.draw_empty(page_run, error)
@@ -47,14 +47,14 @@ def draw(page_run: PageRun) -> None:
         _picture(view, drops[:now], now, last)
     if current_story.found and now == last:
         _pruned(view)
-        html.unseen_heading("Answers")
+        elements.unseen_heading("Answers")
         answers.draw_brief(view)
 
 
 def _head(view: View) -> None:
     """Draw the question, the user it is answered for, and the buttons."""
     with st.container(key="present-head", horizontal=True, vertical_alignment="top"):
-        html.draw(f'<h1 class="rf-question">{html.text(view.asked.query)}</h1>')
+        elements.draw(f'<h1 class="rf-question">{elements.text(view.asked.query)}</h1>')
         if view.result.settings.clearance.enabled:
             with st.container(key="present-user", width=240):
                 controls.choose_user("presented-to")
@@ -70,10 +70,10 @@ def _pruned(view: View) -> None:
     if not st.toggle("Show what was pruned", key="show-pruned"):
         return
     saved = numbers.tokens(detail.before - detail.after)
-    html.aside(f"Struck text does not help to answer. Dropping it saves {saved}.")
+    elements.aside(f"Struck text does not help to answer. Dropping it saves {saved}.")
     for hit in view.as_user.kept:
-        if struck := html.struck_text(view.as_user, hit.id, hit.chunk.text):
-            html.draw(f"<b data-passage>{html.text(hit.chunk.name)}</b>{struck}")
+        if struck := elements.struck_text(view.as_user, hit.id, hit.chunk.text):
+            elements.draw(f"<b data-passage>{elements.text(hit.chunk.name)}</b>{struck}")
 
 
 def _picture(view: View, drops: Sequence[DropGroup], now: int, last: int) -> None:
@@ -82,12 +82,12 @@ def _picture(view: View, drops: Sequence[DropGroup], now: int, last: int) -> Non
     if now < last:
         left = (each if each and each.outcome != "dropped" else None for each in before.entries)
         after = summary.Stack("Left so far" if now else "Everything found", tuple(left))
-    html.unseen_heading("Before and after")
+    elements.unseen_heading("Before and after")
     summary.draw_stacks((before, after), view.as_user)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
         label, to = ("After", last) if now < last else ("Before", 0)
         look = {"icon": "compare", "type": "primary", "shortcut": "B"}
-        html.button(label, "scene-flip", state.put, to, "scene", disabled=not last, **look)
+        elements.button(label, "scene-flip", state.put, to, "scene", disabled=not last, **look)
         for label, shortcut, to in (("Back", "Left", now - 1), ("Next", "Right", now + 1)):
             off = not 0 <= to <= last
-            html.button(label, f"scene-{label.lower()}", state.put, to, "scene", disabled=off, shortcut=shortcut)
+            elements.button(label, f"scene-{label.lower()}", state.put, to, "scene", disabled=off, shortcut=shortcut)

@@ -18,7 +18,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
@@ -44,7 +44,7 @@ def preview(visible: VisibleCollection, action: str, plan: BulkPlan, key: str) -
     if plan.after:
         offer(visible, plan.after, action, key=key)
     else:
-        html.empty("Nothing would change.", "The rules already have this change.")
+        elements.empty("Nothing would change.", "The rules already have this change.")
 
 
 def offer(visible: VisibleCollection, rules: Rules, action: str, *, key: str) -> None:
@@ -53,7 +53,7 @@ def offer(visible: VisibleCollection, rules: Rules, action: str, *, key: str) ->
     sure = rule_effect.confirm(visible, rules, f"{key}-sure")
     label = literal(f"{action} {counted(len(rules), 'rule')}")
     about = "Saves them as one step, which you can undo."
-    html.button(label, f"{key}-save", save, visible, rules, action, type="primary", disabled=not sure, about=about)
+    elements.button(label, f"{key}-save", save, visible, rules, action, type="primary", disabled=not sure, about=about)
     diffs = [(visible.name(i), visible.chunks[i].rule, rule) for i, rule in rules.items()]
     draw_diffs(diffs, f"{key}-changes")
     rule_effect.wait(visible)
@@ -82,13 +82,13 @@ def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) ->
     """Draw each change as a title with its added and removed lines, by sign and colour, and the
     names of the parts between them, one page at a time."""
     for title, before, after in diffs[grid.choose_page(key, len(diffs), PAGE)]:
-        html.draw(f'<div class="rf-diff"><b>{html.text(title)}</b><pre>{_diff(before, after)}</pre></div>')
+        elements.draw(f'<div class="rf-diff"><b>{elements.text(title)}</b><pre>{_diff(before, after)}</pre></div>')
 
 
 def _diff(before: str | None, after: str | None) -> str:
     old, new = saving.pretty_rule(before).splitlines(), saving.pretty_rule(after).splitlines()
     return "\n".join(
-        f'<span class="{LOOKS.get(line[0], "")}">{line[0]} {html.text(line[2:])}</span>'
+        f'<span class="{LOOKS.get(line[0], "")}">{line[0]} {elements.text(line[2:])}</span>'
         for line in ndiff(old or ["no rule"], new or ["no rule"])
         if line[0] in LOOKS or '":' in line
     )
@@ -104,7 +104,7 @@ def draw(visible: VisibleCollection) -> None:
         change = _change(str(kind))
     except InputError as error:
         if any(st.session_state.get(name) for name in FIELDS):
-            html.aside(saving.error_text(error))
+            elements.aside(saving.error_text(error))
         return
     plan = bulk.plan(change, [row.chunk for row in chunk_list.selected(visible)])
     preview(visible, ACTIONS[str(kind)], plan, "bulk")
@@ -167,7 +167,7 @@ def _export(visible: VisibleCollection) -> None:
         texts = {"JSONL": lambda: "".join(rule_files.lines(chunks)), "CSV": lambda: rule_files.csv_text(chunks)}
         for name, make in texts.items():
             export, file = partial(_exported, make, visible, last_edit), f"{visible.collection}-rules.{name.lower()}"
-            html.download(name, f"files-{name.lower()}", export, file, about, disabled=not chunks)
+            elements.download(name, f"files-{name.lower()}", export, file, about, disabled=not chunks)
 
 
 def _exported(make: Callable[[], str], visible: VisibleCollection, last_edit: int) -> str:

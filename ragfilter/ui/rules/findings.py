@@ -20,7 +20,7 @@ from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import chunk_list, drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.rules import bulk_and_files
@@ -45,7 +45,7 @@ def draw(visible: VisibleCollection) -> None:
         drafting.draw(visible)
     findings = _findings(visible, _families(visible))
     if not findings:
-        html.empty("No findings.", "The rules of these chunks have no known problem.")
+        elements.empty("No findings.", "The rules of these chunks have no known problem.")
         return
     counts = Counter(kind for kind, _ in findings)
     kinds = st.multiselect(
@@ -62,7 +62,7 @@ def draw(visible: VisibleCollection) -> None:
     with left:
         picked = _table(visible, listed[:MAX_LISTED])
         if len(listed) > MAX_LISTED:
-            html.aside(f"and {len(listed) - MAX_LISTED:,} more")
+            elements.aside(f"and {len(listed) - MAX_LISTED:,} more")
         _all(visible, [finding for _, finding in listed])
     with right, st.container(key="findings-panel", border=True, gap="small"):
         _one(visible, None if picked is None else listed[picked][1])
@@ -74,7 +74,7 @@ def _families(visible: VisibleCollection) -> Suggested | None:
     if rules.families != visible.collection:
         find = partial(setattr, rules, "families", visible.collection)
         about = "Proposes rules that tell similar chunks apart. Asks no LLM and saves nothing."
-        html.button("Find families", "findings-families", find, about=about)
+        elements.button("Find families", "findings-families", find, about=about)
         return None
     rule_effect.wait(visible)
     known, resources = rule_effect.gathered(visible), visible.resources
@@ -97,7 +97,7 @@ def _findings(visible: VisibleCollection, families: Suggested | None) -> list[Li
     ids = [row.id for row in chunk_list.selected(visible)]
     ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), chunk_list.listing(visible).shared
     if len(ruled) > chunk_list.MAX_READ:
-        html.aside(f"Texts are read for up to {chunk_list.MAX_READ:,} rules. A narrower filter may find more.")
+        elements.aside(f"Texts are read for up to {chunk_list.MAX_READ:,} rules. A narrower filter may find more.")
     findings = [finding for chunk in ruled.values() for finding in visible.resources.checks.findings(chunk)]
     findings += [shared[i] for i in ids if i in shared]
     proposed = [(draft.kind, draft) for draft in drafting.findings(visible)]
@@ -140,7 +140,7 @@ def _all(visible: VisibleCollection, findings: Sequence[Finding]) -> None:
     if plan.after or include or not doubtful:
         bulk_and_files.preview(visible, "Apply", plan, "findings")
     else:
-        html.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
+        elements.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
 
 
 def _plan(visible: VisibleCollection, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
@@ -162,16 +162,18 @@ def _plan(visible: VisibleCollection, findings: Sequence[Finding], doubtful: boo
 
 def _one(visible: VisibleCollection, finding: Finding | None) -> None:
     if finding is None:
-        html.empty("No finding is open.", "Click a row to see its fix, or apply it alone.")
+        elements.empty("No finding is open.", "Click a row to see its fix, or apply it alone.")
         return
     chunk = visible.chunks[finding.chunk_ids[0]]
     st.markdown(f"**{message(chunk.name)}**  \n{message(_said(finding))}")
     rules = {chunk.id: finding.fixed}
     sure = finding.fix is not None and rule_effect.confirm(visible, rules, "finding-sure")
     with st.container(key="finding-actions", horizontal=True, gap="small"):
-        html.button("Apply this one", "finding-apply", bulk_and_files.save, visible, rules, "Apply", disabled=not sure)
+        elements.button(
+            "Apply this one", "finding-apply", bulk_and_files.save, visible, rules, "Apply", disabled=not sure
+        )
         about = "Opens the editor with the fix, if there is one. Nothing is saved."
-        html.button("Edit first", "finding-edit", _edit, visible, finding, about=about)
+        elements.button("Edit first", "finding-edit", _edit, visible, finding, about=about)
     if finding.fix is not None:
         bulk_and_files.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 

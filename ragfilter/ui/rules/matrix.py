@@ -21,7 +21,7 @@ from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import ShelfSpec
 
@@ -108,16 +108,16 @@ def draw(visible: VisibleCollection) -> None:
         questions = replace(questions, pools=labelled)
     matrix = _matrix(visible, questions)
     if not matrix.rules:
-        html.empty("No rules yet.", "Write one under Chunks, or apply some under Findings.")
+        elements.empty("No rules yet.", "Write one under Chunks, or apply some under Findings.")
         return
     over = f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
     if visible.labels is None:
         over = f"{counted(matrix.queries, 'question')} asked"
     waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
-    html.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
+    elements.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
     _measured_rules(visible, matrix.rules, questions)
     if matrix.crowding:
-        html.aside("Chunks without a rule, often kept wrongly for labelled questions")
+        elements.aside("Chunks without a rule, often kept wrongly for labelled questions")
         table = {
             "chunk": visible.titles(row.chunk_id for row in matrix.crowding),
             "kept wrongly": [row.kept for row in matrix.crowding],
@@ -131,10 +131,10 @@ def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questi
     frame = _frame("chunk", names, rules, [rule_cell(row.rule) for row in rules], id=ids)
     selected = grid.picked(frame, ids, name="matrix", columns=_columns("chunk"), height=400)
     if selected is None:
-        html.aside("Click a rule to see what each of its groups and terms does.")
+        elements.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
-    html.button("Edit", "matrix-edit", chunk_list.edit, row.chunk_ids[0], about="Opens the chunk under Chunks.")
+    elements.button("Edit", "matrix-edit", chunk_list.edit, row.chunk_ids[0], about="Opens the chunk under Chunks.")
     try:
         rule = parse(row.rule)
     except RuleError as error:
@@ -146,7 +146,7 @@ def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questi
     table, config = _frame("part", titles, parts, terms), _columns("part")
     st.dataframe(table, key="matrix-parts", hide_index=True, placeholder="–", column_config=config)
     if row.conflicts:
-        html.aside("Questions whose relevant chunk the rule blocks")
+        elements.aside("Questions whose relevant chunk the rule blocks")
         conflicts = {
             "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
             "chunk": visible.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),

@@ -18,7 +18,7 @@ from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import Editing
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.rules import bulk_and_files, findings, matrix, tester, undo_history
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.views import PageRun
@@ -47,15 +47,15 @@ def draw(page_run: PageRun) -> None:
     rules = state.session().rules
     _open_link()
     visible = chunk_list.visible_collection(state.session().collection, page_run.settings, page_run.resources)
-    with html.row("rules-bar"):
-        part = html.choice("Part", PARTS, ABOUT, key=chunk_list.PART, default="Chunks")
+    with elements.row("rules-bar"):
+        part = elements.choice("Part", PARTS, ABOUT, key=chunk_list.PART, default="Chunks")
         undo_history.draw_undo_redo(visible)
         # Clear the previous part while this one is being drawn.
         fresh, rules.part = rules.part != part, part
         if fresh:
             rules.outcome = None
         if rules.outcome is not None:
-            html.outcome(rules.outcome[0], good=rules.outcome[1])
+            elements.outcome(rules.outcome[0], good=rules.outcome[1])
     problems.incomplete(page_run.incomplete)
     with (st.empty() if fresh else st).container(key="rules-work"):
         PARTS[part](visible)
@@ -102,12 +102,12 @@ def _chunks(visible: VisibleCollection) -> None:
 
 
 def _table(rows: Listing, ids: Sequence[str], latest: Matrix | None) -> None:
-    with html.row("rules-pager"):
+    with elements.row("rules-pager"):
         count = f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}"
-        html.aside(count, width="content")
+        elements.aside(count, width="content")
         page = ids[grid.choose_page(PAGE_AT, len(ids), PAGE)]
     if not page:
-        html.empty("No chunk matches the filter.", "Use fewer words or states.")
+        elements.empty("No chunk matches the filter.", "Use fewer words or states.")
         return
     shown = [rows.by_id[i] for i in page if i in rows.by_id]
     table, keys = _frame(shown, latest), [row.id for row in shown]
@@ -161,15 +161,15 @@ def _open_chunk(visible: VisibleCollection, rows: Listing, ids: Sequence[str]) -
     chunk = visible.chunk(state.session().rules.chunk)
     place = ids.index(chunk.id) + 1 if chunk is not None and chunk.id in ids else 0
     with st.container(key="rules-panel", border=True, gap="small"):
-        with html.row("rules-steps"):
+        with elements.row("rules-steps"):
             grid.draw_neighbours(ids, state.session().rules.chunk, partial(_go, ids), "rules")
             if place:
-                html.aside(f"{place:,} of {len(ids):,}", width="content")
+                elements.aside(f"{place:,} of {len(ids):,}", width="content")
         if chunk is None:
-            html.empty("No chunk is open.", "Click a row, or press Next to begin with the first.")
+            elements.empty("No chunk is open.", "Click a row, or press Next to begin with the first.")
             return
         page = f"page {chunk.page}" if chunk.page else ""
-        html.chunk_head(chunk.name, (chunk.id, chunk.type, chunk.source, page))
+        elements.chunk_head(chunk.name, (chunk.id, chunk.type, chunk.source, page))
         with st.container(key="chunk-text", height=TEXT_HEIGHT):
             st.text(chunk.text or "This chunk has no text.")
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []

@@ -19,7 +19,7 @@ from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.rules import matrix
 
@@ -39,16 +39,16 @@ def draw(visible: VisibleCollection) -> None:
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MAX_QUESTIONS]
     if not questions:
-        html.empty("No questions yet.", "Paste some to see which rules they meet.")
+        elements.empty("No questions yet.", "Paste some to see which rules they meet.")
         return
     if len(every) > MAX_QUESTIONS:
-        html.aside(f"Only the first {MAX_QUESTIONS:,} are read.")
+        elements.aside(f"Only the first {MAX_QUESTIONS:,} are read.")
     of_rule: dict[str, list[str]] = defaultdict(list)
     for chunk in visible.chunks.values():
         if chunk.rule:
             of_rule[chunk.rule].append(chunk.id)
     if not of_rule:
-        html.empty("No rules yet.", "Every chunk passes.")
+        elements.empty("No rules yet.", "Every chunk passes.")
         return
     book = rule_book(tuple(of_rule))
     key = (*visible.key, tuple(questions))
@@ -81,17 +81,17 @@ def _tested_rules(
     columns = {name: st.column_config.NumberColumn(help=about, width=80) for name, about in help_texts.items()}
     selected = grid.picked(pd.DataFrame(table), first, name="tester", height=260, columns=columns)
     if selected is None:
-        html.aside("Click a rule to see why it passes or blocks a question.")
+        elements.aside("Click a rule to see why it passes or blocks a question.")
         return
     about = "Choose a question, or type one."
     question = st.selectbox("Question", questions[:MAX_LISTED], key=QUESTION, accept_new_options=True, help=about)
     if question:
         explanation = explain(parse(rules[selected]), question)
-        html.draw(_explained(explanation, whole(question)))
+        elements.draw(_explained(explanation, whole(question)))
 
 
 def _explained(explanation: Explanation, question: str) -> str:
-    verdict = f"<b>{'passes' if explanation.passes else 'is blocked'}</b>: {html.text(explanation.reason)}"
+    verdict = f"<b>{'passes' if explanation.passes else 'is blocked'}</b>: {elements.text(explanation.reason)}"
     parts = "".join(f"<li>{_part(part)}</li>" for part in explanation.parts)
     return (
         f'<div class="rf-effect"><p class="rf-say">{_marked(explanation, question)}</p>'
@@ -106,26 +106,26 @@ def _marked(explanation: Explanation, question: str) -> str:
         look = "rf-out" if part.place.startswith("contain_none_of") else "rf-in"
         marks = [] if part.near is None else [(part.near.span, "rf-near")]
         marks += [(span, look) for term in part.found for span in term.spans]
-        for span, look in marks:
-            looks[slice(*span)] = [look] * (span[1] - span[0])
+        for (start, end), name in marks:
+            looks[start:end] = [name] * (end - start)
     pieces = []
     for look, run in groupby(zip(looks, question, strict=True), key=itemgetter(0)):
-        piece = html.text("".join(char for _, char in run))
+        piece = elements.text("".join(char for _, char in run))
         pieces.append(f'<mark class="{look}">{piece}</mark>' if look else piece)
     return "".join(pieces)
 
 
 def _part(part: RulePart) -> str:
-    place = f"<b>{html.text(part.named)}</b> "
-    terms = html.text(", ".join(term.term for term in part.found))
+    place = f"<b>{elements.text(part.named)}</b> "
+    terms = elements.text(", ".join(term.term for term in part.found))
     if part.place.startswith("contain_none_of"):
         return place + (f"must not contain {terms}" if terms else "not in the question")
     if part.met:
         return f"{place}found {terms}"
-    missing = f"{place}missing: one of {html.text(numbers.first_of(part.terms, MAX_TERMS))}"
+    missing = f"{place}missing: one of {elements.text(numbers.first_of(part.terms, MAX_TERMS))}"
     if (near := part.near) is None:
         return missing
     return (
-        f"{missing}; nearest to “{html.text(near.term)}” is “{html.text(near.words)}”, "
+        f"{missing}; nearest to “{elements.text(near.term)}” is “{elements.text(near.words)}”, "
         f"{counted(near.letters, 'letter')} off"
     )

@@ -16,7 +16,7 @@ from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import DONE
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.rules import bulk_and_files
@@ -37,7 +37,7 @@ def draw_undo_redo(visible: VisibleCollection) -> None:
         label, off = turn.capitalize(), turn not in steps
         about = f"No rule change to {turn}." if off else f"{label} the last change to rules ({keys})."
         go = partial(_go, visible, steps.get(turn, 0), turn)
-        html.button(label, f"rules-{turn}", go, icon=turn, disabled=off, shortcut=keys, about=about)
+        elements.button(label, f"rules-{turn}", go, icon=turn, disabled=off, shortcut=keys, about=about)
 
 
 def _next_turns(steps: Sequence[Step]) -> dict[Turn, int]:
@@ -63,7 +63,7 @@ def draw(visible: VisibleCollection) -> None:
     journal, among = visible.resources.bench.journal, _among(visible)
     count = journal.count_steps(visible.collection, among=among)
     if not count:
-        html.empty("No rule has been edited yet.", "Every saved change is listed here.")
+        elements.empty("No rule has been edited yet.", "Every saved change is listed here.")
         return
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
@@ -111,7 +111,7 @@ def _step(visible: VisibleCollection, edit_id: int | None) -> None:
     own = (edit for edit in step if edit.collection == visible.collection)
     visible_edits = [edit for edit in own if among is None or edit.chunk_id in among]
     if not visible_edits:
-        html.empty("No change is open.", "Click a row.")
+        elements.empty("No change is open.", "Click a row.")
         return
     first = visible_edits[0]
     st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(visible_edits), 'rule')}."))
@@ -129,12 +129,12 @@ def _turn(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
         collection = bench.collection(visible.collection)
         entries = edits.plan_turn(turn, collection, bench.journal, edit_id=edit_id, among=_among(visible))
     except RagfilterError as error:
-        html.aside(f"{turn.capitalize()} is not possible: {error}")
+        elements.aside(f"{turn.capitalize()} is not possible: {error}")
         return
     rules = {entry.chunk_id: entry.after for entry in entries}
     sure = rule_effect.confirm(visible, rules, f"history-{turn}-sure")
     label, go = f"{turn.capitalize()} this change", partial(_go, visible, edit_id, turn)
-    html.button(label, f"history-{turn}", go, icon=turn, disabled=not sure, about="As one step.")
+    elements.button(label, f"history-{turn}", go, icon=turn, disabled=not sure, about="As one step.")
 
 
 def _go(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:

@@ -25,7 +25,7 @@ from ragfilter.model import NeedKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.base import Subset
 from ragfilter.ui.jobs import Job, Stoppable
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.state import AskedQuestion, ModelRequest, PoolReach
@@ -68,14 +68,14 @@ def _gather_question(question: str, settings: Settings, resources: Resources, sl
     session, user = state.session(), state.user()
     abandon(resources)
     with _waiting(slot, "Searching …"):
-        html.draw('<i class="rf-searching"></i>')
+        elements.draw('<i class="rf-searching"></i>')
         # Loaded first, so that loading does not count as search time.
         resources.bench.recorded_embedder(session.collection).prepare()
         asked = asked_question(question, session.collection, settings, user, resources, use_trace=session.use_trace)
         pool = pool_of(asked, settings, resources)
         # A link says whether it was shared before scores were fetched.
         score, session.unscored = not session.unscored, False
-        pool = complete_pool(asked, pool, settings, user, resources, score=score, replay=session.replays.of)
+        pool = complete_pool(asked, pool, settings, user, resources, score=score, replayer=session.replays.of)
     if session.pending is True:
         # Recorded in the collection's history, for evaluations.
         try:
@@ -170,7 +170,7 @@ def _waiting(slot: DeltaGenerator, word: str) -> Iterator[None]:
     row = slot.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
     try:
         with row:
-            html.button("Stop", "stop-search", _stop, icon="stop")
+            elements.button("Stop", "stop-search", _stop, icon="stop")
             with st.spinner(word, show_time=True):
                 yield
     except RagfilterError:
@@ -237,15 +237,15 @@ def complete_pool(
     resources: Resources,
     *,
     score: bool = True,
-    replay: Replay = replay,
+    replayer: Replay = replay,
 ) -> Pool:
     """The pool with the rerank scores that the settings need (unless `score` is False) and the LLM's cached replies to
-    the same prompt. Never calls the LLM. Retries a failed reranking, because the user asked again. `replay` may cache
+    the same prompt. Never calls the LLM. Retries a failed reranking, because the user asked again. `replayer` may cache
     its steps for the page, which replays next."""
     pool = without_failures(pool, "rerank", "prune")
     backends = resources.backends(asked.collection)
     kinds: tuple[NeedKind, ...] = ("rerank", "prune") if score else ("prune",)
-    result = complete_all(pool, settings, backends, user, kinds=kinds, replay=replay)
+    result = complete_all(pool, settings, backends, user, kinds=kinds, replayer=replayer)
     pool = Completion(settings, backends, user).look_up(result.pool, result.needs)
     return keep_pool(asked, pool, resources)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 KEY = "session"
-"""The key of the `Session` in Streamlit's session state. All other keys there are widgets'."""
+"""The key of the `Session` in Streamlit's session state. Widgets and some pages have keys of their own."""
 CLEARANCE = "clearance.enabled"
 """The setting that only a visitor's hand changes, never a profile, file, link or variable."""
 ON = {CLEARANCE: True}

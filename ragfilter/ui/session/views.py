@@ -165,7 +165,8 @@ class View:
 
 
 def begin(*, relist: bool = False) -> PageRun:
-    """Open the workspace; with `relist`, list its collections again. Raises RagfilterError."""
+    """Open the workspace, and the session from the link; with `relist`, list the collections again. Raises
+    RagfilterError."""
     with st.spinner("Opening the workspace …"):
         # Opened first, because the link may name a judge prompt of the workspace.
         resources = open_resources()

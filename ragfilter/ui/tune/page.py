@@ -31,7 +31,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import measuring, problems, query_set_choice
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import PageRun
 from ragfilter.ui.tune import tuning_map
@@ -48,30 +48,30 @@ def draw(page_run: PageRun) -> None:
     labels = query_set.measurable
     assert collection is not None
     elsewhere = learned_elsewhere(page_run.settings, Fit(collection.name, collection.embedder, collection.space))
-    with html.row("tune-bar", "bottom"):
+    with elements.row("tune-bar", "bottom"):
         query_set_choice.choose(query_set)
-        wish = draw_bar(page_run, labels, elsewhere=bool(elsewhere))
+        request = draw_bar(page_run, labels, elsewhere=bool(elsewhere))
     query_set_choice.explain(query_set)
     if elsewhere:
-        html.aside(f"{elsewhere} Recalibrate to derive them again.")
+        elements.aside(f"{elsewhere} Recalibrate to derive them again.")
     if labels is None:
         _carried_over(page_run)
-        if html.button("Label questions", "tune-label", icon="edit_note"):
+        if elements.button("Label questions", "tune-label", icon="edit_note"):
             state.session().labelling = True
             st.switch_page("pages/evaluate.py")
         return
     if page_run.settings.judge.enabled:
-        html.empty("The judge is on, and tuning cannot replay LLM answers.", "Switch it off to tune the rest.")
+        elements.empty("The judge is on, and tuning cannot replay LLM answers.", "Switch it off to tune the rest.")
         return
-    html.aside(*wording.about_labels(labels))
-    job: Job[Suggestion] | None = page_run.resources.jobs.find(_key(page_run, labels, wish))
+    elements.aside(*wording.about_labels(labels))
+    job: Job[Suggestion] | None = page_run.resources.jobs.find(_key(page_run, labels, request))
     if (suggestion := jobs.result(job, "tuning", "Gathering", stop=tuning_map.STOP)) is not None:
         _draw(suggestion, page_run, labels, query_set.name)
     else:
-        html.empty(
+        elements.empty(
             f"{counted(len(labels.labelled), 'labelled question')} can suggest settings.",
             "You see their gain on held-out questions, the changes and the losses. It usually takes "
-            f"{_usual_time(page_run.settings, len(labels.labelled), rerank=wish.rerank)}.",
+            f"{_usual_time(page_run.settings, len(labels.labelled), rerank=request.rerank)}.",
         )
         tuning_map.warn(page_run.settings, labels)
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
@@ -84,7 +84,7 @@ BEST = "the best of all"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TuningRequest:
     """The target of tuning, and whether to try settings that rerank."""
 
     target: Target
@@ -113,27 +113,28 @@ class Suggestion:
         return [each for each in self.known[after] if each.lost > each.won]
 
 
-def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> Wish:
-    """Draw the buttons, and what to tune for. `elsewhere`: labels of another collection or model chose the settings."""
+def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> TuningRequest:
+    """Draw the buttons, and what to tune for. Starts tuning if a button was pressed. `elsewhere`: labels of another
+    collection or model chose the settings."""
     about = (
         "F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens looks for the shortest context at "
         "a recall that you set."
     )
-    figure = html.select("Tune for", TARGETS, "tune-for", width=150, help=about)
+    figure = elements.select("Tune for", TARGETS, "tune-for", width=150, help=about)
     recall = 0.0
     if figure == "tokens":
         about = "The mean share of the relevant chunks that must stay."
         recall = _share("Recall", 0.05, 0.7, 0.05, "tune-recall", about)
     about = "Also tries settings that rerank, which takes most of the time."
     rerank = st.toggle("Try reranking", True, key="tune-rerank", persist_state="session", help=about)
-    wish = Wish(Target(figure, recall), rerank)
+    request = TuningRequest(Target(figure, recall), rerank)
     look, judged = "secondary" if elsewhere else "primary", page_run.settings.judge.enabled
     about = (
         "Tries every strategy by cross-validation, and learns from the labels. Nothing changes until you apply the "
         "result."
     )
     none = labels is None or judged
-    pressed = html.button("Suggest settings", "suggest", icon="auto_awesome", type=look, disabled=none, about=about)
+    pressed = elements.button("Suggest settings", "suggest", icon="auto_awesome", type=look, disabled=none, about=about)
     now, recorded = state.session(), any(page_run.settings.get(path) for path in RECORDS)
     recalibrates, now.recalibrate = now.recalibrate, False
     asked = page_run.resources.bench.labels.queries(now.collection, ASKED) if labels is None else {}
@@ -144,12 +145,14 @@ def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> Wi
             "asked on Inspect."
         )
         look, none = "primary" if elsewhere else "secondary", (labels is None and not asked) or judged
-        recalibrates |= html.button("Recalibrate", "recalibrate", icon="sync", type=look, disabled=none, about=about)
+        recalibrates |= elements.button(
+            "Recalibrate", "recalibrate", icon="sync", type=look, disabled=none, about=about
+        )
     if labels is not None and (pressed or recalibrates):
-        _begin(page_run, labels, wish, recalibrates=recalibrates)
+        _begin(page_run, labels, request, recalibrates=recalibrates)
     elif recalibrates and recorded and asked and not judged:
         _carry_over(page_run, asked)
-    return wish
+    return request
 
 
 def _share(label: str, low: float, value: float, step: float, key: str, about: str) -> float:
@@ -176,7 +179,7 @@ def _carried_over(page_run: PageRun) -> None:
     if after is None:
         return
     with st.container(key="suggestion", border=True, gap="small"):
-        html.draw(f'<p class="rf-lead">{html.text(wording.GUESS)}</p>')
+        elements.draw(f'<p class="rf-lead">{elements.text(wording.GUESS)}</p>')
         _changes(page_run.settings, after)
         _apply(page_run.settings, after, ASKED)
 
@@ -184,12 +187,12 @@ def _carried_over(page_run: PageRun) -> None:
 def _changes(before: Settings, after: Settings) -> None:
     """Draw the changes, and the limits that tuning leaves alone."""
     if lines := wording.changed(before, after):
-        items = "".join(f"<li>{html.text(line)}</li>" for line in lines)
-        html.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
+        items = "".join(f"<li>{elements.text(line)}</li>" for line in lines)
+        elements.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
     else:
-        html.aside("These are the current settings.")
+        elements.aside("These are the current settings.")
     if note := wording.untouched_limits(after):
-        html.aside(note)
+        elements.aside(note)
 
 
 def _apply(before: Settings, after: Settings, query_set: str) -> None:
@@ -197,7 +200,7 @@ def _apply(before: Settings, after: Settings, query_set: str) -> None:
     if changed := after.changed_from(before):
         about = "Applies these settings. Undo restores the previous ones."
         act = state.apply_suggestion
-        html.button("Apply", "apply-tuning", act, changed, query_set, icon="check", type="primary", about=about)
+        elements.button("Apply", "apply-tuning", act, changed, query_set, icon="check", type="primary", about=about)
 
 
 def _usual_time(settings: Settings, questions: int, *, rerank: bool) -> str:
@@ -206,7 +209,7 @@ def _usual_time(settings: Settings, questions: int, *, rerank: bool) -> str:
     return "a few minutes" if slow or questions > 250 else "under a minute"
 
 
-def _begin(page_run: PageRun, labels: Labels, wish: Wish, *, recalibrates: bool) -> None:
+def _begin(page_run: PageRun, labels: Labels, request: TuningRequest, *, recalibrates: bool) -> None:
     """Start tuning, or recalibrating, unless it is already running. Replaces an earlier
     suggestion, which was compared with the settings of that time."""
     backends = page_run.resources.backends(state.session().collection)
@@ -219,15 +222,15 @@ def _begin(page_run: PageRun, labels: Labels, wish: Wish, *, recalibrates: bool)
             start(settings, profile) if recalibrates else settings,
             backends,
             user,
-            target=wish.target,
-            rerank=wish.rerank or (recalibrates and always_reranks(settings.quality)),
+            target=request.target,
+            rerank=request.rerank or (recalibrates and always_reranks(settings.quality)),
             replaces=settings if recalibrates else None,
             gathered=job.step,
             replayed=partial(job.step, what="Replaying"),
         )
         return Suggestion(tuning, settings, called, pools, recalibrates=recalibrates)
 
-    page_run.resources.jobs.start(user, _key(page_run, labels, wish), work, again=True)
+    page_run.resources.jobs.start(user, _key(page_run, labels, request), work, again=True)
 
 
 def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: str) -> None:
@@ -251,16 +254,16 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
         with head.container(gap="small"):
             target = tuning.target.figure
             if margin is None:
-                html.draw(f'<p class="rf-lead">{html.text(wording.headline(chosen))}</p>')
+                elements.draw(f'<p class="rf-lead">{elements.text(wording.headline(chosen))}</p>')
                 means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
                 rows = [{"variant": word, **flat(each)} for word, each in means.items()]
                 measuring.draw_table(rows, target, key="tuned-figures")
             else:
-                html.draw(f'<p class="rf-lead">{html.text(wording.no_worse(chosen, margin))}</p>')
+                elements.draw(f'<p class="rf-lead">{elements.text(wording.no_worse(chosen, margin))}</p>')
                 columns = zip(wording.SIDES, zip(*wording.sides(chosen), strict=True), strict=True)
                 st.dataframe(dict(columns), key="recalibrated-figures", hide_index=True)
                 if note := wording.stands_in(chosen):
-                    html.aside(note)
+                    elements.aside(note)
             _changes(page_run.settings, after)
         _losses(suggestion.losses(after, labels, state.user()), labels)
         _more(chosen)
@@ -268,7 +271,7 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
 
 def _losses(lost: list[QueryChange], labels: Labels) -> None:
     if not lost:
-        html.aside("No question loses a relevant chunk.")
+        elements.aside("No question loses a relevant chunk.")
         return
     label = f"{counted(len(lost), 'question')} would keep fewer relevant chunks"
     with st.expander(label, key="tuned-losses"):
@@ -294,13 +297,13 @@ def _more(tuning: Tuning) -> None:
             *(f"Calibrated against {name}: {wording.gain_in(target, gain)}." for name, gain in gains),
             *wording.notes(tuning),
         )
-        html.aside(*filter(None, notes))
+        elements.aside(*filter(None, notes))
 
 
-def _key(page_run: PageRun, labels: Labels | None, wish: Wish | None) -> tuple[object, ...]:
+def _key(page_run: PageRun, labels: Labels | None, request: TuningRequest | None) -> tuple[object, ...]:
     """The key of a suggestion or, without labels, of carried-over thresholds. It leaves out the
     settings of cutoff and quality, so applying the suggestion does not discard it."""
     now, user, labelled = state.session(), state.user(), labels and labels_version(labels)
     version = page_run.resources.bench.version_seen(now.collection, user)
     settings = str(page_run.settings.model_dump(exclude={"cutoff", "quality"}))
-    return "tuning", now.collection, version, labelled, user, settings, now.profile, wish
+    return "tuning", now.collection, version, labelled, user, settings, now.profile, request

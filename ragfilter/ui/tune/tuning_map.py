@@ -30,8 +30,8 @@ from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.controls import value_text
 from ragfilter.ui.kit.question_box import open_inspect
-from ragfilter.ui.look import html, theme
-from ragfilter.ui.look.html import Fact
+from ragfilter.ui.look import elements, theme
+from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.theme import CLEAR, LEGEND, THREE_DECIMALS, UNDIMMED, Ink
 from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
@@ -87,12 +87,12 @@ def replayed(page_run: PageRun, labels: Labels, axes: Axes, *, pressed: bool) ->
         # The grid was chosen around other values.
         found = jobs.result(start(), "mapping-anew", "Replaying", stop=STOP)
     if job is None:
-        html.empty(
+        elements.empty(
             "No map yet.",
             "Map replays all labelled questions with many values of these settings. Click a point to set its values.",
         )
     elif found is None and job.stop.is_set():
-        html.empty("The map was stopped.", "Press Map to start again from the beginning.")
+        elements.empty("The map was stopped.", "Press Map to start again from the beginning.")
     return found
 
 
@@ -220,9 +220,9 @@ def _hover_text(surface: Map, place: int, measure: str) -> str:
 
 def explore(page_run: PageRun, labels: Labels) -> None:
     """Draw the map of one or two settings."""
-    with html.row("map-bar", "bottom"):
+    with elements.row("map-bar", "bottom"):
         x, y, measure = _axes(page_run.settings)
-        pressed = html.button("Map", "map", icon="grid_on")
+        pressed = elements.button("Map", "map", icon="grid_on")
     mapped = replayed(page_run, labels, (x, y), pressed=pressed)
     if mapped is not None:
         warn(page_run.settings, labels)
@@ -232,25 +232,25 @@ def explore(page_run: PageRun, labels: Labels) -> None:
 def warn(settings: Settings, labels: Labels) -> None:
     """Warn if these labels chose the settings, which flatters the figures."""
     if learned := in_sample(settings, labels_version(labels), state.session().collection):
-        html.aside(learned)
+        elements.aside(learned)
 
 
 def _axes(settings: Settings) -> tuple[str, str, str]:
     """Draw the choice of axes and measure, and return it."""
     paths = axes(settings)
     labels = {path: f"{path.partition('.')[0]}: {field(path).label}" for path in paths}
-    first = html.select("Horizontal axis", labels, "map-x", index=paths.index(usual(paths)), width=200)
+    first = elements.select("Horizontal axis", labels, "map-x", index=paths.index(usual(paths)), width=200)
     others = {NONE: "nothing"} | {path: label for path, label in labels.items() if path != first}
     start, about = [*others].index(OFFSET) if OFFSET in others else 0, "Choose “nothing” for a line chart."
-    second = html.select("Vertical axis", others, "map-y", index=start, width=200, help=about)
-    measure = html.select("Shown", SHOWN, "map-measure", width=130, help="The mean over the questions.")
+    second = elements.select("Vertical axis", others, "map-y", index=start, width=200, help=about)
+    measure = elements.select("Shown", SHOWN, "map-measure", width=130, help="The mean over the questions.")
     return first, second, measure
 
 
 def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
     surface = replayed.surface
     if not surface.places:
-        html.empty("The map has no point.", f"{surface.left_out}.")
+        elements.empty("The map has no point.", f"{surface.left_out}.")
         return
     current, best, dark = surface.nearest(settings), surface.highest(measure), theme.is_dark()
     with st.container(key="plots"):
@@ -277,17 +277,17 @@ def _draw_figures(replayed: ReplayedMap, measure: str, current: int, best: int) 
             at = surface.at(place)
             size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
             facts.append((f"{word}: {_values_text(surface, place)}", f"{SHOWN[measure]} {at[measure]:.3f}", size))
-    html.facts("Map", facts)
+    elements.facts("Map", facts)
     if surface.left_out:
-        html.aside(f"Of {len(surface.xs) * len(surface.ys)} points, {surface.left_out}.")
+        elements.aside(f"Of {len(surface.xs) * len(surface.ys)} points, {surface.left_out}.")
     # For one only, because the two notes would hardly differ.
     place = current if current in surface.places else best
     if caveat := unlabelled(surface.at(place)):
-        html.aside(caveat)
-    with html.row("map-actions"):
+        elements.aside(caveat)
+    with elements.row("map-actions"):
         if current != best:
-            html.button("Use the highest", "map-best", _set, replayed, best, icon="check")
-        html.hint(
+            elements.button("Use the highest", "map-best", _set, replayed, best, icon="check")
+        elements.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The highest was chosen on the "
             "questions that measured it, so expect less on others. Suggest settings measures on held-out questions."
         )
@@ -322,12 +322,14 @@ def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
     """Draw the questions that the last click changed, worst first. Clicking a row opens it."""
     collection, after, old = state.session().map_click or ("", None, None)
     if old is None or (collection, after) != (state.session().collection, settings):
-        html.empty("No click led to these settings.", "Click the map to list the questions whose kept chunks change.")
+        elements.empty(
+            "No click led to these settings.", "Click the map to list the questions whose kept chunks change."
+        )
         return
     queries, every = replayed.labels.queries, len(replayed.pools)
     changed = changes(replayed.pools, replayed.labels.qrels, old, settings, state.user())
     if not changed:
-        html.empty(f"All {every} questions keep the same chunks as before.")
+        elements.empty(f"All {every} questions keep the same chunks as before.")
         return
     better = sum(each.gain > 0 for each in changed)
     worse = sum(each.gain < 0 for each in changed)

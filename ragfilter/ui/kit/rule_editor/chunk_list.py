@@ -18,7 +18,7 @@ from ragfilter.stores.labels import ASKED
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import query_set_choice
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, ShelfSpec
 from ragfilter.ui.session import link, state
 
@@ -138,7 +138,7 @@ def rule_filter() -> RuleFilter:
 def draw_filter(visible: VisibleCollection, rows: Listing | None = None) -> None:
     """Draw the filter. Without `rows`, also draw how many chunks it admits."""
     every = listing(visible) if rows is None else rows
-    with html.row("rules-filter", "bottom"):
+    with elements.row("rules-filter", "bottom"):
         key, hint = f"rules-{TEXT}", "Title, id, source, type or rule"
         st.text_input(
             "Filter", key=key, persist_state="session", icon=":material/search:", placeholder=hint, width="stretch"
@@ -149,7 +149,7 @@ def draw_filter(visible: VisibleCollection, rows: Listing | None = None) -> None
             _choice("Type", TYPES, every.types)
             _choice("Source", SOURCES, every.sources)
     if rows is None:
-        html.aside(f"{numbers.count(len(selected(visible)))} of {numbers.chunks(len(every.rows))}")
+        elements.aside(f"{numbers.count(len(selected(visible)))} of {numbers.chunks(len(every.rows))}")
 
 
 def _choice(label: str, name: str, options: tuple[str, ...]) -> None:

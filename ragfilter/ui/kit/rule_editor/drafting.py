@@ -27,7 +27,7 @@ from ragfilter.ui.jobs import Job, Stoppable
 from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import Editing, Trouble
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message, model_label
 from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
 from ragfilter.ui.session import state
@@ -91,7 +91,7 @@ def draw_button(editing: Editing, *, busy: bool) -> None:
         about = f"Asks {literal(model_label(chat.name))}, once or twice, for at most {limit:g} s. Nothing is saved."
     start = partial(_start_one, chunk.id, editing.collection, chunk.rule)
     disabled = busy or not allowed or is_running(editing.collection, editing.resources)
-    html.button("Draft a rule", "rule-draft", start, disabled=disabled, about=about)
+    elements.button("Draft a rule", "rule-draft", start, disabled=disabled, about=about)
 
 
 def draw_note(editing: Editing, *, busy: bool) -> None:
@@ -101,16 +101,16 @@ def draw_note(editing: Editing, *, busy: bool) -> None:
         if busy and job is not None:
             st.fragment(_progress, run_every=LOOK_S)(job, editing.collection)
         elif draft := _in_editor(editing):
-            doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
+            doubts = "".join(f"<br><b>Doubt:</b> {elements.text(remark)}." for remark in draft.remarks)
             second = " The first answer had a fault; this is the second." if draft.repaired else ""
-            used = html.text(f"{_tokens(draft.usage, bench.prices)} · {numbers.ms(draft.ms)}")
-            html.draw(
-                f'<p class="rf-verdict"><b>Drafted</b> by {html.text(model_label(draft.model))} with the '
-                f"template <b>{html.text(draft.category)}</b>.{second} "
+            used = elements.text(f"{_tokens(draft.usage, bench.prices)} · {numbers.ms(draft.ms)}")
+            elements.draw(
+                f'<p class="rf-verdict"><b>Drafted</b> by {elements.text(model_label(draft.model))} with the '
+                f"template <b>{elements.text(draft.category)}</b>.{second} "
                 f'<span class="rf-aside">{used}</span>{doubts}</p>'
             )
         elif bench.chat is None or not editing.user.sees(editing.chunk):
-            html.aside(NO_LLM if bench.chat is None else HIDDEN)
+            elements.aside(NO_LLM if bench.chat is None else HIDDEN)
 
 
 @state.tell_errors()
@@ -130,12 +130,12 @@ def draw(visible: VisibleCollection) -> None:
     sees_job = job is None or visible.user.unrestricted or visible.user == job.owner
     busy = is_running(collection, resources)
     if resources.bench.chat is None:
-        html.empty(NO_LLM, NO_LLM_MORE)
+        elements.empty(NO_LLM, NO_LLM_MORE)
     elif job is not None and busy and sees_job:
         # Refreshed automatically while a run is in progress.
         st.fragment(_progress, run_every=LOOK_S)(job, collection)
     elif busy:
-        html.aside("Rules are being drafted for another user.")
+        elements.aside("Rules are being drafted for another user.")
     else:
         if job is not None and sees_job and job.failure:
             st.error(message(f"{job.failure} Finished drafts are kept."), title="Drafting stopped.")
@@ -184,12 +184,12 @@ def _begin(visible: VisibleCollection) -> None:
     # Chunks with a written rule are drafted only if the filter shows no others.
     chunks = [chunk for chunk in left if not chunk.rule] or left
     if not chunks:
-        html.empty("Nothing to draft.", "No filtered chunk lacks a draft.")
+        elements.empty("Nothing to draft.", "No filtered chunk lacks a draft.")
         return
     st.markdown(message(_cost(visible, chunks)))
     start = partial(state.tell_errors()(_start), visible.collection, [chunk.id for chunk in chunks])
     about = "Drafts rules for filtered chunks without a draft. Saves nothing."
-    html.button(f"Draft {counted(len(chunks), 'rule')}", "drafts-begin", start, about=about)
+    elements.button(f"Draft {counted(len(chunks), 'rule')}", "drafts-begin", start, about=about)
 
 
 def _cost(visible: VisibleCollection, chunks: Sequence[Chunk]) -> str:
@@ -216,7 +216,7 @@ def _progress(job: Run, collection: str) -> None:
     words = (f"{done:,} of {count:,} drafted", used, left or f"{job.seconds:.0f} s")
     st.progress(min(1.0, done / max(1, count)), text=" · ".join(filter(None, words)))
     about = "Drafts so far are kept, and the next run skips them."
-    html.button("Stop", "drafts-stop", state.then_page(_stop), collection, icon="stop", about=about)
+    elements.button("Stop", "drafts-stop", state.then_page(_stop), collection, icon="stop", about=about)
 
 
 def _review(visible: VisibleCollection, stored: Sequence[Draft], *, busy: bool) -> None:
@@ -238,7 +238,7 @@ def _review(visible: VisibleCollection, stored: Sequence[Draft], *, busy: bool) 
         st.warning("\n".join(listed), title="These chunks got no draft. Draft again to retry.")
     forget = partial(state.tell_errors()(bench.drafts.forget), visible.collection, [draft.chunk_id for draft in stored])
     about = "Deletes them, so you can draft again. Accepted rules stay."
-    html.button("Forget these drafts", "drafts-forget", forget, disabled=busy, about=about)
+    elements.button("Forget these drafts", "drafts-forget", forget, disabled=busy, about=about)
 
 
 def last_run(collection: str, resources: Resources) -> Run | None:

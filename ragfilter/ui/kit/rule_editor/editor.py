@@ -19,7 +19,7 @@ from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, re
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing, Trouble
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
 
 HEIGHT = 190
@@ -48,7 +48,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     error = rule.error if isinstance(rule, InvalidRule) else None
     with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
         about = "JSON: the rule as stored. Form: its groups as rows of terms."
-        view = html.choice("Edit as", VIEWS, about, key="rule-view", default=JSON)
+        view = elements.choice("Edit as", VIEWS, about, key="rule-view", default=JSON)
     if view == FORM:
         _form(chunk, text, disabled=busy)
         # Saving would read the previous text area.
@@ -59,15 +59,15 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     with st.container(key="rule-foot", gap="small"):
         _buttons(editing, busy=busy)
         if trouble is not None:
-            html.outcome(trouble.message, good=False)
+            elements.outcome(trouble.message, good=False)
         elif error is not None:
-            html.outcome(saving.error_text(error), good=False)
+            elements.outcome(saving.error_text(error), good=False)
         elif outcome := saving.outcome_of(chunk.id, str):
-            html.outcome(outcome, good=True)
+            elements.outcome(outcome, good=True)
         if edit := saving.pending(chunk.id):
-            html.outcome(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
+            elements.outcome(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
             anyway = partial(saving.act, editing, edit.act, edit.expected, confirmed=True)
-            html.button(f"{edit.act.capitalize()} anyway", "rule-confirm", anyway)
+            elements.button(f"{edit.act.capitalize()} anyway", "rule-confirm", anyway)
         effect = beside or st.container(key="rule-effect", gap="small")
     saving.tell_restored(chunk)
     if trouble is not None and trouble.conflict:
@@ -77,7 +77,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     with effect:
         editing.draw_effect(rule_effect.as_stored(text if error is None else chunk.rule))
         if error is not None:
-            html.aside(UNREADABLE)
+            elements.aside(UNREADABLE)
     drafting.draw_note(editing, busy=busy)
 
 
@@ -87,8 +87,8 @@ def _json(chunk: Chunk, text: str, wrong: str, *, disabled: bool) -> None:
     hint = "No rule: this chunk always passes."
     st.text_area("query_must", text, height=HEIGHT, placeholder=hint, disabled=disabled, help=JSON_HELP, **given)
     typing = partial(saving.type_on, chunk.id, chunk.rule)
-    html.mount("kit/rule_editor/while_typing.js", key=saving.TYPING, data=chunk.id, on_typed_change=typing)
-    html.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
+    elements.mount("kit/rule_editor/while_typing.js", key=saving.TYPING, data=chunk.id, on_typed_change=typing)
+    elements.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
 
 
 def _form(chunk: Chunk, text: str, *, disabled: bool) -> None:
@@ -96,7 +96,7 @@ def _form(chunk: Chunk, text: str, *, disabled: bool) -> None:
     try:
         rule = parse(text) if text.strip() else Rule()
     except RuleError:
-        html.aside("The form shows the rule once the JSON can be read.")
+        elements.aside("The form shows the rule once the JSON can be read.")
         return
     fields = _fields(chunk.id, rule.contain_one_of)
     write = partial(_write, chunk, len(fields))
@@ -159,19 +159,21 @@ def _buttons(editing: Editing, *, busy: bool) -> None:
     chunk, journal, act_on = editing.chunk, editing.resources.bench.journal, partial(saving.act, editing)
     base = saving.base(chunk.id, chunk.rule)
     with st.container(key="rule-actions", horizontal=True, gap="small"):
-        html.button("Save", "rule-save", act_on, "save", base, type="primary", about="Saves the rule.")
+        elements.button("Save", "rule-save", act_on, "save", base, type="primary", about="Saves the rule.")
         drafting.draw_button(editing, busy=busy)
         for act, about in TURNS.items() if editing.undo_buttons else ():
             possible = journal.turnable(act, editing.collection, chunk.id) is not None
             about = about if possible else f"Nothing to {act}."
-            html.button(act.capitalize(), f"rule-{act}", act_on, act, chunk.rule, disabled=not possible, about=about)
+            elements.button(
+                act.capitalize(), f"rule-{act}", act_on, act, chunk.rule, disabled=not possible, about=about
+            )
         # Drawn last, so that no button moves when this one comes or goes.
         if state.unsaved_rule(chunk.id):
-            html.button("Discard", "rule-discard", saving.discard, chunk.id, about="Discards your unsaved text.")
+            elements.button("Discard", "rule-discard", saving.discard, chunk.id, about="Discards your unsaved text.")
         elif not chunk.rule:
             # Based on the rule that the author sees, not on a newer one.
             use = partial(saving.set_unsaved, template(chunk.name), chunk.id, chunk.rule)
-            html.button("Template", "rule-template", use, about="Starts a rule from the title.")
+            elements.button("Template", "rule-template", use, about="Starts a rule from the title.")
 
 
 def _findings(editing: Editing, rule: str | None) -> None:
@@ -185,27 +187,29 @@ def _findings(editing: Editing, rule: str | None) -> None:
     for number, finding in enumerate(findings[:MAX_FINDINGS]):
         _finding(chunk, number, finding)
     if len(findings) > MAX_FINDINGS:
-        html.aside(f"and {len(findings) - MAX_FINDINGS} more")
+        elements.aside(f"and {len(findings) - MAX_FINDINGS} more")
 
 
 def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
-    place = f" <b>{html.text(place_name(finding.place))}</b>" if finding.place else ""
-    with html.row(f"rule-finding-{number}"):
-        html.draw(
-            f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: {html.text(finding.message)}</p>'
+    place = f" <b>{elements.text(place_name(finding.place))}</b>" if finding.place else ""
+    with elements.row(f"rule-finding-{number}"):
+        elements.draw(
+            f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: {elements.text(finding.message)}</p>'
         )
         if finding.fix is not None:
             fix = partial(saving.set_unsaved, finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
             about = "Puts the fixed rule into the editor. Nothing is saved."
-            html.button("Fix", f"rule-mend-{number}", fix, about=about)
+            elements.button("Fix", f"rule-mend-{number}", fix, about=about)
 
 
 def _conflict(editing: Editing, trouble: Trouble) -> None:
     """Draw both versions of a rule that somebody else has changed."""
-    html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
+    elements.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
     st.code(saving.pretty_rule(trouble.stored) or "no rule", language="json")
     with st.container(horizontal=True, gap="small"):
         about = "Discards your text."
-        html.button("Use the stored rule", "rule-take", saving.use_stored, editing.chunk.id, about=about)
+        elements.button("Use the stored rule", "rule-take", saving.use_stored, editing.chunk.id, about=about)
         about = "Replaces the stored rule with the text in the editor."
-        html.button("Overwrite with mine", "rule-overwrite", saving.act, editing, "save", trouble.stored, about=about)
+        elements.button(
+            "Overwrite with mine", "rule-overwrite", saving.act, editing, "save", trouble.stored, about=about
+        )

@@ -20,7 +20,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit.rule_editor.chunk_list import MAX_LABELLED, VisibleCollection
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import ShelfSpec
 from ragfilter.ui.session import state
@@ -64,14 +64,14 @@ def wait(visible: VisibleCollection) -> None:
 def available(visible: VisibleCollection) -> bool:
     """Whether questions are gathered or being gathered. Draws hints and any failure."""
     if visible.labels is None:
-        html.aside(NO_LABELS)
+        elements.aside(NO_LABELS)
     job, rules = _job(visible), state.session().rules
     if job is not None and job.failure:
         st.error(message(job.failure), title="The questions could not be gathered")
         again = partial(setattr, rules, "gathered_again", rules.gathered_again + 1)
-        html.button("Gather again", "rules-gather", again, about="Tries again.")
+        elements.button("Gather again", "rules-gather", again, about="Tries again.")
     elif job is not None and visible.settings.judge.enabled:
-        html.aside("Measured without the judge, which would ask the LLM about every question.")
+        elements.aside("Measured without the judge, which would ask the LLM about every question.")
     return job is not None and not job.failure
 
 
@@ -117,12 +117,12 @@ def draw(visible: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
         return
     now = sum(chunk.id in ids for ids in known.kept.values())
     effects = {each: _effect(visible, known, {chunk.id: each}) for each in (rule, None)}
-    rows: list[html.Fact] = []
+    rows: list[elements.Fact] = []
     for each, effect in effects.items():
         more = sum((chunk.id in row.gained) - (chunk.id in row.lost) for row in effect.rows)
         rows.append(("with this rule" if each else "without a rule", now + more, ""))
-    html.draw(f'<p class="rf-say">How many of {_questions(effects[None])} keep this chunk:</p>')
-    html.facts("Questions that keep this chunk", rows)
+    elements.draw(f'<p class="rf-say">How many of {_questions(effects[None])} keep this chunk:</p>')
+    elements.facts("Questions that keep this chunk", rows)
     if is_changed(chunk, rule):
         _draw(visible, effects[rule])
 
@@ -145,7 +145,7 @@ def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:
         st.session_state[key] = False
     if not losses:
         return True
-    html.outcome(losses, good=False)
+    elements.outcome(losses, good=False)
     return st.checkbox("Save even though labelled questions lose relevant chunks", key=key, help=losses)
 
 
@@ -206,7 +206,7 @@ def _draw(visible: VisibleCollection, effect: Effect) -> None:
     if rest := "".join(rows[MAX_ROWS:]):
         more = f"<summary>and {len(rows) - MAX_ROWS} more</summary>"
         body += f"<details>{more}<ul>{rest}</ul></details>"
-    html.draw(f'<div class="rf-effect">{body}</div>')
+    elements.draw(f'<div class="rf-effect">{body}</div>')
 
 
 def _questions(effect: Effect) -> str:
@@ -228,11 +228,11 @@ def _row(visible: VisibleCollection, row: QueryEffect) -> str:
         )
         if ids
     ]
-    return f"<li>{html.text(row.query)}<br>{'; '.join(parts)}</li>"
+    return f"<li>{elements.text(row.query)}<br>{'; '.join(parts)}</li>"
 
 
 def _names(visible: VisibleCollection, ids: Sequence[str], most: int) -> str:
     there = [i for i in ids[:most] if i in visible.chunks]
     gone = len(ids[:most]) - len(there)
     names = ", ".join([*visible.titles(there), *["a chunk that is gone"] * gone])
-    return html.text(names) + (f" and {len(ids) - most} more" if len(ids) > most else "")
+    return elements.text(names) + (f" and {len(ids) - most} more" if len(ids) > most else "")

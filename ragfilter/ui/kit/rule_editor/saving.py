@@ -18,7 +18,7 @@ from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text.normalise import whole
-from ragfilter.ui.look import html
+from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import pools, state, widget
 from ragfilter.ui.session.state import UnsavedRule
@@ -211,7 +211,9 @@ def tell_restored(chunk: Chunk) -> None:
     if (state.session().collection, chunk.id) in state.session().rules.restored and state.unsaved_rule(chunk.id):
         changed = base(chunk.id, chunk.rule) != chunk.rule
         since = " The stored rule has changed since." if changed else ""
-        html.draw(f'<p class="rf-caption" role="status">Typed before you reopened this page, and not saved.{since}</p>')
+        elements.draw(
+            f'<p class="rf-caption" role="status">Typed before you reopened this page, and not saved.{since}</p>'
+        )
 
 
 def keep_in_browser() -> None:
@@ -221,7 +223,9 @@ def keep_in_browser() -> None:
     if isinstance(outcome, UnsavedRule):
         unsaved_rules[now.collection, chunk_id] = outcome
     data = json.dumps([[*key, *unsaved] for key, unsaved in unsaved_rules.items()]) if unsaved_rules else ""
-    html.mount("kit/rule_editor/unsaved_rules.js", key=KEPT, data=[now.rules.browser, data], on_found_change=_restore)
+    elements.mount(
+        "kit/rule_editor/unsaved_rules.js", key=KEPT, data=[now.rules.browser, data], on_found_change=_restore
+    )
 
 
 def _restore() -> None:

@@ -165,9 +165,9 @@ def choice(label: str, options: Iterable[str], about: str = "", *, key: str, def
 
 def select(label: str, labels: Mapping[V, str], key: str, **given: Any) -> V:
     """Draw a list of `labels` by value, kept for the session. `given` goes to Streamlit. Returns the chosen value."""
-    chosen: V = st.selectbox(
-        label, list(labels), key=key, format_func=labels.__getitem__, persist_state="session", **given
-    )
+    # A kept value that is no longer offered has a label, too: Streamlit then shows the default instead.
+    given |= {"format_func": lambda each: labels.get(each, str(each)), "persist_state": "session"}
+    chosen: V = st.selectbox(label, list(labels), key=key, **given)
     return chosen
 
 
