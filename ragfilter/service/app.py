@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
+from time import thread_time
 from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 from fastapi import FastAPI, Security
@@ -46,8 +47,8 @@ ABOUT = "Which chunks of a vector search reach an LLM's prompt, and why the othe
 COUNTED = ("/v1/search", "/v1/filter", "/v1/rerank", "/v2/rerank", "/retrieval", "/mcp")
 RESPONSES: dict[int | str, dict[str, Any]] = {s: {"model": Problem} for s in access.DOCUMENTED}
 TITLE = "ragfilter"
-MANY = 10_000
-"""A number of objects for which the garbage collector stops all threads for a few milliseconds."""
+LONG_S = 0.003
+"""A full garbage collection that takes longer blocks the event loop noticeably."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +74,15 @@ def make_app(serving: Serving) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         gc.freeze()
-        gc.callbacks.append(_freeze)
+        freeze = _freezer()
+        gc.callbacks.append(freeze)
         # Working threads yield to the event loop after one millisecond instead of five.
         sys.setswitchinterval(0.001)
         try:
             async with mcp_app.open():
                 yield
         finally:
-            gc.callbacks.remove(_freeze)
+            gc.callbacks.remove(freeze)
             await asyncio.to_thread(executor.close)
 
     app = FastAPI(
@@ -104,11 +106,22 @@ def make_app(serving: Serving) -> FastAPI:
     return app
 
 
-def _freeze(phase: str, collection: Mapping[str, int]) -> None:
-    """Freeze the objects that survive a full collection once there are many: modules, models and
-    catalogues stay, and the collector would stop all threads to scan them again."""
-    if phase == "stop" and collection["generation"] == 2 and len(gc.get_objects(2)) > MANY:
-        gc.freeze()
+def _freezer() -> Callable[[str, Mapping[str, int]], None]:
+    """A callback that freezes the objects that survive a long full collection: modules, models and catalogues stay, and
+    the collector would stop all threads to scan them again. Counting them with `gc.get_objects` instead would refer to
+    tuples that other threads are still building, which then raise SystemError."""
+    started = 0.0
+
+    def freeze(phase: str, collection: Mapping[str, int]) -> None:
+        nonlocal started
+        if collection["generation"] < 2:
+            return
+        if phase == "start":
+            started = thread_time()
+        elif thread_time() - started > LONG_S:
+            gc.freeze()
+
+    return freeze
 
 
 def _add_page(app: FastAPI) -> None:
