@@ -24,7 +24,7 @@ PROCESS_S = 600.0
 OWN_S = 1.0
 """CPU time allowed for giving up on a call: it may end one second after the deadline, and only the
 thread's own work could make it later on an idle machine."""
-WORK_S = 15.0
+WORK_S = 3.0
 """CPU time allowed for work of less than a second; superlinear work takes longer."""
 
 
