@@ -3,17 +3,18 @@
 A set is questions with quotes that answer them, in `evidence/`: demo and adsapi (indexed in the
 workspace: query id, chunk id, quote), Python's language reference as `pydoc_data` has it, and the
 Markdown documentation of Node.js in FOLDER (Debian's package nodejs-doc), both with the question
-and its quote. The last two are cut here, and searched with the bundled model. "k 10" prunes the
-first ten hits of a plain search, "kept" the chunks that `full` keeps, or the first four.
+and its quote, and the five corpora of `corpora.py` in CORPORA. All but the first two are cut here, and searched with
+the bundled model. "k 10" prunes the first ten hits of a plain search, "kept" the chunks that `full` keeps, or the first
+four.
 
-Run: PYTHONPATH=. python benchmarks/prune.py [FOLDER]
+Run: PYTHONPATH=. python benchmarks/prune.py [FOLDER [CORPORA]]
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -21,6 +22,7 @@ from pydoc_data.topics import topics
 import numpy as np
 
 import ragfilter as rf
+from benchmarks.corpora import fetch, spans
 from ragfilter.answer.context import cost, cost_in_prompt, sent
 from ragfilter.engine.run import run
 from ragfilter.evaluate import query_sets
@@ -69,13 +71,16 @@ class Case:
     kept: tuple[Chunk, ...]
 
 
-def main(folder: Path | None) -> None:
+def main(folder: Path | None, corpora: Path | None) -> None:
     model = Remembering()
     report("demo", list(indexed("demo")), model)
     report("adsapi", list(indexed("adsapi")), model)
-    report("python", list(searched("python", cut(topics.items()), model)), model)
+    report("python", list(searched(rows("python"), cut(topics.items()), model)), model)
     if folder is not None:
-        report("nodejs", list(searched("nodejs", cut(sections(folder)), model)), model)
+        report("nodejs", list(searched(rows("nodejs"), cut(sections(folder)), model)), model)
+    if corpora is not None:
+        chunks, quotes = spans(fetch(corpora))
+        report("corpora", list(searched([(query, each.quote) for query, each in quotes], chunks, model)), model)
 
 
 def report(name: str, cases: Sequence[Case], model: Remembering) -> None:
@@ -114,9 +119,9 @@ def indexed(name: str) -> Iterator[Case]:
             yield Case(result.query, tuple(held), first, tuple(h.chunk for h in result.kept))
 
 
-def searched(name: str, chunks: Sequence[Chunk], model: Remembering) -> Iterator[Case]:
+def searched(quotes: Iterable[Sequence[str]], chunks: Sequence[Chunk], model: Remembering) -> Iterator[Case]:
     vectors = model.embed([chunk.passage for chunk in chunks])
-    for query, quote in rows(name):
+    for query, quote in quotes:
         near = np.argsort(-(vectors @ model.embed([query])[0]))[:FIRST]
         first = tuple(chunks[i] for i in near)
         held = tuple((c.id, quote) for c in first if plain(quote) in plain(c.text))
@@ -156,4 +161,4 @@ def plain(text: str) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
+    main(*[*map(Path, sys.argv[1:3]), None, None][:2])
