@@ -57,7 +57,6 @@ _FULL: dict[str, Any] = {
     "quality.score_threshold": 0.35,
     "cutoff.enabled": True,
     "cutoff.strategy": "relative",
-    "cutoff.relative_offset": 0.33,
     "cutoff.max_results": 15,
     "cutoff.min_results": 1,
     "cutoff.distance_offset": 0.3,
