@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ragfilter.engine.gather import Backends
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.rules.match import rule_book
@@ -231,7 +231,7 @@ def first_query(folder: Path) -> tuple[float, float]:
 def ask(settings: Settings, collection: ChromaCollection, query: Vectors) -> PoolResult:
     embedder = Given()
     embedder.vector = query
-    return run(QUESTION, settings, Backends(collection, embedder), USER)
+    return search_and_filter(QUESTION, settings, Backends(collection, embedder), USER)
 
 
 def passing(chunks: Sequence[Chunk], *, rules: bool, user: User | None = None) -> Any:

@@ -22,7 +22,7 @@ import numpy as np
 
 import ragfilter as rf
 from ragfilter.answer.context import cost, cost_in_prompt, sent
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate import query_sets
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder
@@ -109,7 +109,7 @@ def indexed(name: str) -> Iterator[Case]:
         quotes.setdefault(query_id, []).append((chunk_id, quote))
     with Workbench.open(read_deployment()) as bench:
         for query_id, held in quotes.items():
-            result = run(given.queries[query_id], full, bench.backends(name))
+            result = search_and_filter(given.queries[query_id], full, bench.backends(name))
             first = tuple(hit.chunk for hit in result.pool.hits[:FIRST])
             yield Case(result.query, tuple(held), first, tuple(h.chunk for h in result.kept))
 

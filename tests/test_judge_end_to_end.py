@@ -18,8 +18,8 @@ from waiting import PATIENT_MS
 from ragfilter import report
 from ragfilter.answer.context import SHORTENED
 from ragfilter.cli.app import main
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import unfiltered
-from ragfilter.engine.run import run
 from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.measure import measure
@@ -57,7 +57,7 @@ def judged_by(workspace: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_question_of_the_source_document(judged_by: Any) -> None:
     bench, server = judged_by(capable)
-    result = run(QUERY, LLM, bench.backends("adsapi"))
+    result = search_and_filter(QUERY, LLM, bench.backends("adsapi"))
     plain = [hit.id for hit in unfiltered(result.pool, LLM)]
     assert len(plain) == 25
     rows = report.verdict_rows(result)
@@ -100,8 +100,8 @@ def test_with_the_server_stopped_the_first_max_chunks_stay(judged_by: Any) -> No
     server.shutdown()
     server.server_close()
     for profile in (LLM, LLM.with_values({"judge.max_chunks": 8})):
-        result = run(QUERY, profile, bench.backends("adsapi"))
-        plain = run(QUERY, settings_without_judge(profile), bench.backends("adsapi"))
+        result = search_and_filter(QUERY, profile, bench.backends("adsapi"))
+        plain = search_and_filter(QUERY, settings_without_judge(profile), bench.backends("adsapi"))
         assert [hit.id for hit in result.kept] == [hit.id for hit in plain.kept]
         assert len(result.kept) == profile.judge.max_chunks
         rows = [row for row in report.rows(result) if row.kept]

@@ -21,8 +21,8 @@ from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.engine.gather import Backends, gather
+from ragfilter.engine.pipeline import PoolCompleter, search_and_filter
 from ragfilter.engine.replay import replay, unfiltered
-from ragfilter.engine.run import Completion, run
 from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import base, cutoff
@@ -298,7 +298,7 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
     hidden = hidden_names(ports, user)
     try:
         backends = ports.backends()
-        result = run(query, settings, large(backends) if pushed else backends, user)
+        result = search_and_filter(query, settings, large(backends) if pushed else backends, user)
     except InputError as error:
         check(hidden, str(error))
         return
@@ -328,13 +328,13 @@ def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
     settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
     operator = settings.with_values({"clearance.enabled": False})
     backends = ports.backends()
-    pool = run(query, operator, backends).pool
+    pool = search_and_filter(query, operator, backends).pool
     ports.out.clear()
     hidden = hidden_names(ports, user)
     result = replay(pool, settings, user)
     check(hidden, exports(result))
     for _ in range(3):
-        pool = Completion(settings, backends, user).complete(pool, result.needs)
+        pool = PoolCompleter(settings, backends, user).complete(pool, result.needs)
         result = replay(pool, settings, user)
     check(hidden, exports(result))
     check(hidden, handed(result))
@@ -347,7 +347,7 @@ def test_pushed_down_the_store_gives_no_hidden_text_at_all(
     ports: Ports, values: dict[str, Any], user: User, query: str
 ) -> None:
     settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
-    result = run(query, settings, large(ports.backends()), user)
+    result = search_and_filter(query, settings, large(ports.backends()), user)
     for hit in (*result.pool.hits, *result.pool.reachable):
         assert sees(user, hit.chunk) or not hit.chunk.loaded
 
@@ -363,7 +363,7 @@ def test_without_clearance_everything_gets_out_so_that_the_laws_above_can_fail(p
     if port == "reranker":
         values |= {"quality.enabled": True, "quality.mode": "always", "quality.max_top_k": N}
     settings = Settings().with_values(values)
-    result = run("what?", settings, ports.backends())
+    result = search_and_filter("what?", settings, ports.backends())
     if port == "answer":
         AnswerStream("what?", pack(result.kept, settings), ports, ports, timeout_s=1).read()
     text = "\n".join(ports.out)
@@ -388,7 +388,7 @@ def test_a_reference_to_what_is_hidden_is_not_in_the_judges_prompt() -> None:
         ports.out.clear()
         settings = Settings().with_values(on | {"clearance.enabled": clearance})
         pool = gather("q", settings, ports.backends())
-        Completion(settings, ports.backends()).complete(pool, replay(pool, settings).needs)
+        PoolCompleter(settings, ports.backends()).complete(pool, replay(pool, settings).needs)
         prompts.append("\n".join(ports.out))
     assert "references: other\n" in prompts[0]
     assert "references: secret, gone, other\n" in prompts[1]

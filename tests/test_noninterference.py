@@ -34,8 +34,8 @@ from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.cli.query import query_text
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay, replay_as_user
-from ragfilter.engine.run import run
 from ragfilter.errors import InputError
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
@@ -79,7 +79,7 @@ def asked(query: str, settings: Settings, ports: Ports, user: User, *, pushed: b
     """Everything a user sees of a question, including a refusal."""
     try:
         backends = ports.backends()
-        result = run(query, settings, large(backends) if pushed else backends, user)
+        result = search_and_filter(query, settings, large(backends) if pushed else backends, user)
     except InputError as error:
         return str(error)
     made = AnswerStream(query, pack(result.kept, settings), ports, ports, timeout_s=1).read()

@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter import report
 from ragfilter.engine.gather import Backends
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.model import Chunk, PoolResult, Space
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
@@ -55,7 +55,7 @@ def asked(profile: str, **values: Any) -> PoolResult:
     settings = settings.with_values({k.replace("__", "."): v for k, v in values.items()})
     embedder = OneVector({}, np.ones(1, dtype=np.float32))
     backends = Backends(Ordered(), embedder, reranker=lambda _: Reranker())
-    return run("words", settings, backends, wide=True)
+    return search_and_filter("words", settings, backends, wide=True)
 
 
 def kept(result: PoolResult) -> list[str]:

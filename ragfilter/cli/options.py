@@ -237,14 +237,14 @@ def open_for(data_dir: str | None, kind: str) -> Workbench:
 
 def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolResult:
     """Query the collection. Warns if the settings are from elsewhere or the judge has no LLM."""
-    from ragfilter.engine.run import run
+    from ragfilter.engine.pipeline import search_and_filter
     from ragfilter.judge.call import NO_LLM
     from ragfilter.layers.cutoff import unknown_score
     from ragfilter.report.verdicts import waits_for_judge
 
     warn_learned_elsewhere(settings, backends)
     # Not filtered in the store, whose own filter is slow for large collections.
-    result = run(text, settings, backends, user, wide=True)
+    result = search_and_filter(text, settings, backends, user, wide=True)
     warn(unknown_score(result))
     if backends.chat is None and waits_for_judge(result):
         warn(f"The judge {NO_LLM}.")

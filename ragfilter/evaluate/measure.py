@@ -23,8 +23,8 @@ from typing import Any
 
 from ragfilter.answer.context import fits
 from ragfilter.engine.gather import Backends, gather
+from ragfilter.engine.pipeline import complete_all, search_and_filter
 from ragfilter.engine.replay import ReplayMemo, Replays, replay, unfiltered
-from ragfilter.engine.run import complete_all, run
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.labelled_queries import Labels, Queries
 from ragfilter.evaluate.metrics import ndcg, relevant_of
@@ -96,7 +96,7 @@ def measure(
 
     The variants share one search and the models' outputs. `timed` runs every variant by itself to
     measure its `query_ms`. Raises InputError if a variant needs an LLM and none is configured,
-    SettingsError if the first variant does not apply, and what `engine.run` raises.
+    SettingsError if the first variant does not apply, and what `search_and_filter` raises.
     """
     check_llm(variants, backends.chat)
     user = viewer_of(variants, user)
@@ -129,7 +129,7 @@ def viewer_of(variants: Sequence[Variant], user: User | None) -> User:
 
 def completed_pool(text: str, settings: Settings, backends: Backends, user: User | None) -> Pool:
     """The pool of a query as `user` sees it, with everything that `settings` need."""
-    result = run(text, settings.with_values(PATIENT), backends, user, wide=True)
+    result = search_and_filter(text, settings.with_values(PATIENT), backends, user, wide=True)
     return visible_pool(result.pool, result.user)
 
 

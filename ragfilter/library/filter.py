@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.engine.gather import Backends
-from ragfilter.engine.run import complete_all
+from ragfilter.engine.pipeline import complete_all
 from ragfilter.errors import InputError, SettingsError, check_installed
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.base import BACKGROUND_FROM

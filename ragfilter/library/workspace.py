@@ -9,7 +9,7 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING
 
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.library.filter import Filter, check_asked
 from ragfilter.library.result import Result, to_result
 from ragfilter.model import User
@@ -62,7 +62,7 @@ class OpenCollection:
             judgements=own.judgements if own.chat else self.bench.judgements,
             pruner=own.pruner or self.bench.pruner,
         )
-        return to_result(run(query, flt.settings, backends, user), started_ns)
+        return to_result(search_and_filter(query, flt.settings, backends, user), started_ns)
 
     async def asearch(
         self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None

@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
+from ragfilter.engine.pipeline import without_failures
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import without_failures
 from ragfilter.model import Judgement, NeedKind, PoolResult
 from ragfilter.protocols import Message, Usage
 from ragfilter.report import judge_stats, remarks, verdict_rows

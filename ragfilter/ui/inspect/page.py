@@ -13,8 +13,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer.stream import VERSION, messages
+from ragfilter.engine.pipeline import without_failures
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import without_failures
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Need, PoolResult, Rounds
 from ragfilter.report import trace_text, visible_ids

@@ -45,7 +45,7 @@ EDGE = 1e-6
 """Tolerance for scores outside 0 to 1, since models compute in single precision."""
 
 
-def run(
+def search_and_filter(
     query: str, settings: Settings, backends: Backends, user: User | None = None, *, wide: bool = False
 ) -> PoolResult:
     """Gather and replay until no needs are left, for the command line, `OpenCollection.search` and measurements.
@@ -95,12 +95,12 @@ def complete_all(
     replayer: Replay = replay,
     push_down: bool = False,
 ) -> PoolResult:
-    """Replay and complete the pool until no need of these `kinds` is left. `push_down` is as in `Completion`."""
-    completion = Completion(settings, backends, user, push_down)
+    """Replay and complete the pool until no need of these `kinds` is left. `push_down` is as in `PoolCompleter`."""
+    completer = PoolCompleter(settings, backends, user, push_down)
     result = replayer(pool, settings, user)
     for _ in range(ROUNDS):
         check_stopped()
-        completed = completion.complete(pool, [need for need in result.needs if need.kind in kinds])
+        completed = completer.complete(pool, [need for need in result.needs if need.kind in kinds])
         if completed is pool:
             break
         pool = completed
@@ -109,7 +109,7 @@ def complete_all(
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class PoolCompleter:
     """Completes pools for replays with these settings, as `user`.
 
     With `push_down`, an expansion fetches only chunks that the user can see.
