@@ -122,16 +122,16 @@ def export(
     with place.open("labels") as bench:
         catalogue, _ = place.entries(bench)
         people, by_llm = query_sets.exported(bench.labels, collection, name, catalogue, user)
-        standing = bench.labels.standing(collection)
         questions = {text.strip() for text in people.queries.values()}
-        visible = {
-            each.id: each
-            for each in visible_labels(standing, catalogue, user)
-            if each.made_by == "human" and each.query in questions
-        }
+        lines: list[str] = []
         if spans:
             keep_quotes(bench, collection)
-        lines = [*span_lines(visible, bench.labels.quotations(collection))] if spans else []
+            visible = {
+                each.id: each
+                for each in visible_labels(bench.labels.history(collection), catalogue, user)
+                if each.made_by == "human" and each.query in questions
+            }
+            lines = [*span_lines(visible, bench.labels.quotations(collection))]
     written = [*write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)]
     if spans:
         write_text(folder / "spans.jsonl", "".join(lines), remedy="Name another folder.")
