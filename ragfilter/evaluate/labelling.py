@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from ragfilter.answer.context import estimate
 from ragfilter.answer.stream import Prices
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.errors import InputError, ModelError
@@ -31,6 +30,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
+from ragfilter.text.tokens import estimate
 
 TOGETHER = 5
 """Chunks in one prompt: few enough to fit uncut."""

@@ -8,7 +8,6 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.answer.context import estimate
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.judge.call import JudgementCache
 from ragfilter.judge.prompt import JudgePrompt
@@ -19,6 +18,7 @@ from ragfilter.protocols import Usage
 from ragfilter.report.rows import visible_ids
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
+from ragfilter.text.tokens import estimate
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices

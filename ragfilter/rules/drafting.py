@@ -18,17 +18,18 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from ragfilter.answer.context import SHORTENED, defuse, estimate, head, one_line
-from ragfilter.answer.reply import ask, prompt_tokens, total_usage, without_thought
+from ragfilter.answer.context import SHORTENED, defuse, one_line
 from ragfilter.answer.stream import Prices
 from ragfilter.basics import database
 from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError, extra
 from ragfilter.model import Chunk
+from ragfilter.models.chat import ask_model, prompt_tokens, total_usage, without_thought
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import check
 from ragfilter.rules.rule import KEYS, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
+from ragfilter.text.tokens import estimate, head
 
 with extra("chroma"):
     import sqlalchemy as sa
@@ -230,7 +231,7 @@ def _suggest(chunk: Chunk, chat: ChatModel, deadline: float, templates: Sequence
 
 def _ask(draft: Draft, chat: ChatModel, asked: Sequence[Message], deadline: float) -> tuple[Draft, str]:
     """Make one more call. Returns the draft with its tokens and any failure, and the answer."""
-    reply = ask(chat, asked, timeout_s=max(0.001, deadline - perf_counter()), schema=SCHEMA)
+    reply = ask_model(chat, asked, timeout_s=max(0.001, deadline - perf_counter()), schema=SCHEMA)
     draft = replace(draft, error=reply.error, failed=reply.failed, usage=total_usage((draft.usage, reply.usage)))
     return draft, without_thought(reply.text)
 

@@ -27,7 +27,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
 from ragfilter.ui.compare.side_choice import ComparedSide, Sides, differences
-from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_set_choice, question_box, votes
+from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_set_choice, question_box
 from ragfilter.ui.kit.answer_sides import AnswerSide, numbered_sides
 from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.kit.summary import Stack, StackRow, draw_stacks
@@ -206,10 +206,10 @@ def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> N
         pair_answers = answers.draw_columns(view, pair, (answers.title(pair[0]), answers.title(pair[1])), draw_answer)
         if pair_answers is not None:
             voted = tuple(
-                votes.answered(each, reply, side.profile, side.settings)
+                answers.side_of_pair(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, pair_answers, sides, strict=True)
             )
-            votes.draw(view, (voted[0], voted[1]), ("A", "B"), key="compare")
+            answers.draw_vote(view, (voted[0], voted[1]), ("A", "B"), key="compare")
 
 
 GOES_ON = "compare-measuring"

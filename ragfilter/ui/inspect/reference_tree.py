@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from ragfilter.answer.context import estimate
 from ragfilter.layers.judge import DEPTHS, ReachedChunk, finder, walk
 from ragfilter.model import Chunk, PoolResult
 from ragfilter.protocols import Collection
 from ragfilter.report.verdicts import preview_expansion
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
+from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import ShelfSpec

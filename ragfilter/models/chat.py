@@ -17,10 +17,10 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragfilter.answer.context import estimate
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message, ReplyStore, Usage
 from ragfilter.text.normalise import ends_in_half, whole
+from ragfilter.text.tokens import estimate
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Reply(NamedTuple):
     failed: ChatErrorKind | Literal["", "model"] = ""
 
 
-def ask(chat: ChatModel, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object]) -> Reply:
+def ask_model(chat: ChatModel, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object]) -> Reply:
     """Make one call and read its whole answer. Never raises."""
     pieces: list[str] = []
     usage: Usage | None = None
