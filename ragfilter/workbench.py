@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import ValidationError
 
+from ragfilter.answer.pruner import SentencePruner
 from ragfilter.answer.stream import Answers, Prices
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
@@ -26,7 +27,6 @@ from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import User
 from ragfilter.models.embedders import BUNDLED, OPENAI, BundledEmbedder, SentenceEmbedder
-from ragfilter.models.pruner import SentencePruner
 from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.protocols import Pruner, ReplyStore, Reranker
 from ragfilter.rules.journal import Journal

@@ -13,6 +13,7 @@ from time import time_ns
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from ragfilter.answer.pruner import SentencePruner
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.pipeline import complete_all
 from ragfilter.errors import InputError, SettingsError, check_installed
@@ -30,7 +31,6 @@ from ragfilter.library.documents import Scores, check_metric, check_metrics, spa
 from ragfilter.library.result import Result, to_result
 from ragfilter.model import MODEL_OF, Cut, Entity, Pool, PoolResult, Space, User
 from ragfilter.models.embedders import BundledEmbedder
-from ragfilter.models.pruner import SentencePruner
 from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge, of_profile

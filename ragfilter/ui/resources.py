@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import streamlit as st
 
+from ragfilter.answer.pruner import SentencePruner
 from ragfilter.basics.threads import Shelf
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
@@ -23,7 +24,6 @@ from ragfilter.indexing.queue import Worker
 from ragfilter.indexing.sentences import prepare_when_idle
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
-from ragfilter.models.pruner import SentencePruner
 from ragfilter.protocols import Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
