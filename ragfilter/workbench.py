@@ -33,7 +33,7 @@ from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.stores.labels import LabelBook
-from ragfilter.stores.preferences import Preferences
+from ragfilter.stores.preferences import PreferenceBook
 from ragfilter.stores.runs import Runs
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.urls import shown
@@ -135,9 +135,9 @@ class Workbench:
         return self._open_book(LabelBook)
 
     @property
-    def preferences(self) -> Preferences:
+    def preferences(self) -> PreferenceBook:
         """The answers that people prefer."""
-        return self._open_book(Preferences)
+        return self._open_book(PreferenceBook)
 
     @property
     def runs(self) -> Runs:

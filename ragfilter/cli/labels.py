@@ -20,7 +20,7 @@ from ragfilter.indexing.order import keep_quotes, remap_labels
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.report.rows import rows as list_rows
 from ragfilter.stores.labels import conflicts, qrels_of, visible_labels
-from ragfilter.stores.preferences import CHOICES, Answered
+from ragfilter.stores.preferences import CHOICES, PreferenceSide
 from ragfilter.stores.relabel import Relabelled, add_spans
 from ragfilter.text.numbers import counted
 
@@ -286,16 +286,16 @@ def preferences(place: Place, viewing: Viewing) -> None:
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
         catalogue = bench.collection(collection).entries()
-        every = bench.preferences.votes(collection)
+        every = bench.preferences.of(collection)
     visible = {i for i, chunk in catalogue.items() if user.sees(chunk)}
-    votes = [
+    listed = [
         each for each in every if user.unrestricted or visible.issuperset([*each.first.chunks, *each.second.chunks])
     ]
-    lines = [(vote.query, *map(_side, (vote.first, vote.second)), CHOICES[vote.choice], vote.who) for vote in votes]
+    lines = [(each.query, *map(_side, (each.first, each.second)), CHOICES[each.choice], each.who) for each in listed]
     none = f"{collection}: no votes yet. The Answer panel and the Compare page take them."
-    output.show(votes, output.table(("question", "first", "second", "choice", "who"), lines) if votes else none)
+    output.show(listed, output.table(("question", "first", "second", "choice", "who"), lines) if listed else none)
 
 
-def _side(side: Answered) -> str:
+def _side(side: PreferenceSide) -> str:
     changed = f" with {counted(len(side.settings), 'change')}" if side.settings else ""
     return f"{side.profile}{changed}, {counted(len(side.chunks), 'chunk')}"

@@ -40,7 +40,7 @@ with extra("chroma"):
 if TYPE_CHECKING:
     from ragfilter.stores.workspace import Store, StoredCollection
 
-BOOKS = (journal.Journal, drafting.DraftStore, labels.LabelBook, preferences.Preferences, runs.Runs)
+BOOKS = (journal.Journal, drafting.DraftStore, labels.LabelBook, preferences.PreferenceBook, runs.Runs)
 PAGE = 1000
 
 

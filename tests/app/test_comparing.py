@@ -161,7 +161,7 @@ def test_a_vote_on_the_two_answers_is_counted_and_changed(page: Callable[..., An
     assert any("This pair: 1 vote, 1 for B." in text for text in shown.html)
     shown.press("prefer-compare-neither")
     assert any("This pair: 1 vote, 1 both poor." in text for text in shown.html)
-    (vote,) = resources.open_resources().bench.preferences.votes("demo")
+    (vote,) = resources.open_resources().bench.preferences.of("demo")
     assert len(vote.first.chunks + vote.second.chunks) == 17
     assert {vote.first.profile, vote.second.profile} == {"full", "unfiltered"}
 

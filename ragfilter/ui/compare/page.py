@@ -195,7 +195,7 @@ def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
 
 
 def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> None:
-    """Draw both answers with their citations, and the votes on them."""
+    """Draw both answers with their citations, and the preference between them."""
 
     def draw_answer(side: AnswerSide, other: AnswerSide, reply: Answer) -> None:
         cited = answers.draw_text(view, side, other, reply)
@@ -205,11 +205,11 @@ def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> N
     with st.container(key="compare-answers", border=True):
         pair_answers = answers.draw_columns(view, pair, (answers.title(pair[0]), answers.title(pair[1])), draw_answer)
         if pair_answers is not None:
-            voted = tuple(
+            pair_sides = tuple(
                 answers.side_of_pair(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, pair_answers, sides, strict=True)
             )
-            answers.draw_vote(view, (voted[0], voted[1]), ("A", "B"), key="compare")
+            answers.draw_preference(view, (pair_sides[0], pair_sides[1]), ("A", "B"), key="compare")
 
 
 GOES_ON = "compare-measuring"
