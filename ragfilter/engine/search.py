@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.basics.threads import Shelf
+from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import extra
 from ragfilter.model import Chunk, Score, User
 from ragfilter.protocols import Catalogue, Collection, TextSearch, Vectors, Where
@@ -111,7 +111,7 @@ def by_distance(pair: tuple[str, float]) -> tuple[float, str]:
     return pair[1], pair[0]
 
 
-_indexes: Shelf[Any] = Shelf(8)
+_indexes: SharedCache[Any] = SharedCache(8)
 """BM25 of the texts, by collection, its version, and the ids that the user can see."""
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from statistics import median
 from time import perf_counter
 
-from ragfilter.basics.threads import Shelf
+from ragfilter.basics.threads import SharedCache
 from ragfilter.judge.parse import SCHEMA, parse
 from ragfilter.judge.prompt import JudgePrompt, no_room
 from ragfilter.model import Judgement
@@ -81,7 +81,7 @@ class JudgementCache:
 
     def __init__(self, size: int = SIZE, *, replies: ReplyStore | None = None, endpoint: str = "") -> None:
         self._stored = StoredReplies[Judgement]("judgement-1", Judgement, replies, endpoint)
-        self._judgements: Shelf[Judgement] = Shelf(size)
+        self._judgements: SharedCache[Judgement] = SharedCache(size)
         self._ms: dict[str, deque[float]] = {}
 
     def __contains__(self, key: tuple[str, str]) -> bool:

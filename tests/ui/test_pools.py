@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.basics.threads import Shelf
+from ragfilter.basics.threads import SharedCache
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.pipeline import PoolCompleter
 from ragfilter.engine.replay import replay
@@ -66,7 +66,7 @@ class Workbench:
         self.said: str | ChatError = "a -> KEEP"
         self.calls = 0
         self.broken = False
-        self.pools: Shelf[Pool] = Shelf(4)
+        self.pools: SharedCache[Pool] = SharedCache(4)
         self.judgements = JudgementCache()
 
     def backends(self, _: str) -> Backends:

@@ -19,7 +19,7 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.resources import ShelfSpec
+from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import View
 
@@ -148,14 +148,14 @@ FATES = {
     "new": ("+", "not found by the search"),
 }
 """The sign and words for each fate of a chunk in the result."""
-NEIGHBOURS: ShelfSpec[Known] = ShelfSpec(64)
+NEIGHBOURS: CacheSpec[Known] = CacheSpec(64)
 
 
 def draw(view: View, chunk: Chunk) -> None:
     """Draw the totals per depth, then the tree. A click opens chunks that the search found."""
     asked, result, resources = view.asked, view.shown, view.resources
     key, collection = (asked.collection, asked.version, chunk.id), resources.bench.collection(asked.collection)
-    known = resources.shelf(NEIGHBOURS).of(key, lambda: read_neighbours(chunk.id, collection))
+    known = resources.cache(NEIGHBOURS).of(key, lambda: read_neighbours(chunk.id, collection))
     tree = tree_of(chunk.id, known, result, as_operator=view.operator)
     if tree is None:
         elements.empty(

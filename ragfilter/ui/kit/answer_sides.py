@@ -19,12 +19,12 @@ from ragfilter.errors import ModelError
 from ragfilter.model import Hit, PoolResult
 from ragfilter.protocols import ChatModel, Embedder, Progress
 from ragfilter.ui.jobs import Job, Stoppable
-from ragfilter.ui.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import CacheSpec, Resources
 
 TICK_S = 0.1
 MAX_ADDED = 2
 """Maximum number of quotes from chunks that only one context has."""
-ADDED: ShelfSpec[tuple[Quote, ...]] = ShelfSpec(128)
+ADDED: CacheSpec[tuple[Quote, ...]] = CacheSpec(128)
 """What one side adds to another, by the keys of both."""
 _CITATION = re.compile(r"\[\d[\d,;\s–-]*\]")
 LAST_CITATION = re.compile(r"\[\d+\]$")
@@ -152,7 +152,7 @@ def added(query: str, side: AnswerSide, other: AnswerSide, resources: Resources)
     key = _key(query, side, resources), _key(query, other, resources)
     embedder = resources.embedder(only_known=True)
     try:
-        return resources.shelf(ADDED).of(key, lambda: quotes_beyond(query, side.context, other.context, embedder))
+        return resources.cache(ADDED).of(key, lambda: quotes_beyond(query, side.context, other.context, embedder))
     except ModelError:
         return ()
 

@@ -32,7 +32,7 @@ from ragfilter.settings.schema import MIN_LABELLED, Settings, field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.resources import CacheSpec, Resources, open_resources
 from ragfilter.ui.session import link, state, widget
 from ragfilter.ui.session.views import MAX_NAME, PageRun, View, author, set_author
 
@@ -339,7 +339,7 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[st
 USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"
 MAX_LEVEL = 5
-OFFERED: ShelfSpec[tuple[str, ...]] = ShelfSpec(16)
+OFFERED: CacheSpec[tuple[str, ...]] = CacheSpec(16)
 """The departments of each collection."""
 
 
@@ -412,7 +412,7 @@ def departments(resources: Resources) -> tuple[str, ...]:
     name = state.session().collection
     try:
         store = resources.bench.collection(name).snapshot()
-        return resources.shelf(OFFERED).of(
+        return resources.cache(OFFERED).of(
             (name, store.content or store.version),
             lambda: tuple(sorted({c.department for c in (store.catalogue() or {}).values() if c.department})),
         )

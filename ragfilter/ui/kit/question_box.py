@@ -20,7 +20,7 @@ from ragfilter.report import visible_ids
 from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import link, state, widget
 from ragfilter.ui.session.views import PageRun, View
 
@@ -35,7 +35,7 @@ LINK = (
 )
 MAX_EXAMPLES = 6
 LONGEST = 34
-QUERIES: ShelfSpec[dict[str, str]] = ShelfSpec(2)
+QUERIES: CacheSpec[dict[str, str]] = CacheSpec(2)
 """The labelled questions of the demos."""
 EXAMPLES = {
     "demo": {
@@ -194,7 +194,7 @@ def examples(collection: str, resources: Resources) -> dict[str, str]:
     if collection in EXAMPLES:
         # Imported here, because only one of them is needed.
         queries = import_module(f"ragfilter.ingest.{collection}").queries
-        every = resources.shelf(QUERIES).of(collection, queries)
+        every = resources.cache(QUERIES).of(collection, queries)
         return {label: every.get(i, i) for i, label in EXAMPLES[collection].items()}
     with suppress(RagfilterError):
         labelled = [*query_set_choice.labelled_questions(resources, collection)][:MAX_EXAMPLES]

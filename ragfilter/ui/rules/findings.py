@@ -22,7 +22,7 @@ from ragfilter.ui.kit.rule_editor import chunk_list, drafting, rule_effect, savi
 from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.resources import ShelfSpec
+from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.rules import bulk_and_files
 from ragfilter.ui.session import state
 
@@ -32,7 +32,7 @@ PROPOSED = ("family", "draft")
 MAX_LISTED, TITLE_WIDTH = 1_000, 24
 WIDTHS = {"chunk": 176, "finding": 336}
 """In pixels, chosen so that a window 900 wide shows the finding."""
-FIXES: ShelfSpec[BulkPlan] = ShelfSpec(4)
+FIXES: CacheSpec[BulkPlan] = CacheSpec(4)
 Listed = tuple[str, Finding]
 """A finding with its kind, or the family for which it proposes a rule."""
 
@@ -155,7 +155,7 @@ def _plan(visible: VisibleCollection, findings: Sequence[Finding], doubtful: boo
         with st.spinner("Fixing the rules …"):
             return plan_fixes(visible.read(ids).values(), kinds, visible.chunks)
 
-    fixes = visible.resources.shelf(FIXES).of((*visible.key, ids, kinds), fix)
+    fixes = visible.resources.cache(FIXES).of((*visible.key, ids, kinds), fix)
     after = {**fixes.after, **proposed}
     return BulkPlan(after, {i: visible.chunks[i].rule for i in after})
 

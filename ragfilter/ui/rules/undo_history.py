@@ -18,20 +18,20 @@ from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import DONE
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.resources import ShelfSpec
+from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.rules import bulk_and_files
 from ragfilter.ui.session import state
 from ragfilter.ui.session.views import author
 
 PAGE, TITLE_WIDTH = 50, 35
-TURNS: ShelfSpec[dict[Turn, int]] = ShelfSpec(8)
+TURNS: CacheSpec[dict[Turn, int]] = CacheSpec(8)
 
 
 def draw_undo_redo(visible: VisibleCollection) -> None:
     """Draw the buttons that undo and redo the last change to the collection's rules."""
     among, journal = _among(visible), visible.resources.bench.journal
     key = (*visible.key, journal.export_mark(visible.collection))
-    steps = visible.resources.shelf(TURNS).of(key, lambda: _next_turns(journal.steps(visible.collection, among=among)))
+    steps = visible.resources.cache(TURNS).of(key, lambda: _next_turns(journal.steps(visible.collection, among=among)))
     turns: tuple[tuple[Turn, str], ...] = (("undo", "Ctrl+Z"), ("redo", "Ctrl+Shift+Z"))
     for turn, keys in turns:
         label, off = turn.capitalize(), turn not in steps

@@ -29,12 +29,12 @@ from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import Editing, Trouble
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message, model_label
-from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.resources import CacheSpec, Resources, open_resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import UnsavedRule
 
 Run = Job[list[Draft]]
-DOUBTED: ShelfSpec[list[Finding]] = ShelfSpec(4)
+DOUBTED: CacheSpec[list[Finding]] = CacheSpec(4)
 SAMPLE = 40
 """How many of the selected chunks the cost is estimated from."""
 LOOK_S = 0.5
@@ -153,7 +153,7 @@ def findings(visible: VisibleCollection) -> list[Finding]:
     known = rule_effect.gathered(visible)
     texts = tuple((draft.chunk_id, draft.text) for draft in unsaved)
     key = (*visible.key, visible.settings, visible.questions_key, known is None, texts)
-    return visible.resources.shelf(DOUBTED).of(key, lambda: _doubted(visible, unsaved, known))
+    return visible.resources.cache(DOUBTED).of(key, lambda: _doubted(visible, unsaved, known))
 
 
 def _doubted(visible: VisibleCollection, unsaved: Sequence[Draft], known: GatheredQuestions | None) -> list[Finding]:
