@@ -29,7 +29,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import PageRun, queue_indexing
+from ragfilter.ui.session.page_run import PageRun, queue_indexing
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile

@@ -24,8 +24,8 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
+from ragfilter.ui.session.page_run import PageRun
 from ragfilter.ui.session.state import MANAGED
-from ragfilter.ui.session.views import PageRun
 
 if TYPE_CHECKING:
     from ragfilter.stores.postgres.tables import TableStore

@@ -35,8 +35,8 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
-from ragfilter.ui.session import link, pools, state, views, widget
-from ragfilter.ui.session.views import PageRun, View
+from ragfilter.ui.session import link, pools, state, widget
+from ragfilter.ui.session.page_run import PageRun, View, gather_view
 
 ONE = "One question"
 
@@ -63,7 +63,7 @@ def draw(page_run: PageRun) -> None:
         _draw_set(page_run, sides, name, runs)
         return
     question_box.draw(page_run)
-    view, error = views.gather_view(page_run, side_choice.parameters())
+    view, error = gather_view(page_run, side_choice.parameters())
     link.show_address()
     question_box.draw_link(slot, view)
     controls.draw(page_run, None)

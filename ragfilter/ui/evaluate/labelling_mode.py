@@ -23,7 +23,7 @@ from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import pools, state
-from ragfilter.ui.session.views import author
+from ragfilter.ui.session.page_run import author
 
 KEY, AHEAD = "labelling", 3
 """The component, and how many questions the browser holds."""

@@ -29,7 +29,7 @@ from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.views import PageRun
+from ragfilter.ui.session.page_run import PageRun
 
 PARTS = QUESTIONS, LABELS = "Questions", "Labels"
 UNASKED = 500

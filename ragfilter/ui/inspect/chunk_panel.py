@@ -26,7 +26,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.views import View, author
+from ragfilter.ui.session.page_run import View, author
 
 MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
 """The button for each grade, whose shortcut key is the grade."""
@@ -227,7 +227,7 @@ def _named(names: Sequence[str]) -> str:
 @problems.show_errors()
 def _rule(view: View, chunk: Chunk) -> None:
     """Draw the editor of the chunk's rule. Its code, which needs the journal, is imported when it is first drawn."""
-    from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
+    from ragfilter.ui.kit.rule_editor import editor, rule_effect, saving, visible_collection
 
     collection, resources, result = view.asked.collection, view.resources, view.shown
 
@@ -235,7 +235,7 @@ def _rule(view: View, chunk: Chunk) -> None:
         _effect(result, chunk, rule, changed=rule_effect.is_changed(chunk, rule))
 
     def harm_of(chunk_id: str, text: str) -> str:
-        visible = chunk_list.visible_collection(collection, state.settings(), resources)
+        visible = visible_collection.current(collection, state.settings(), resources)
         return rule_effect.harm_of_rule(visible, chunk_id, text, immediate=True)
 
     editor.draw(saving.Editing(chunk, collection, result.user, resources, effect, harm_of))

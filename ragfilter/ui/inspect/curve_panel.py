@@ -33,8 +33,8 @@ from ragfilter.ui.kit import controls
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
+from ragfilter.ui.session.page_run import View
 from ragfilter.ui.session.state import ALL, CUT
-from ragfilter.ui.session.views import View
 
 VIEW, TITLE_WIDTH = "cut", 30
 KEY, SECOND = "drag", "second-score"

@@ -19,7 +19,7 @@ from ragfilter.ui.kit import grid, question_box
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View
+from ragfilter.ui.session.page_run import View
 
 NAME, TITLE_PX = "rows", 188
 WIDE = "\u2003" * 16

@@ -22,7 +22,7 @@ from ragfilter.ui.kit import grid
 from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import pools, state
-from ragfilter.ui.session.views import View
+from ragfilter.ui.session.page_run import View
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
 MAX_ROWS = 6

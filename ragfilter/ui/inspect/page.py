@@ -27,8 +27,8 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import link, pools, state, widget
+from ragfilter.ui.session.page_run import View
 from ragfilter.ui.session.state import PANELS
-from ragfilter.ui.session.views import View
 
 
 class Slots(NamedTuple):

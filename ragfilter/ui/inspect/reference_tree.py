@@ -21,7 +21,7 @@ from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View
+from ragfilter.ui.session.page_run import View
 
 CLOSURE = 1000
 """Maximum number of chunks read around one chunk."""

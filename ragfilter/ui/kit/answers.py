@@ -25,7 +25,7 @@ from ragfilter.ui.kit.answer_sides import LAST_CITATION, AnswerSide, Piece
 from ragfilter.ui.look import elements, prose
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View, author
+from ragfilter.ui.session.page_run import View, author
 
 TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000

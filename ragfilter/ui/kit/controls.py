@@ -34,7 +34,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import CacheSpec, Resources, open_resources
 from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.views import MAX_NAME, PageRun, View, author, set_author
+from ragfilter.ui.session.page_run import MAX_NAME, PageRun, View, author, set_author
 
 ORDER_HELP = (
     "Each layer gets what the one above lets through: hidden chunks go first, then rules and "

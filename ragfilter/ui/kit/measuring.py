@@ -25,7 +25,7 @@ from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.theme import THREE_DECIMALS, Ink
 from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import author
+from ragfilter.ui.session.page_run import author
 
 MEASURED: CacheSpec[MeasuredRun] = CacheSpec(8)
 STOP = "Stops after the current question. Measure continues from there."

@@ -16,7 +16,7 @@ from ragfilter.text import numbers
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.views import PageRun
+from ragfilter.ui.session.page_run import PageRun
 
 LLM = "with-llm"
 LABELS: CacheSpec[Labels | None] = CacheSpec(4)

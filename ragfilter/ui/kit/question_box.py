@@ -22,7 +22,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.views import PageRun, View
+from ragfilter.ui.session.page_run import PageRun, View
 
 if TYPE_CHECKING:
     from ragfilter.ui.kit.answer_sides import AnswerSide

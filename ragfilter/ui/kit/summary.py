@@ -33,7 +33,7 @@ from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.kit.answer_sides import page_numbers
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View, current_collections
+from ragfilter.ui.session.page_run import View, current_collections
 
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 

@@ -14,8 +14,8 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import answers, controls, problems, question_box, summary
 from ragfilter.ui.look import elements
-from ragfilter.ui.session import link, state, views
-from ragfilter.ui.session.views import PageRun, View
+from ragfilter.ui.session import link, state
+from ragfilter.ui.session.page_run import PageRun, View, gather_view
 
 
 def draw(page_run: PageRun) -> None:
@@ -23,7 +23,7 @@ def draw(page_run: PageRun) -> None:
     outcome with both answers."""
     st.html(Path(elements.__file__).with_name("present.css"))
     problems.notices(state.notices())
-    view, error = views.gather_view(page_run)
+    view, error = gather_view(page_run)
     link.show_address()
     if view is None:
         elements.unseen_heading("Present", level=1)

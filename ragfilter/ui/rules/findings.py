@@ -18,12 +18,12 @@ from ragfilter.stores.labels import ASKED
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import chunk_list, drafting, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving, visible_collection
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import CacheSpec
-from ragfilter.ui.rules import bulk_and_files
+from ragfilter.ui.rules import many_rules
 from ragfilter.ui.session import state
 
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
@@ -39,7 +39,7 @@ Listed = tuple[str, Finding]
 
 def draw(visible: VisibleCollection) -> None:
     """Draw the findings, and the effect of applying them."""
-    chunk_list.draw_filter(visible)
+    visible_collection.draw_filter(visible)
     running = drafting.is_running(visible.collection, visible.resources)
     with st.expander("Draft rules with an LLM", expanded=running):
         drafting.draw(visible)
@@ -94,10 +94,12 @@ def _families(visible: VisibleCollection) -> Suggested | None:
 
 def _findings(visible: VisibleCollection, families: Suggested | None) -> list[Listed]:
     """The findings about filtered chunks: problems, proposals, then families with rules."""
-    ids = [row.id for row in chunk_list.selected(visible)]
-    ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), chunk_list.listing(visible).shared
-    if len(ruled) > chunk_list.MAX_READ:
-        elements.aside(f"Texts are read for up to {chunk_list.MAX_READ:,} rules. A narrower filter may find more.")
+    ids = [row.id for row in visible_collection.selected(visible)]
+    ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), visible_collection.listing(visible).shared
+    if len(ruled) > visible_collection.MAX_READ:
+        elements.aside(
+            f"Texts are read for up to {visible_collection.MAX_READ:,} rules. A narrower filter may find more."
+        )
     findings = [finding for chunk in ruled.values() for finding in visible.resources.checks.findings(chunk)]
     findings += [shared[i] for i in ids if i in shared]
     proposed = [(draft.kind, draft) for draft in drafting.findings(visible)]
@@ -138,7 +140,7 @@ def _all(visible: VisibleCollection, findings: Sequence[Finding]) -> None:
     include = doubtful > 0 and st.checkbox(f"Include the doubtful ones ({doubtful:,})", key=DOUBTFUL, help=about)
     plan = _plan(visible, findings, include)
     if plan.after or include or not doubtful:
-        bulk_and_files.preview(visible, "Apply", plan, "findings")
+        many_rules.preview(visible, "Apply", plan, "findings")
     else:
         elements.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
 
@@ -169,17 +171,15 @@ def _one(visible: VisibleCollection, finding: Finding | None) -> None:
     rules = {chunk.id: finding.fixed}
     sure = finding.fix is not None and rule_effect.confirm(visible, rules, "finding-sure")
     with st.container(key="finding-actions", horizontal=True, gap="small"):
-        elements.button(
-            "Apply this one", "finding-apply", bulk_and_files.save, visible, rules, "Apply", disabled=not sure
-        )
+        elements.button("Apply this one", "finding-apply", many_rules.save, visible, rules, "Apply", disabled=not sure)
         about = "Opens the editor with the fix, if there is one. Nothing is saved."
         elements.button("Edit first", "finding-edit", _edit, visible, finding, about=about)
     if finding.fix is not None:
-        bulk_and_files.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
+        many_rules.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 
 
 def _edit(visible: VisibleCollection, finding: Finding) -> None:
     chunk = visible.chunks[finding.chunk_ids[0]]
     if finding.fix is not None:
         saving.set_unsaved(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
-    chunk_list.edit(chunk.id)
+    visible_collection.edit(chunk.id)

@@ -18,7 +18,7 @@ from ragfilter.text import numbers
 from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.rules import matrix

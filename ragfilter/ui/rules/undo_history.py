@@ -14,14 +14,14 @@ from ragfilter.rules.journal import Step, Turn
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import rule_effect
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import DONE
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import CacheSpec
-from ragfilter.ui.rules import bulk_and_files
+from ragfilter.ui.rules import many_rules
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import author
+from ragfilter.ui.session.page_run import author
 
 PAGE, TITLE_WIDTH = 50, 35
 TURNS: CacheSpec[dict[Turn, int]] = CacheSpec(8)
@@ -119,7 +119,7 @@ def _step(visible: VisibleCollection, edit_id: int | None) -> None:
     if states & {"done", "undone"}:
         _turn(visible, first.id, "undo" if "done" in states else "redo")
     diffs = [(visible.name(edit.chunk_id), edit.before, edit.after) for edit in visible_edits]
-    bulk_and_files.draw_diffs(diffs, "history-changes")
+    many_rules.draw_diffs(diffs, "history-changes")
     rule_effect.wait(visible)
 
 
@@ -145,7 +145,7 @@ def _go(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
         changed = edits.turn(turn, collection, bench.journal, edit_id=edit_id, who=author(), among=among)
     except RagfilterError as error:
         failed = "" if isinstance(error, OutcomeUnknown) else f"Not {done}: "
-        bulk_and_files.put_outcome(f"{failed}{error}", good=False)
+        many_rules.put_outcome(f"{failed}{error}", good=False)
     else:
-        bulk_and_files.put_outcome(f"{done.capitalize()}: {counted(len(changed), 'rule')}.", good=True)
+        many_rules.put_outcome(f"{done.capitalize()}: {counted(len(changed), 'rule')}.", good=True)
         state.renew()

@@ -33,7 +33,7 @@ from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import measuring, problems, query_set_choice
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import PageRun
+from ragfilter.ui.session.page_run import PageRun
 from ragfilter.ui.tune import tuning_map
 
 

@@ -35,7 +35,7 @@ from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.theme import CLEAR, LEGEND, THREE_DECIMALS, UNDIMMED, Ink
 from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import PageRun
+from ragfilter.ui.session.page_run import PageRun
 
 Axes = tuple[str, str]
 STOP = "Stops after the current question. Nothing is changed."

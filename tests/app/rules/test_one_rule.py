@@ -16,8 +16,8 @@ from ragfilter.evaluate import measure, query_sets
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.ui import resources
-from ragfilter.ui.kit.rule_editor import chunk_list
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor import visible_collection
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 
 pytestmark = pytest.mark.model
 WIZARD = '{"contain":"wizard"}'
@@ -27,7 +27,11 @@ THEIRS, DRAFT = '{"contain":"theirs"}', '{"contain_one_of":[["eye","beholder"]]}
 
 def test_an_edit_reads_the_chunks_and_their_exports_no_second_time(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     open_chunk(page, "monster-beholder")
-    for place, name in ((chunk_list, "make_listing"), (chunk_list, "Catalogue"), (Journal, "edited_since_export")):
+    for place, name in (
+        (visible_collection, "make_listing"),
+        (visible_collection, "Catalogue"),
+        (Journal, "edited_since_export"),
+    ):
         monkeypatch.setattr(place, name, None)
     write(page, '{"contain":"eye"}')
     page.at.text_input(key="rules-text").set_value("monster-beholder")

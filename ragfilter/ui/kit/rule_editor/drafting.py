@@ -24,9 +24,9 @@ from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.jobs import Job, Stoppable
-from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor import rule_effect, saving, visible_collection
 from ragfilter.ui.kit.rule_editor.saving import Editing, Trouble
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message, model_label
 from ragfilter.ui.resources import CacheSpec, Resources, open_resources
@@ -180,7 +180,7 @@ def _begin(visible: VisibleCollection) -> None:
     """Draw the cost of drafting, and the button that starts it."""
     sender = state.user()
     there = {draft.chunk_id for draft in _stored(visible) if draft.rule is not None}
-    left = [row.chunk for row in chunk_list.selected(visible) if row.id not in there and sender.sees(row.chunk)]
+    left = [row.chunk for row in visible_collection.selected(visible) if row.id not in there and sender.sees(row.chunk)]
     # Chunks with a written rule are drafted only if the filter shows no others.
     chunks = [chunk for chunk in left if not chunk.rule] or left
     if not chunks:

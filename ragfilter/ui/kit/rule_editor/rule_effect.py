@@ -19,7 +19,7 @@ from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
-from ragfilter.ui.kit.rule_editor.chunk_list import MAX_LABELLED, VisibleCollection
+from ragfilter.ui.kit.rule_editor.visible_collection import MAX_LABELLED, VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import CacheSpec

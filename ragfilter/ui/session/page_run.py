@@ -164,7 +164,7 @@ class View:
         return rows(self.as_user) if self.operator else self.rows
 
 
-def begin(*, relist: bool = False) -> PageRun:
+def begin_page(*, relist: bool = False) -> PageRun:
     """Open the workspace, and the session from the link; with `relist`, list the collections again. Raises
     RagfilterError."""
     with st.spinner("Opening the workspace …"):

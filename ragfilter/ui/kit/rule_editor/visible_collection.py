@@ -103,7 +103,7 @@ class VisibleCollection:
         return listed | {i: chunk for i, chunk in texts.items() if self.user.sees(chunk)}
 
 
-def visible_collection(collection: str, settings: Settings, resources: Resources) -> VisibleCollection:
+def current(collection: str, settings: Settings, resources: Resources) -> VisibleCollection:
     """The collection in its current state. Raises StoreError."""
     user = state.onlooker()
     store = resources.bench.collection(collection)
