@@ -54,7 +54,7 @@ def asked(profile: str, **values: Any) -> PoolResult:
     settings = load(profile=profile, environ={}).settings
     settings = settings.with_values({k.replace("__", "."): v for k, v in values.items()})
     embedder = OneVector({}, np.ones(1, dtype=np.float32))
-    backends = Backends(Ordered(), embedder, reranker=lambda _: Reranker())
+    backends = Backends(Ordered(), embedder, make_reranker=lambda _: Reranker())
     return search_and_filter("words", settings, backends, wide=True)
 
 

@@ -271,9 +271,9 @@ def _with_failure(pool: Pool, kind: NeedKind, model: str, error: Exception) -> P
 
 def _scores(query: str, texts: list[str], settings: Settings, backends: Backends) -> Sequence[float]:
     """One score per text, in any range. Raises ModelError, TimeoutError and whatever the reranker raises."""
-    if backends.reranker is None:
+    if backends.make_reranker is None:
         raise ModelError("No reranker is set up.", remedy="Pass one in Backends.")
-    reranker = backends.reranker(settings.quality)
+    reranker = backends.make_reranker(settings.quality)
     seconds = settings.quality.reranker_timeout_ms / 1000
     # A reranker may return NumPy numbers, which JSON cannot encode.
     scores = [float(score) for score in within(seconds, lambda: reranker.score(query, texts))]

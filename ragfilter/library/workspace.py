@@ -57,7 +57,7 @@ class OpenCollection:
         own = flt.backends(self.collection, self.bench.query_embedder(self.collection))
         backends = replace(
             own,
-            reranker=own.reranker or self.bench.reranker,
+            make_reranker=own.make_reranker or self.bench.reranker,
             chat=own.chat or self.bench.chat,
             judgements=own.judgements if own.chat else self.bench.judgements,
             pruner=own.pruner or self.bench.pruner,

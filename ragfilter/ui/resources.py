@@ -79,14 +79,14 @@ class Resources:
     def backends(self, collection: str) -> Backends:
         """The workbench's backends, with a reranker that caches its scores, and sentence vectors that are stored."""
         plain = replace(self.bench.backends(collection), pruner=SentencePruner(self.embedder()))
-        make = plain.reranker
+        make = plain.make_reranker
         if make is None:
             return plain
 
-        def reranker(quality: Quality) -> Reranker:
+        def cached_reranker(quality: Quality) -> Reranker:
             return CachedReranker(make(quality), reranker_key(quality), self.scores)
 
-        return replace(plain, reranker=reranker)
+        return replace(plain, make_reranker=cached_reranker)
 
 
 def open_resources() -> Resources:
