@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from ragfilter.basics.files import write_text
-from ragfilter.cli import options, output
+from ragfilter.cli import output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DryRun, File, Filtering, Place, Viewing, load_config, refuse
+from ragfilter.cli.query import ask
 from ragfilter.engine.search import find_chunks
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labelling, query_sets
@@ -262,7 +263,7 @@ def next_(
     """List the chunks to label next: the first ranks, those near the cut, some of the rest."""
     loaded, user = filtering.load()
     with place.open("labels") as bench:
-        result = options.ask(question, loaded.settings, place.backends(bench), user)
+        result = ask(question, loaded.settings, place.backends(bench), user)
         standing = bench.labels.standing(place.collection, question)
         me = bench.deployment.user
     # A blind labeller may label what others have labelled.

@@ -15,14 +15,20 @@ from ragfilter.answer.stream import DOUBT, Answer, AnswerStream
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, GapThreshold, Place, refuse, setting
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay_as_user
+from ragfilter.judge.call import NO_LLM
+from ragfilter.layers.cutoff import unknown_score
 from ragfilter.layers.judge import settings_without_judge
-from ragfilter.model import PoolResult
+from ragfilter.model import PoolResult, User
 from ragfilter.protocols import ChatModel
+from ragfilter.report.verdicts import waits_for_judge
+from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 
 if TYPE_CHECKING:
+    from ragfilter.engine.gather import Backends
     from ragfilter.workbench import Workbench
 
 TITLE_WIDTH = 50
@@ -81,7 +87,7 @@ def query(
         settings = settings_without_judge(settings)
 
     with place.open("query") as bench:
-        result = options.ask(text, settings, place.backends(bench), user)
+        result = ask(text, settings, place.backends(bench), user)
         answered = answer_of(result, bench) if answer else None
     if output.as_json:
         document = report.document(result, references=references) | {
@@ -102,6 +108,17 @@ def query(
     if answered is not None and answered[0].error:
         return output.fail(f"The answer failed: {answered[0].error}")
     return 0
+
+
+def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolResult:
+    """Query the collection. Warns if the settings are from elsewhere or the judge has no LLM."""
+    options.warn_learned_elsewhere(settings, backends)
+    # Not filtered in the store, whose own filter is slow for large collections.
+    result = search_and_filter(text, settings, backends, user, wide=True)
+    output.warn(unknown_score(result))
+    if backends.chat is None and waits_for_judge(result):
+        output.warn(f"The judge {NO_LLM}.")
+    return result
 
 
 def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, packing.Context]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from ragfilter.cli import options
 from ragfilter.cli.app import command
+from ragfilter.cli.label_options import QueryOptions
 from ragfilter.cli.output import progress, show, table, warn
 from ragfilter.cli.rules import select as selection
 from ragfilter.cli.rules.select import Where, rules
@@ -208,7 +209,7 @@ def list_(
 def matrix(
     place: options.Place,
     filtering: options.Filtering,
-    measuring: options.QueryOptions,
+    measuring: QueryOptions,
     chunk: Annotated[
         str | None, options.text_argument(metavar="CHUNK", help="Show only this chunk's rule, by group and term.")
     ] = None,

@@ -13,7 +13,8 @@ from typing import Annotated
 import typer
 
 from ragfilter.cli.app import make_group
-from ragfilter.cli.options import DryRun, Filtering, Place, QueryOptions, Texts, text_argument
+from ragfilter.cli.label_options import QueryOptions
+from ragfilter.cli.options import DryRun, Filtering, Place, Texts, text_argument
 from ragfilter.cli.output import progress, tell, text_of, warn
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure, query_sets
