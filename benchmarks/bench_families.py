@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ragfilter.engine.gather import Backends
-from ragfilter.evaluate import evaluation, measure
+from ragfilter.evaluate import evaluation
 from ragfilter.evaluate.effect import Changes, GatheredQuestions, make_labelled, suggest
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.ingest import demo
 from ragfilter.ingest.records import to_record
 from ragfilter.library.workspace import open_workspace
@@ -42,7 +43,7 @@ def of_profile(profile: str, backends: Backends) -> None:
     values = {"clearance.enabled": False, "quality.reranker_timeout_ms": 60_000}
     settings = settings.with_values(values)
     queries, qrels = demo.queries(), demo.qrels()
-    pools = measure.completed_pools({i: t for i, t in queries.items() if i in qrels}, settings, backends)
+    pools = completed_pools({i: t for i, t in queries.items() if i in qrels}, settings, backends)
     written = make_labelled(pools, qrels, settings)
     catalogue = backends.collection.catalogue() or {}
     none: Changes = dict.fromkeys(catalogue)

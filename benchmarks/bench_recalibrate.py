@@ -23,7 +23,7 @@ from ragfilter.engine.gather import Backends
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.measure import completed_pools
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import as_they_are, carried, start
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tune import tune, wide_settings

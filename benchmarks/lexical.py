@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.benchmark import measured_sets
 from ragfilter.evaluate.crossval import Target, assign_folds, interval, pick
-from ragfilter.evaluate.measure import completed_pools
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.wording import gain
 from ragfilter.settings.config import load

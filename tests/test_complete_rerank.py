@@ -18,7 +18,7 @@ from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.errors import ModelError
 from ragfilter.evaluate.evaluation import evaluate
 from ragfilter.evaluate.labelled_queries import Labels
-from ragfilter.evaluate.measure import measure
+from ragfilter.evaluate.query_records import measure
 from ragfilter.evaluate.variants import CURRENT, Variant
 from ragfilter.models.rerankers import CrossEncoderReranker
 from ragfilter.settings.config import load

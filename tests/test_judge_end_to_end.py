@@ -22,7 +22,7 @@ from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import unfiltered
 from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels
-from ragfilter.evaluate.measure import measure
+from ragfilter.evaluate.query_records import measure
 from ragfilter.evaluate.variants import Variant, with_unfiltered
 from ragfilter.ingest import adsapi
 from ragfilter.layers.judge import settings_without_judge

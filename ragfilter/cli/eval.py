@@ -14,7 +14,7 @@ from ragfilter.cli.report import compared_settings
 from ragfilter.cli.runs import plain_rows, questions_text, rows_text, several_text, shown
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import evaluation, frame, query_sets, runs, wording
-from ragfilter.evaluate.measure import QueryRecord, check_llm, measure, viewer_of
+from ragfilter.evaluate.query_records import QueryRecord, check_llm, measure, viewer_of
 from ragfilter.evaluate.variants import Variant, filtered_and_plain, judged, with_unfiltered
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.model import User

@@ -19,9 +19,9 @@ from ragfilter.evaluate import frame, query_sets, wording
 from ragfilter.evaluate import runs as saved_runs
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
-from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.query_files import matched, read_traces
+from ragfilter.evaluate.query_records import QueryRecord
 from ragfilter.text.numbers import counted, money, p_value, signed
 from ragfilter.text.titles import query_id, query_name
 from ragfilter.workbench import Workbench

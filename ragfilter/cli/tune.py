@@ -18,7 +18,7 @@ from ragfilter.evaluate.crossval import CHOSEN_BY, Target, read_target
 from ragfilter.evaluate.frame import flat
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import fit_reranker as fit
-from ragfilter.evaluate.measure import completed_pools
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import carried, start
 from ragfilter.evaluate.tune import MARGIN, Figures, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from ragfilter.answer.stream import Prices
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.errors import InputError, ModelError
-from ragfilter.evaluate.measure import NO_LLM
+from ragfilter.evaluate.query_records import NO_LLM
 from ragfilter.judge import call
 from ragfilter.judge.prompt import JudgePrompt, build_prompt
 from ragfilter.judge.prompts import PromptVariant

@@ -18,8 +18,8 @@ from ragfilter.evaluate import frame, gate, query_sets, wording
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval
 from ragfilter.evaluate.frame import Paired, Row
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable
-from ragfilter.evaluate.measure import QueryRecord, from_document, measure, to_document
 from ragfilter.evaluate.prefixes import Curve
+from ragfilter.evaluate.query_records import QueryRecord, from_document, measure, to_document
 from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, FIXED, Variant, variants
 from ragfilter.layers.clearance import effective_user, with_clearance

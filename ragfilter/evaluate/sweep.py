@@ -16,8 +16,8 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate.crossval import Tables
 from ragfilter.evaluate.labelled_queries import Qrels
-from ragfilter.evaluate.measure import count
 from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1, relevant_of
+from ragfilter.evaluate.query_records import count
 from ragfilter.layers.cutoff import cut_hits
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, Hit, Need, Pool, PoolResult, User, undecided

@@ -15,8 +15,9 @@ from ragfilter.cli.output import progress, show, table, warn
 from ragfilter.cli.rules import select as selection
 from ragfilter.cli.rules.select import Where, rules
 from ragfilter.errors import InputError
-from ragfilter.evaluate import measure, rule_matrix
+from ragfilter.evaluate import rule_matrix
 from ragfilter.evaluate.effect import suggest
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 from ragfilter.model import Chunk, User
 from ragfilter.rules import lint, rule_files
@@ -229,7 +230,7 @@ def matrix(
         store = bench.collection(place.collection)
         catalogue, head = store.entries(), place.head(store.incomplete)
         rule = None if chunk is None else _rule_of(chunk, catalogue, user)
-        pools = measure.completed_pools(
+        pools = completed_pools(
             labels.labelled or labels.queries, settings, place.backends(bench), user, progress=progress("queries")
         )
     questions = pools, labels.qrels, catalogue.values(), settings, user

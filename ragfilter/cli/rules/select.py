@@ -17,8 +17,9 @@ from ragfilter.cli.label_options import QueryOptions
 from ragfilter.cli.options import DryRun, Filtering, Place, Texts, text_argument
 from ragfilter.cli.output import progress, tell, text_of, warn
 from ragfilter.errors import InputError
-from ragfilter.evaluate import measure, query_sets
+from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.effect import Effect, GatheredQuestions, make_labelled
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.model import Chunk, User
 from ragfilter.rules import edits
 from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
@@ -182,7 +183,7 @@ def gather_labelled(
             return None
     queries = labels.queries if bare and options.queries else labels.labelled
     store = place.backends(bench)
-    pools = measure.completed_pools(queries, settings, store, user, progress=progress("queries"))
+    pools = completed_pools(queries, settings, store, user, progress=progress("queries"))
     return make_labelled(pools, labels.qrels, settings, user)
 
 

@@ -12,11 +12,11 @@ from faults import says, servers
 from rules_page import CLERIC, MATRIX, choose_part, open_chunk, open_rules, rules_frame, settled, stored, told, write
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import measure, query_sets
+from ragfilter.evaluate import query_sets
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.ui import resources
-from ragfilter.ui.kit.rule_editor import visible_collection
+from ragfilter.ui.kit.rule_editor import rule_effect, visible_collection
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 
 pytestmark = pytest.mark.model
@@ -127,7 +127,7 @@ def test_the_effect_is_shown_and_harm_asks_once_more_even_if_gathering_failed(
     write(page, WIZARD)
     assert "would change" in told(page)
     with monkeypatch.context() as patch:
-        patch.setattr(measure, "completed_pools", fail)
+        patch.setattr(rule_effect, "completed_pools", fail)
         # The questions are not gathered yet for the new settings.
         page.session.changes = {"retrieval.pool_size": 190}
         settled(page.run())

@@ -11,8 +11,8 @@ from zlib import crc32
 import streamlit as st
 
 from ragfilter.errors import RuleError
-from ragfilter.evaluate import measure
 from ragfilter.evaluate.effect import Changes, Effect, GatheredQuestions, QueryEffect, make_labelled
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.model import Chunk, Pool
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import read_rule, stored_form
@@ -90,7 +90,7 @@ def _job(visible: VisibleCollection, known: GatheredQuestions | None = None) -> 
 
     def gather(job: Job[GatheredQuestions]) -> GatheredQuestions:
         left = {i: text for i, text in wanted.items() if i in again or text not in pools}
-        new = measure.completed_pools(left, settings, backends, visible.user, progress=job.step)
+        new = completed_pools(left, settings, backends, visible.user, progress=job.step)
         pools.update({wanted[i]: pool for i, pool in new.items()})
         every = {i: pools[text] for i, text in wanted.items()}
         return make_labelled(every, qrels, settings, visible.user)
