@@ -19,7 +19,7 @@ from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.model import PoolResult
 from ragfilter.publish.reports import of_runs, of_two
-from ragfilter.report.rows import Pairing, contrast, reason
+from ragfilter.report.rows import Pairing, contrast, reason, visible_ids
 from ragfilter.report.summary import tokens
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
@@ -58,14 +58,14 @@ def draw(page_run: PageRun) -> None:
     if name:
         link.share(more=side_choice.parameters())
         link.show_address()
-        question_box.draw_link(slot, None)
+        link.draw_button(slot, ())
         controls.draw(page_run, None)
         _draw_set(page_run, sides, name, runs)
         return
     question_box.draw(page_run)
     view, error = gather_view(page_run, side_choice.parameters())
     link.show_address()
-    question_box.draw_link(slot, view)
+    link.draw_button(slot, () if view is None else visible_ids(view.result))
     controls.draw(page_run, None)
     if view is None:
         elements.unseen_heading("Compare", level=1)

@@ -126,9 +126,9 @@ def _open_more(view: View) -> None:
         ask = partial(state.update, use_trace=not only, pending="again")
         elements.button("Search again" if only else "Recorded hits", "open-recorded", ask, about=about)
     question_box.draw_present_button()
-    if link.looks(visible_ids(view.result)):
+    if link.looks(ids := visible_ids(view.result)):
         # The address bar has the rest.
-        question_box.draw_link(st.container(key="share", width="content"), view)
+        link.draw_button(st.container(key="share", width="content"), ids)
     st.space("stretch")
     guide.draw(view.resources)
 
