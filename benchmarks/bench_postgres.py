@@ -190,8 +190,8 @@ def ask_large(address: str) -> None:
 def large(address: str, n: int) -> dict[str, Any]:
     """The figures of `n` chunks; questions are asked by a process that has not indexed them."""
     seconds = fill(address, n)
-    said = check_output([sys.executable, __file__, "--asks", "--address", address], text=True)
-    return {"chunks": n, "index_s": round(seconds, 1), **json.loads(said)}
+    output = check_output([sys.executable, __file__, "--asks", "--address", address], text=True)
+    return {"chunks": n, "index_s": round(seconds, 1), **json.loads(output)}
 
 
 def main() -> None:

@@ -47,9 +47,9 @@ class LatentEmbedder:
         self._topics.fit(self._words.fit_transform(texts))
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        made = self._topics.transform(self._words.transform(texts))
-        sizes = np.linalg.norm(made, axis=1, keepdims=True)
-        return np.asarray(made / np.maximum(sizes, 1e-9), np.float32)
+        vectors = self._topics.transform(self._words.transform(texts))
+        sizes = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.maximum(sizes, 1e-9), np.float32)
 
 
 class CosineCollection(MemoryCollection):

@@ -121,13 +121,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--first-query", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.first_query:
-        print(*first_query(asked.folder))
+    options = parser.parse_args()
+    if options.first_query:
+        print(*first_query(options.folder))
         return
     with tempfile.TemporaryDirectory() as spare:
-        document = measure(asked.folder or Path(spare), asked.chunks)
-    if asked.json:
+        document = measure(options.folder or Path(spare), options.chunks)
+    if options.json:
         print(json.dumps(document, indent=2))
         return
     for name, value in document.items():

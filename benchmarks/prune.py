@@ -139,16 +139,16 @@ def sections(folder: Path) -> Iterator[tuple[str, str]]:
 
 def cut(texts: object) -> list[Chunk]:
     """Paragraphs, as many together as have at most so many characters."""
-    found: list[tuple[str, str]] = []
+    matches: list[tuple[str, str]] = []
     for title, text in texts:  # type: ignore[attr-defined]
         held = ""
         for part in re.split(r"\n\s*\n", re.sub(r"\n {3}(?=\S)", "\n", text)):
             if held and len(held) + len(part) > CHARS:
-                found.append((title, held))
+                matches.append((title, held))
                 held = ""
             held = f"{held}\n\n{part}" if held else part
-        found += [(title, held)] if held.strip() else []
-    return [Chunk(str(n), text, title) for n, (title, text) in enumerate(found)]
+        matches += [(title, held)] if held.strip() else []
+    return [Chunk(str(n), text, title) for n, (title, text) in enumerate(matches)]
 
 
 def plain(text: str) -> str:

@@ -40,11 +40,11 @@ class SentencePruner:
         question_words = frozenset(tokens(query)) - FUNCTION_WORDS
         values = []
         for passage, units_of in zip(passages, read, strict=True):
-            own = [
+            contributions = [
                 max((near[t] for t in units), default=0.0) + SHARED * _share(question_words, piece)
                 for piece, units in zip(passage.pieces, units_of, strict=True)
             ]
-            values.append(tuple(float(np.clip(v, 0.0, 1.0)) for v in _with_neighbours(own)))
+            values.append(tuple(float(np.clip(v, 0.0, 1.0)) for v in _with_neighbours(contributions)))
         return values
 
 

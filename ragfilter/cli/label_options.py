@@ -55,8 +55,8 @@ class QueryOptions:
         assert self.queries is not None
         book, collection = bench.labels, place.collection
         # The set of a demo's own collection also includes people's labels.
-        own = self.qrels is None and self.queries == collection
-        stored = llm or own or not query_sets.are_files(self.queries, self.qrels)
+        of_demo = self.qrels is None and self.queries == collection
+        stored = llm or of_demo or not query_sets.are_files(self.queries, self.qrels)
         if stored:
             labels = query_sets.load(book, collection, self.queries, llm=llm, bare=bare)
         elif bare and self.qrels is None and self.queries not in query_sets.DEMOS:

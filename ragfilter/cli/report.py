@@ -61,8 +61,8 @@ def query(
         else:
             other = compared_settings(against, bench)
             first = replay_as_user(ask(text, other.settings, backends, user))
-            own = reports.NamedSettings("these settings", loaded.profile, result.settings)
-            names = replace(other, settings=first.settings), own
+            these = reports.NamedSettings("these settings", loaded.profile, result.settings)
+            names = replace(other, settings=first.settings), these
             both = answers([("A", first), ("B", result)])
             page = reports.of_two((first, result), names, origin, prices=prices, answers=both)
     output.write(page, out)

@@ -283,10 +283,10 @@ def _learned(
 
     def learned(each: Proposal) -> Proposal:
         groups = list(parse(each.rule).contain_one_of)
-        own = {*tokens(each.chunk.passage)}
+        in_passage = {*tokens(each.chunk.passage)}
         for query in lost[each.chunk.id]:
             missed = [i for i, group in enumerate(groups) if not _meets(group, query)]
-            words = [word for word in telling(tokens(query)) if counts[word] and word not in own]
+            words = [word for word in telling(tokens(query)) if counts[word] and word not in in_passage]
             if words and len(missed) == 1 < len(groups):
                 groups[missed[0]] = (*groups[missed[0]], min(words, key=lambda w: counts[w]))
         return replace(each, rule=Rule(contain_one_of=tuple(groups)).text)

@@ -189,17 +189,17 @@ def document(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _row(own: QueryRecord, kept: Mapping[tuple[str, str], KeptChunks]) -> QueryRow:
+def _row(record: QueryRecord, kept: Mapping[tuple[str, str], KeptChunks]) -> QueryRow:
     return QueryRow(
-        own.id,
-        own.query,
-        own.relevant,
-        kept[own.id, UNFILTERED],
-        kept[own.id, CURRENT],
-        None if own.noise == 0 else 1 - (own.kept - own.found) / own.noise,
-        own.lost_ids,
-        own.status,
-        own.waiting,
+        record.id,
+        record.query,
+        record.relevant,
+        kept[record.id, UNFILTERED],
+        kept[record.id, CURRENT],
+        None if record.noise == 0 else 1 - (record.kept - record.found) / record.noise,
+        record.lost_ids,
+        record.status,
+        record.waiting,
     )
 
 

@@ -309,8 +309,8 @@ def questions(records: Sequence[QueryRecord]) -> pd.DataFrame:
     """Compare the current settings with the unfiltered first k (``_a``), query by query: queries
     that lose relevant chunks first, then by F1. ``gain`` is the difference in F1."""
     each = frame(records, by="query")
-    own, plain = (each[each["variant"] == name] for name in (CURRENT, UNFILTERED))
-    both = side_by_side(plain, own).rename(columns=lambda name: name.removesuffix("_b"))
+    current, plain = (each[each["variant"] == name] for name in (CURRENT, UNFILTERED))
+    both = side_by_side(plain, current).rename(columns=lambda name: name.removesuffix("_b"))
     return both.sort_values(["lost", "f1"], ascending=[False, True], kind="stable")
 
 

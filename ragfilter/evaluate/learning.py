@@ -317,9 +317,9 @@ def learn_by_fold(
     by_fold = {int(fold): learned(np.flatnonzero(folds != fold)) for fold in np.unique(folds)}
     outcomes = [
         # Once for the target, and once to fill the context budget.
-        sweep({i: pool}, qrels, [own, own.with_values({"cutoff.target": "budget"})], user)
+        sweep({i: pool}, qrels, [learned_settings, learned_settings.with_values({"cutoff.target": "budget"})], user)
         for (i, pool), fold in zip(pools.items(), folds, strict=True)
-        for own in (by_fold[int(fold)].settings,)
+        for learned_settings in (by_fold[int(fold)].settings,)
     ]
     figures, budget = (
         {name: np.concatenate([one[name][:, way] for one in outcomes]) for name in SET_FIGURES} for way in (0, 1)

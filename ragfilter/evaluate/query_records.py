@@ -214,8 +214,8 @@ def to_document(records: Sequence[QueryRecord]) -> dict[str, Any]:
     first = records[0]
     curve = next(record.curve for record in records if record.curve is not None)
     shared = {name: getattr(first, name) for name in _SHARED}
-    own = {r.variant: {name: getattr(r, name) for name in _OWN} for r in records}
-    return {**shared, "curve": asdict(curve), "variants": own}
+    by_variant = {r.variant: {name: getattr(r, name) for name in _OWN} for r in records}
+    return {**shared, "curve": asdict(curve), "variants": by_variant}
 
 
 def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
@@ -225,8 +225,8 @@ def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
     curve = Curve(**(values | lists))
     shared = {name: document[name] for name in _SHARED}
     return tuple(
-        QueryRecord(variant=name, curve=curve if name == UNFILTERED else None, **shared, **own)
-        for name, own in document["variants"].items()
+        QueryRecord(variant=name, curve=curve if name == UNFILTERED else None, **shared, **values_of_variant)
+        for name, values_of_variant in document["variants"].items()
     )
 
 

@@ -157,8 +157,8 @@ class ComparedRuns:
     def in_sample(self) -> tuple[str, str]:
         """The warnings of `wording.in_sample` about A and B."""
         a, b = (
-            wording.in_sample(own, run.plan.labels_version, run.plan.collection)
-            for run, own in zip(self.runs, self.settings, strict=True)
+            wording.in_sample(settings, run.plan.labels_version, run.plan.collection)
+            for run, settings in zip(self.runs, self.settings, strict=True)
         )
         return a, b
 
@@ -251,8 +251,8 @@ def compare(
         for run, name in zip((a, b), names, strict=True)
     )
     since = changed_since(a.run.plan, bench), changed_since(b.run.plan, bench)
-    own = settings or (a.settings, b.settings)
-    return ComparedRuns((a.run, b.run), own, frame.side_by_side(*sides), since)
+    compared = settings or (a.settings, b.settings)
+    return ComparedRuns((a.run, b.run), compared, frame.side_by_side(*sides), since)
 
 
 def earlier(run: Run, saved: Iterable[Run]) -> Run | None:

@@ -85,8 +85,8 @@ def kept(pool: Pool, planned: Plan, user: User | None = None) -> Iterator[tuple[
             assert isinstance(trace.detail, CutoffDetail)
             before[key] = trace.detail, trace.count("pinned")
         detail, pinned = before[key]
-        own = strategy(cutoff.strategy).values_of is not None
-        if not cutoff.enabled or own or detail.value_kind == "place":
+        has_values = strategy(cutoff.strategy).values_of is not None
+        if not cutoff.enabled or has_values or detail.value_kind == "place":
             result = replay(pool, base.model_copy(update={"cutoff": cutoff}), user)
             yield result.kept, result.needs
             continue

@@ -391,7 +391,7 @@ def recorded(
     these pools, one for each query. `values_only`: labels did not choose the strategy."""
     quality, cutoff = settings.quality, settings.cutoff
     names = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in FRACTIONS]
-    own = [f"cutoff.{name}" for name in (*names, "max_results")] if cutoff.enabled else []
+    cutoff_paths = [f"cutoff.{name}" for name in (*names, "max_results")] if cutoff.enabled else []
     pool = next(iter(pools))
     record = TunedOn(
         collection=pool.collection,
@@ -404,7 +404,7 @@ def recorded(
         quantiles=quantiles(settings, pools),
         strategy=cutoff.strategy if cutoff.enabled else "",
         score=cutoff.score,
-        values={path: settings.get(path) for path in (own if paths is None else paths)},
+        values={path: settings.get(path) for path in (cutoff_paths if paths is None else paths)},
         values_only=values_only,
     )
     return settings.with_values({RECORD: record})

@@ -54,13 +54,13 @@ class OpenCollection:
         started_ns = time_ns()
         query = check_asked(query, user)
         flt = flt if isinstance(flt, Filter) else Filter(flt)
-        own = flt.backends(self.collection, self.bench.query_embedder(self.collection))
+        of_filter = flt.backends(self.collection, self.bench.query_embedder(self.collection))
         backends = replace(
-            own,
-            make_reranker=own.make_reranker or self.bench.reranker,
-            chat=own.chat or self.bench.chat,
-            judgements=own.judgements if own.chat else self.bench.judgements,
-            pruner=own.pruner or self.bench.pruner,
+            of_filter,
+            make_reranker=of_filter.make_reranker or self.bench.reranker,
+            chat=of_filter.chat or self.bench.chat,
+            judgements=of_filter.judgements if of_filter.chat else self.bench.judgements,
+            pruner=of_filter.pruner or self.bench.pruner,
         )
         return to_result(search_and_filter(query, flt.settings, backends, user), started_ns)
 

@@ -102,8 +102,8 @@ class StoredReplies(Generic[T]):
                 self._replies.put(self._key(request), self._values.dump_json(value).decode())
 
     def _key(self, request: Sequence[object]) -> str:
-        asked = json.dumps([self._endpoint, *request], default=astuple)
-        return f"{self._name}:{sha256(asked.encode()).hexdigest()}"
+        whole_request = json.dumps([self._endpoint, *request], default=astuple)
+        return f"{self._name}:{sha256(whole_request.encode()).hexdigest()}"
 
 
 def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator[Delta]:

@@ -332,12 +332,12 @@ def _eval_command(run: Run, file: str) -> str:
 
 
 def _verdicts(measured: MeasuredRun, since: Sequence[str]) -> list[str]:
-    run, own = measured.run, measured.row(CURRENT)
+    run, current = measured.run, measured.row(CURRENT)
     verdicts = [
         "" if run.complete else f"The run was stopped after {run.done} of {run.plan.queries} questions.",
         *since,
         wording.over_fixed_k(measured.over_fixed_k, measured.in_sample),
         *wording.about_records(measured.records, measured.variants),
-        wording.unlabelled(own) if own else "",
+        wording.unlabelled(current) if current else "",
     ]
     return [sentence for sentence in verdicts if sentence]

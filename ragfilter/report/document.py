@@ -90,8 +90,8 @@ def _hits(result: PoolResult, references: bool) -> list[dict[str, Any]]:
     for row in rows(result):
         chunk = kept.get(row.id)
         more = {} if chunk is None else {"text": chunk.text, "metadata": dict(chunk.metadata)}
-        own = dict(zip(COLUMNS, row[:-1], strict=True))
-        documents.append(own | more | struck.get(row.id, {}) | scores.get(row.id, {}))
+        columns = dict(zip(COLUMNS, row[:-1], strict=True))
+        documents.append(columns | more | struck.get(row.id, {}) | scores.get(row.id, {}))
     if references:
         refs = refs_of(result)
         for document in documents:

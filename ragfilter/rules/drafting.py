@@ -229,9 +229,9 @@ def _suggest(chunk: Chunk, chat: ChatModel, deadline: float, templates: Sequence
     return replace(draft, rule=first.rule, remarks=first.faults)
 
 
-def _ask(draft: Draft, chat: ChatModel, asked: Sequence[Message], deadline: float) -> tuple[Draft, str]:
+def _ask(draft: Draft, chat: ChatModel, messages: Sequence[Message], deadline: float) -> tuple[Draft, str]:
     """Make one more call. Returns the draft with its tokens and any failure, and the answer."""
-    reply = ask_model(chat, asked, timeout_s=max(0.001, deadline - perf_counter()), schema=SCHEMA)
+    reply = ask_model(chat, messages, timeout_s=max(0.001, deadline - perf_counter()), schema=SCHEMA)
     draft = replace(draft, error=reply.error, failed=reply.failed, usage=total_usage((draft.usage, reply.usage)))
     return draft, without_thought(reply.text)
 
@@ -315,8 +315,8 @@ class DraftStore(database.Book):
 
     def drafts(self, collection: str) -> tuple[Draft, ...]:
         """All drafts, including failed ones, in the order in which they were made."""
-        own = sa.select(_drafts.c.body).where(_drafts.c.collection == collection)
-        return tuple(_DRAFT.validate_json(body) for (body,) in self._read(own.order_by("id")))
+        bodies = sa.select(_drafts.c.body).where(_drafts.c.collection == collection)
+        return tuple(_DRAFT.validate_json(body) for (body,) in self._read(bodies.order_by("id")))
 
     def keep(self, collection: str, draft: Draft) -> None:
         """Store a draft, replacing an earlier one for its chunk. It is on disk on return."""

@@ -89,11 +89,11 @@ def _families(groups: Groups, entries: Mapping[str, Sequence[Chunk]], *, is_coun
     for kinds, titles in groups.items():
         marks = _marks(titles)
         if is_counted:
-            own = [title for title in titles if any(isinstance(mark, Value) for mark in marks[title])]
+            marked = [title for title in titles if any(isinstance(mark, Value) for mark in marks[title])]
         else:
-            own = [title for title in titles if 0 < len(marks[title]) <= MAX_MARKS]
-        if len(own) >= MIN_TITLES and (not is_counted or _resemble([entries[title][0].text for title in own])):
-            members = tuple(Member(chunk, marks[title]) for title in own for chunk in entries[title])
+            marked = [title for title in titles if 0 < len(marks[title]) <= MAX_MARKS]
+        if len(marked) >= MIN_TITLES and (not is_counted or _resemble([entries[title][0].text for title in marked])):
+            members = tuple(Member(chunk, marks[title]) for title in marked for chunk in entries[title])
             yield Family(", ".join(" ".join((*words, "#")) for words in kinds), members, is_counted)
 
 

@@ -68,8 +68,8 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
     with locked(workspace, old), locked(workspace, new), closing(EveryTable(workspace.database_url)) as rows:
         _must_be_ours(store, old)
         # A foreign collection of that name would hide it.
-        own = {info.name for info in store.collections()}
-        if new in own | opening.openings(workspace.files).keys():
+        names = {info.name for info in store.collections()}
+        if new in names | opening.openings(workspace.files).keys():
             raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
         contents = workspace.contents
         with ExitStack() as undo:

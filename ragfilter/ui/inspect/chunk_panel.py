@@ -194,8 +194,8 @@ def _step(trace: LayerTrace, chunk_id: str) -> str:
 
 
 def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
-    offered, asked = changes(result, hit.id), wording(result, hit.id)
-    if not offered and asked is None:
+    offered, rewording = changes(result, hit.id), wording(result, hit.id)
+    if not offered and rewording is None:
         elements.empty(f"No change was found that {words}.", stays(result, hit.id))
         return
     elements.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
@@ -203,11 +203,11 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
     for n, change in enumerate(offered):
         elements.button(literal(change.words), f"whatif-{n}", state.change, change.values, icon="tune")
         _along(change.came, change.went, titles)
-    if asked is not None:
-        words = literal(f"Ask with: {', '.join(asked.terms)}")
+    if rewording is not None:
+        words = literal(f"Ask with: {', '.join(rewording.terms)}")
         about = "Adds the words that its rule requires, and asks again."
-        elements.button(words, "whatif-ask", state.ask, asked.question, icon="search", about=about)
-        _along(asked.came, asked.went, titles)
+        elements.button(words, "whatif-ask", state.ask, rewording.question, icon="search", about=about)
+        _along(rewording.came, rewording.went, titles)
 
 
 def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> None:

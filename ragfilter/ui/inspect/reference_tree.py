@@ -112,11 +112,11 @@ def tree_of(chunk_id: str, known: Known, result: PoolResult, *, as_operator: boo
         for ref in chunk.refs
         if ref not in inside
     }
-    told = {"ruled": True, "hidden": as_operator, "unknown": as_operator or result.user.unrestricted}
+    shown = {"ruled": True, "hidden": as_operator, "unknown": as_operator or result.user.unrestricted}
     names = [
         f"{known.by_id[ref].name if ref in known.by_id else ref} ({'its rule fails' if word == 'ruled' else word})"
         for ref, word in why.items()
-        if told.get(word)
+        if shown.get(word)
     ]
     return ReferenceTree(tuple(nodes), sums, Counter(why.values()), tuple(names))
 

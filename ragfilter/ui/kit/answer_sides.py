@@ -159,9 +159,9 @@ def added(query: str, side: AnswerSide, other: AnswerSide, resources: Resources)
 
 def quotes_beyond(query: str, context: Context, other: Context, embedder: Embedder) -> tuple[Quote, ...]:
     """Quotes nearest to the query from the chunks that `other` lacks, numbered as in `context`. Raises ModelError."""
-    own = _only_in(context, other)
-    quotes = extractive.extract(query, list(own.values()), embedder)[:MAX_ADDED]
-    numbers = list(own)
+    chunks = _only_in(context, other)
+    quotes = extractive.extract(query, list(chunks.values()), embedder)[:MAX_ADDED]
+    numbers = list(chunks)
     return tuple(Quote(numbers[q.number - 1], q.text, q.score, q.is_row) for q in quotes)
 
 

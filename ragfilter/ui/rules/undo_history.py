@@ -108,8 +108,8 @@ def _what(step: Step) -> str:
 def _step(visible: VisibleCollection, edit_id: int | None) -> None:
     among = _among(visible)
     step = () if edit_id is None else visible.resources.bench.journal.step(edit_id)
-    own = (edit for edit in step if edit.collection == visible.collection)
-    visible_edits = [edit for edit in own if among is None or edit.chunk_id in among]
+    of_collection = (edit for edit in step if edit.collection == visible.collection)
+    visible_edits = [edit for edit in of_collection if among is None or edit.chunk_id in among]
     if not visible_edits:
         elements.empty("No change is open.", "Click a row.")
         return
