@@ -17,7 +17,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.evaluation import score
 from ragfilter.evaluate.query_records import completed_pools
-from ragfilter.report.summary import tokens
+from ragfilter.results.summary import tokens
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
 

@@ -19,7 +19,7 @@ from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.judge import DEPTHS, walk
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
-from ragfilter.report.verdicts import forecast, preview_expansion
+from ragfilter.results.verdicts import forecast, preview_expansion
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 from ragfilter.testing import MemoryCollection

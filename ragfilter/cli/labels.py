@@ -19,7 +19,7 @@ from ragfilter.evaluate import labelling, query_sets
 from ragfilter.evaluate.query_files import read_import, read_spans, span_lines, write
 from ragfilter.indexing.order import keep_quotes, remap_labels
 from ragfilter.layers.cutoff import cutoff_detail
-from ragfilter.report.rows import rows as list_rows
+from ragfilter.results.rows import rows as list_rows
 from ragfilter.stores.labels import conflicts, qrels_of, visible_labels
 from ragfilter.stores.preferences import CHOICES, PreferenceSide
 from ragfilter.stores.relabel import Relabelled, add_spans

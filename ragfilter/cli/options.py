@@ -235,7 +235,7 @@ def open_for(data_dir: str | None, kind: str) -> Workbench:
 
 def warn_learned_elsewhere(settings: Settings, backends: Backends) -> None:
     """Warn if the settings were learned or tuned on another collection, model or space."""
-    from ragfilter.report.thresholds import learned_elsewhere
+    from ragfilter.results.thresholds import learned_elsewhere
 
     collection = backends.collection
     warn(learned_elsewhere(settings, Fit(collection.name, backends.embedder.name, collection.space)))

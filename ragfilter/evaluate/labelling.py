@@ -25,7 +25,7 @@ from ragfilter.judge.prompts import PromptVariant
 from ragfilter.layers.clearance import effective_user
 from ragfilter.model import User
 from ragfilter.protocols import Usage
-from ragfilter.report.rows import ChunkRow
+from ragfilter.results.rows import ChunkRow
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook
 from ragfilter.text import numbers

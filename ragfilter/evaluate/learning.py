@@ -31,7 +31,7 @@ from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.calibrated import RECALLS, SCORED, Floats, features, labels_for, probabilities
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress, Reranker
-from ragfilter.report.summary import NO_BUDGET
+from ragfilter.results.summary import NO_BUDGET
 from ragfilter.settings.schema import FEATURES, MIN_LABELLED, Calibration, Settings, Split
 
 DEPTH = 50

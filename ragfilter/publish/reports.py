@@ -27,8 +27,8 @@ from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Hit, PoolResult, User
 from ragfilter.publish import drawing
-from ragfilter.report.rows import contrast, reason, rows
-from ragfilter.report.summary import Story, in_prompt, sentences, story
+from ragfilter.results.rows import contrast, reason, rows
+from ragfilter.results.summary import Story, in_prompt, sentences, story
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers

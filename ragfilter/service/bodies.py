@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, JsonValue
 from ragfilter.errors import SettingsError
 from ragfilter.library.result import Result
 from ragfilter.model import MAX_LEVEL, Chunk, Metric, Status, User, similarity
-from ragfilter.report.rows import ChunkRow, rerank_score
+from ragfilter.results.rows import ChunkRow, rerank_score
 from ragfilter.service.access import Caller, Refused
 from ragfilter.settings.config import Given, merge
 from ragfilter.settings.profiles import PROFILES, profile

@@ -19,8 +19,8 @@ from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.model import PoolResult
 from ragfilter.publish.reports import of_runs, of_two
-from ragfilter.report.rows import Pairing, contrast, reason, visible_ids
-from ragfilter.report.summary import tokens
+from ragfilter.results.rows import Pairing, contrast, reason, visible_ids
+from ragfilter.results.summary import tokens
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted

@@ -14,8 +14,8 @@ from ragfilter.engine.whatif import changes, stays, wording
 from ragfilter.layers.clearance import without_hidden_refs
 from ragfilter.layers.registry import layer
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
-from ragfilter.report import visible_ids
-from ragfilter.report.rows import rerank_score
+from ragfilter.results import visible_ids
+from ragfilter.results.rows import rerank_score
 from ragfilter.rules.match import rule_book
 from ragfilter.stores.labels import conflicts
 from ragfilter.text import numbers

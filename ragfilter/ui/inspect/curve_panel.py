@@ -21,8 +21,8 @@ from ragfilter.layers.cutoff import cutoff_detail, distances_by_score, settings_
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, PoolResult
-from ragfilter.report.rows import ChunkRow
-from ragfilter.report.thresholds import CutLine, change_to_keep, compared, cut_line, keeps, limits
+from ragfilter.results.rows import ChunkRow
+from ragfilter.results.thresholds import CutLine, change_to_keep, compared, cut_line, keeps, limits
 from ragfilter.settings.schema import field
 from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers

@@ -11,8 +11,8 @@ import streamlit as st
 
 from ragfilter.errors import StoreError
 from ragfilter.layers.cutoff import cutoff_detail
-from ragfilter.report import ChunkRow, csv, kept_first, references
-from ragfilter.report.thresholds import compared
+from ragfilter.results import ChunkRow, csv, kept_first, references
+from ragfilter.results.thresholds import compared
 from ragfilter.rules.overview import WORDS, make_listing
 from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, question_box

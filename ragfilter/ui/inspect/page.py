@@ -17,8 +17,8 @@ from ragfilter.engine.pipeline import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Need, PoolResult, Rounds
-from ragfilter.report import trace_text, visible_ids
-from ragfilter.report.summary import story
+from ragfilter.results import trace_text, visible_ids
+from ragfilter.results.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import chunk_panel, curve_panel, hit_table, judge_panel
 from ragfilter.ui.kit import answers, controls, guide, problems, question_box, summary

@@ -13,7 +13,7 @@ import streamlit as st
 from ragfilter.layers.judge import DEPTHS, ReachedChunk, finder, walk
 from ragfilter.model import Chunk, PoolResult
 from ragfilter.protocols import Collection
-from ragfilter.report.verdicts import preview_expansion
+from ragfilter.results.verdicts import preview_expansion
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.text.tokens import estimate

@@ -24,7 +24,7 @@ from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.base import Cost, LayerSpec
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import User
-from ragfilter.report.summary import effects, layer_line
+from ragfilter.results.summary import effects, layer_line
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo

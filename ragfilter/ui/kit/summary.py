@@ -22,9 +22,9 @@ from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Hit, Outcome, PoolResult
-from ragfilter.report.summary import DropGroup, Story, Summary, first_words, sentences
-from ragfilter.report.thresholds import as_applied, foreign_thresholds
-from ragfilter.report.verdicts import judge_stats, waits_for_judge
+from ragfilter.results.summary import DropGroup, Story, Summary, first_words, sentences
+from ragfilter.results.thresholds import as_applied, foreign_thresholds
+from ragfilter.results.verdicts import judge_stats, waits_for_judge
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted

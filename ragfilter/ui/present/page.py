@@ -8,8 +8,8 @@ from pathlib import Path
 import streamlit as st
 
 from ragfilter.model import Pruning
-from ragfilter.report.summary import DropGroup
-from ragfilter.report.summary import story as story_of
+from ragfilter.results.summary import DropGroup
+from ragfilter.results.summary import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import answers, controls, problems, question_box, summary

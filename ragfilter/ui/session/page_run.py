@@ -14,7 +14,7 @@ from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.model import PoolResult, User
-from ragfilter.report import ChunkRow, Summary, rows, summary
+from ragfilter.results import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, qrels_of
 from ragfilter.text.normalise import whole

@@ -23,7 +23,7 @@ from ragfilter.evaluate.sweep import QueryChange, changes
 from ragfilter.evaluate.tune import MARGIN, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
-from ragfilter.report.thresholds import learned_elsewhere
+from ragfilter.results.thresholds import learned_elsewhere
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED

@@ -19,10 +19,10 @@ from ragfilter.errors import InputError
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
-from ragfilter.report.rows import COLUMNS, ChunkRow, kept_first, rows
-from ragfilter.report.rows import references as refs_of
-from ragfilter.report.summary import in_prompt, layer_line, max_security_level, tokens
-from ragfilter.report.verdicts import judge_document
+from ragfilter.results.rows import COLUMNS, ChunkRow, kept_first, rows
+from ragfilter.results.rows import references as refs_of
+from ragfilter.results.summary import in_prompt, layer_line, max_security_level, tokens
+from ragfilter.results.verdicts import judge_document
 from ragfilter.text import numbers
 
 LAYER = ("layer", "enabled", "n_in", "n_out", "ms", "note")

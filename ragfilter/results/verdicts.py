@@ -15,7 +15,7 @@ from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.judge import DEPTHS, ChunkSource, ReachedChunk, clean_finder, finder, prompt_for_user, walk
 from ragfilter.model import ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
-from ragfilter.report.rows import visible_ids
+from ragfilter.results.rows import visible_ids
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate
