@@ -57,7 +57,7 @@ def search_and_filter(
     """
     started = perf_counter()
     pool, scan = gather_with_scan(query, settings, backends, user, wide=wide)
-    result = complete_all(pool, settings, backends, user, replayer=partial(replay, scan=scan), push_down=not wide)
+    result = replay_completed(pool, settings, backends, user, replayer=partial(replay, scan=scan), push_down=not wide)
     _log(result, (perf_counter() - started) * 1000)
     return result
 
@@ -85,7 +85,7 @@ def _log(result: PoolResult, ms: float) -> None:
     log.info(text, result.query, n_retrieved, n_kept, 100 * reduction, ms, fallback, extra={"fields": fields})
 
 
-def complete_all(
+def replay_completed(
     pool: Pool,
     settings: Settings,
     backends: Backends,

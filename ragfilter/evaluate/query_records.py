@@ -23,7 +23,7 @@ from typing import Any
 
 from ragfilter.answer.context import fits
 from ragfilter.engine.gather import Backends, gather
-from ragfilter.engine.pipeline import complete_all, search_and_filter
+from ragfilter.engine.pipeline import replay_completed, search_and_filter
 from ragfilter.engine.replay import ReplayMemo, Replays, replay, unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.labelled_queries import Labels, Queries
@@ -167,7 +167,7 @@ def shared_pools(text: str, variants: Sequence[Variant], backends: Backends, use
             continue
         patient = variant.settings.with_values(PATIENT)
         try:
-            settled[key] = complete_all(pool, patient, backends, user, replayer=replayer).pool
+            settled[key] = replay_completed(pool, patient, backends, user, replayer=replayer).pool
         except SettingsError:
             if variant is variants[0]:
                 raise

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.answer.pruner import SentencePruner
 from ragfilter.engine.gather import Backends
-from ragfilter.engine.pipeline import complete_all
+from ragfilter.engine.pipeline import replay_completed
 from ragfilter.errors import InputError, SettingsError, check_installed
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.base import BACKGROUND_FROM
@@ -261,7 +261,7 @@ class Filter:
         collection = SimpleNamespace(catalogue=lambda: passed, chunks=lambda ids: {})
         backends = self.backends(collection, None)
         kinds = [kind for kind, name in MODEL_OF.items() if getattr(self, name) is not None]
-        return complete_all(pool, self.settings, backends, user, kinds=kinds, push_down=True)
+        return replay_completed(pool, self.settings, backends, user, kinds=kinds, push_down=True)
 
 
 def cut(distances: Iterable[float], **settings: Any) -> Cut:

@@ -17,7 +17,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.engine.gather import gather, wanted_hits
-from ragfilter.engine.pipeline import PoolCompleter, Replay, complete_all, join_pools, without_failures
+from ragfilter.engine.pipeline import PoolCompleter, Replay, join_pools, replay_completed, without_failures
 from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.search import find_chunks
 from ragfilter.errors import RagfilterError, StoreError
@@ -245,7 +245,7 @@ def complete_pool(
     pool = without_failures(pool, "rerank", "prune")
     backends = resources.backends(asked.collection)
     kinds: tuple[NeedKind, ...] = ("rerank", "prune") if score else ("prune",)
-    result = complete_all(pool, settings, backends, user, kinds=kinds, replayer=replayer)
+    result = replay_completed(pool, settings, backends, user, kinds=kinds, replayer=replayer)
     pool = PoolCompleter(settings, backends, user).look_up(result.pool, result.needs)
     return keep_pool(asked, pool, resources)
 
