@@ -10,7 +10,7 @@ from typing import Annotated
 from ragfilter.basics.files import write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.label_options import LabelledOptions, warn_in_sample, warn_of
+from ragfilter.cli.label_options import QUERIES, LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.options import File, Texts
 from ragfilter.errors import InputError
 from ragfilter.evaluate import gate as gating
@@ -31,7 +31,7 @@ FIGURE = {"metavar": "FIGURE=NUMBER"}
 class GateOptions(LabelledOptions):
     """The labelled queries, which are not needed for a log."""
 
-    queries: Annotated[str, options.QUERIES] = ""
+    queries: Annotated[str, QUERIES] = ""
 
 
 @command(json=True)
