@@ -21,7 +21,7 @@ from ragfilter.indexing.order import keep_quotes, remap_labels
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.results.rows import rows as list_rows
 from ragfilter.stores.labels import conflicts, qrels_of, visible_labels
-from ragfilter.stores.preferences import CHOICES, PreferenceSide
+from ragfilter.stores.preferences import CHOICES, PairSide
 from ragfilter.stores.relabel import Relabelled, add_spans
 from ragfilter.text.numbers import counted
 
@@ -297,6 +297,6 @@ def preferences(place: Place, viewing: Viewing) -> None:
     output.show(listed, output.table(("question", "first", "second", "choice", "who"), lines) if listed else none)
 
 
-def _side(side: PreferenceSide) -> str:
+def _side(side: PairSide) -> str:
     changed = f" with {counted(len(side.settings), 'change')}" if side.settings else ""
     return f"{side.profile}{changed}, {counted(len(side.chunks), 'chunk')}"

@@ -35,7 +35,7 @@ sa.Index("preferences_of_query", _preferences.c.collection, _preferences.c.query
 
 
 @dataclass(frozen=True, slots=True)
-class PreferenceSide:
+class PairSide:
     """A side of a pair: the basis of its answer. `chunks` are the ids in the prompt, in order;
     `settings` are the changes from `profile`; `model` is the model that answered."""
 
@@ -59,11 +59,11 @@ class Preference:
     who: str
     collection: str
     query: str
-    first: PreferenceSide
-    second: PreferenceSide
+    first: PairSide
+    second: PairSide
     choice: Choice
 
-    def seen_from(self, left: PreferenceSide) -> Choice:
+    def seen_from(self, left: PairSide) -> Choice:
         """The choice as seen with `left` as the first side."""
         return self.choice if left.text == self.first.text else _turned(self.choice)
 
@@ -75,9 +75,7 @@ class PreferenceBook(database.Book):
     called = "The book of preferences"
     tables = (_preferences,)
 
-    def record(
-        self, collection: str, query: str, left: PreferenceSide, right: PreferenceSide, choice: Choice, *, who: str
-    ) -> None:
+    def record(self, collection: str, query: str, left: PairSide, right: PairSide, choice: Choice, *, who: str) -> None:
         """Record a preference, replacing this person's earlier one on the pair."""
         first, second = sorted((left, right), key=lambda side: side.text)
         row = {
@@ -97,13 +95,13 @@ class PreferenceBook(database.Book):
         return tuple(map(_preference, self._read(rows.order_by(_preferences.c.id))))
 
 
-def on_pair(preferences: Iterable[Preference], left: PreferenceSide, right: PreferenceSide) -> tuple[Preference, ...]:
+def on_pair(preferences: Iterable[Preference], left: PairSide, right: PairSide) -> tuple[Preference, ...]:
     """The preferences on exactly this pair of sides."""
     pair = {left.text, right.text}
     return tuple(each for each in preferences if {each.first.text, each.second.text} == pair)
 
 
-def on_settings(preferences: Iterable[Preference], left: PreferenceSide, right: PreferenceSide) -> Counter[Choice]:
+def on_settings(preferences: Iterable[Preference], left: PairSide, right: PairSide) -> Counter[Choice]:
     """The number of preferences for each choice between answers with these two settings, over all questions."""
     tally: Counter[Choice] = Counter()
     mine, theirs = _settings(left), _settings(right)
@@ -116,7 +114,7 @@ def on_settings(preferences: Iterable[Preference], left: PreferenceSide, right: 
     return tally
 
 
-def _settings(side: PreferenceSide) -> str:
+def _settings(side: PairSide) -> str:
     return json.dumps([side.profile, dict(side.settings)], sort_keys=True)
 
 
@@ -129,6 +127,6 @@ def _preference(row: sa.Row[Any]) -> Preference:
     return Preference(database.in_utc(row.at), row.who, row.collection, row.query, *sides, row.choice)
 
 
-def _side(text: str) -> PreferenceSide:
+def _side(text: str) -> PairSide:
     profile, settings, chunks, model = json.loads(text)
-    return PreferenceSide(profile, settings, tuple(chunks), model)
+    return PairSide(profile, settings, tuple(chunks), model)

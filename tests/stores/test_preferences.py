@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter.stores.preferences import Choice, PreferenceBook, PreferenceSide, on_pair, on_settings
+from ragfilter.stores.preferences import Choice, PairSide, PreferenceBook, on_pair, on_settings
 
-FULL = PreferenceSide("full", {"cutoff.max_results": 3}, ("a", "b"), "extractive")
-PLAIN = PreferenceSide("unfiltered", {}, ("a", "b", "c"), "extractive")
-OTHER = PreferenceSide("unfiltered", {}, ("d",), "extractive")
+FULL = PairSide("full", {"cutoff.max_results": 3}, ("a", "b"), "extractive")
+PLAIN = PairSide("unfiltered", {}, ("a", "b", "c"), "extractive")
+OTHER = PairSide("unfiltered", {}, ("d",), "extractive")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
 from ragfilter.protocols import ChatModel
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.preferences import Choice, PreferenceSide, on_pair, on_settings
+from ragfilter.stores.preferences import Choice, PairSide, on_pair, on_settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import answer_sides, problems
@@ -238,16 +238,14 @@ def _quote(side: AnswerSide, piece: Piece) -> str:
     return f"<p>{f'<mark>{words}</mark>' if piece.apart else words}</p>"
 
 
-def side_of_pair(side: AnswerSide, answer: Answer, profile: str, settings: Settings) -> PreferenceSide:
+def side_of_pair(side: AnswerSide, answer: Answer, profile: str, settings: Settings) -> PairSide:
     """One side as a preference stores it. Clearance is left out: a comparison never varies the user."""
     changes = state.without_clearance(settings.changed_from(of_profile(profile)))
-    return PreferenceSide(profile, changes, tuple(hit.id for hit in side.context.chunks), answer.model)
+    return PairSide(profile, changes, tuple(hit.id for hit in side.context.chunks), answer.model)
 
 
 @problems.show_errors()
-def draw_preference(
-    view: View, pair: tuple[PreferenceSide, PreferenceSide], names: tuple[str, str], *, key: str
-) -> None:
+def draw_preference(view: View, pair: tuple[PairSide, PairSide], names: tuple[str, str], *, key: str) -> None:
     """Draw the four buttons, the current choice and the tally. `names` are the columns'. `key` tells places apart."""
     query, (left, right) = view.asked.query, pair
     if left.text == right.text or left.chunks == right.chunks:
@@ -282,5 +280,5 @@ def draw_preference(
 
 
 @state.tell_errors()
-def _prefer(collection: str, query: str, left: PreferenceSide, right: PreferenceSide, choice: Choice) -> None:
+def _prefer(collection: str, query: str, left: PairSide, right: PairSide, choice: Choice) -> None:
     open_resources().bench.preferences.record(collection, query, left, right, choice, who=author())
