@@ -131,11 +131,11 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
 
 def draw_controls(view: View) -> None:
     """Draw the controls of the cut: its settings and limits, a second curve and the legend."""
-    result, own = view.shown, state.own()
+    result, start = view.shown, state.initial()
     with elements.row("cut-controls", "top"):
         paths = _cut_settings(result)
         for path in paths:
-            controls.draw_setting(field(path), result.settings, own, view=VIEW, kept=dict(view.summary.strategies))
+            controls.draw_setting(field(path), result.settings, start, view=VIEW, kept=dict(view.summary.strategies))
         if not paths:
             elements.aside(
                 "The cutoff is off, and the judge decides how many stay. Switch Cutoff on in the sidebar to adjust a "

@@ -106,8 +106,8 @@ def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources
         # without stored vectors are embedded.
         result = session.replays.of(pool, settings, user)
         if needs := [need for need in result.needs if need.kind == "prune"]:
-            completion = PoolCompleter(settings, resources.backends(asked.collection), user)
-            pool = keep_pool(asked, completion.complete(pool, needs), resources)
+            completer = PoolCompleter(settings, resources.backends(asked.collection), user)
+            pool = keep_pool(asked, completer.complete(pool, needs), resources)
     return _fulfil(pool, asked, settings, resources, slot)
 
 
