@@ -22,9 +22,9 @@ import numpy as np
 
 import ragfilter as rf
 from ragfilter.answer.context import cost, cost_in_prompt, sent
-from ragfilter.answer.pruner import SentencePruner
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate import query_sets
+from ragfilter.layers.prune import SentencePruner
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.protocols import Vectors

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import ValidationError
 
-from ragfilter.answer.pruner import SentencePruner
 from ragfilter.answer.stream import Answers, Prices
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import JudgementCache
+from ragfilter.layers.prune import SentencePruner
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import User
 from ragfilter.models.embedders import BUNDLED, OPENAI, BundledEmbedder, SentenceEmbedder

@@ -13,7 +13,6 @@ from time import time_ns
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.answer.pruner import SentencePruner
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.pipeline import replay_completed
 from ragfilter.errors import InputError, SettingsError, check_installed
@@ -22,6 +21,7 @@ from ragfilter.layers.base import BACKGROUND_FROM
 from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
+from ragfilter.layers.prune import SentencePruner
 from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.layers.tuned_on import SCALED

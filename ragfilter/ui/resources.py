@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import streamlit as st
 
-from ragfilter.answer.pruner import SentencePruner
 from ragfilter.basics.threads import SharedCache
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
 from ragfilter.indexing.sentences import prepare_when_idle
+from ragfilter.layers.prune import SentencePruner
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Embedder, Progress, Reranker, Vectors, Vocabulary

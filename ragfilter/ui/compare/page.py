@@ -30,7 +30,7 @@ from ragfilter.ui.compare.side_choice import ComparedSide, Sides, differences
 from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_set_choice, question_box
 from ragfilter.ui.kit.answer_sides import AnswerSide, numbered_sides
 from ragfilter.ui.kit.query_set_choice import ChosenSet
-from ragfilter.ui.kit.summary import Stack, StackRow, draw_stacks
+from ragfilter.ui.kit.stacks import Stack, StackRow, draw_stacks
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import literal

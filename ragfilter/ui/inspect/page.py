@@ -21,7 +21,7 @@ from ragfilter.results import trace_text, visible_ids
 from ragfilter.results.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import chunk_panel, curve_panel, hit_table, judge_panel
-from ragfilter.ui.kit import answers, controls, guide, problems, question_box, summary
+from ragfilter.ui.kit import answers, controls, guide, problems, question_box, stacks, summary
 from ragfilter.ui.kit.answer_sides import answer_sides
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
@@ -69,11 +69,11 @@ def begin(view: View) -> Slots:
     with left, st.container(key="passages"):
         elements.unseen_heading("Before and after")
         drops = current_story.drops_from_unfiltered
-        before, after = summary.before_and_after(view.as_user, drops)
+        before, after = stacks.before_and_after(view.as_user, drops)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         controls.draw_reset(f"Back to {now.profile}")
-        summary.draw_stacks((before, after), view.as_user, on_open=state.open_chunk)
+        stacks.draw_stacks((before, after), view.as_user, on_open=state.open_chunk)
     with right:
         elements.unseen_heading("Curve")
         curve_panel.draw(view)

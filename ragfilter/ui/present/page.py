@@ -12,7 +12,7 @@ from ragfilter.results.summary import DropGroup
 from ragfilter.results.summary import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import answers, controls, problems, question_box, summary
+from ragfilter.ui.kit import answers, controls, problems, question_box, stacks, summary
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.page_run import PageRun, View, gather_view
@@ -78,12 +78,12 @@ def _pruned(view: View) -> None:
 
 def _picture(view: View, drops: Sequence[DropGroup], now: int, last: int) -> None:
     """Draw both stacks, and the buttons that drop the chunks, one reason at a time."""
-    before, after = summary.before_and_after(view.as_user, drops)
+    before, after = stacks.before_and_after(view.as_user, drops)
     if now < last:
         left = (each if each and each.outcome != "dropped" else None for each in before.entries)
-        after = summary.Stack("Left so far" if now else "Everything found", tuple(left))
+        after = stacks.Stack("Left so far" if now else "Everything found", tuple(left))
     elements.unseen_heading("Before and after")
-    summary.draw_stacks((before, after), view.as_user)
+    stacks.draw_stacks((before, after), view.as_user)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
         label, to = ("After", last) if now < last else ("Before", 0)
         look = {"icon": "compare", "type": "primary", "shortcut": "B"}
