@@ -28,7 +28,7 @@ from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, M
 from ragfilter.model import Decision, Hit, LayerTrace, Need, PoolResult, PrunedPiece, Pruning
 from ragfilter.protocols import Embedder, PrunePassage
 from ragfilter.text import numbers
-from ragfilter.text.words import FUNCTION_WORDS, tokens
+from ragfilter.text.words import FUNCTION_WORDS, words_of
 
 Kind = Literal["sentence", "heading", "block"]
 
@@ -209,7 +209,7 @@ class SentencePruner:
             return [(0.0,) * len(p.pieces) for p in passages]
         vectors = self._embedder.embed([query, *texts])
         near = dict(zip(texts, (vectors[1:] @ vectors[0]).tolist(), strict=True))
-        question_words = frozenset(tokens(query)) - FUNCTION_WORDS
+        question_words = frozenset(words_of(query)) - FUNCTION_WORDS
         values = []
         for passage, units_of in zip(passages, read, strict=True):
             contributions = [
@@ -221,7 +221,7 @@ class SentencePruner:
 
 
 def _share(question_words: frozenset[str], piece: str) -> float:
-    shared = len(question_words.intersection(tokens(piece)))
+    shared = len(question_words.intersection(words_of(piece)))
     return shared / len(question_words) if shared else 0.0
 
 

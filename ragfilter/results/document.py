@@ -21,7 +21,7 @@ from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
 from ragfilter.results.rows import COLUMNS, ChunkRow, kept_first, rows
 from ragfilter.results.rows import references as refs_of
-from ragfilter.results.summary import in_prompt, layer_line, max_security_level, tokens
+from ragfilter.results.summary import in_prompt, layer_line, max_security_level, tokens_of
 from ragfilter.results.verdicts import judge_document
 from ragfilter.text import numbers
 
@@ -258,7 +258,7 @@ def _final(result: PoolResult, listed: Sequence[ChunkRow]) -> Iterator[str]:
         yield f"{row.place:5d}. {row.title} [{row.id}]  {row.distance:.4f}  {why}"
     for need in result.needs:
         yield f"  waits for {need.kind}: {need.why}"
-    size = numbers.tokens(tokens(result.kept))
+    size = numbers.tokens(tokens_of(result.kept))
     yield f"Context: about {size} in {numbers.chunks(len(result.kept))}"
 
 

@@ -91,7 +91,7 @@ def _strategies(result: PoolResult) -> tuple[tuple[str, int], ...]:
     return tuple((cut.strategy, cut.kept) for cut in cuts)
 
 
-def tokens(hits: Sequence[Hit]) -> int:
+def tokens_of(hits: Sequence[Hit]) -> int:
     """Estimated tokens of the hits in a prompt, without a budget."""
     return int(fits(hits, NO_BUDGET)[1])
 

@@ -27,9 +27,9 @@ from ragfilter.rules.values import (
     parts,
     spellings,
     telling,
-    tokens,
     value_at,
     values,
+    words_of,
 )
 
 MIN_TITLES = 3  # in a family
@@ -152,7 +152,7 @@ def _read(title: str) -> Iterator[Mark]:
 def _resemble(texts: Iterable[str]) -> bool:
     """Whether, on average, half of a text's words (without numbers) occur in at least half of the
     texts. If all texts were required, one odd text would break up a large family."""
-    bags = [{t for t in tokens(text) if t[0].isalpha()} for text in texts]
+    bags = [{t for t in words_of(text) if t[0].isalpha()} for text in texts]
     counts = Counter(word for bag in bags for word in bag)
     common = {word for word, n in counts.items() if n >= len(bags) / 2}
     return sum(len(bag & common) for bag in bags) >= ALIKE * sum(map(len, bags))

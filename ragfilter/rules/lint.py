@@ -26,8 +26,8 @@ from ragfilter.rules.values import (
     parts,
     spellings,
     stands_alone,
-    tokens,
     values,
+    words_of,
 )
 from ragfilter.text.normalise import UNSPACED, normalise, script
 from ragfilter.text.words import singular_of
@@ -331,7 +331,7 @@ def _bare_numbers(rule: Rule, title: str) -> Iterator[Finding]:
             continue
         group = _GROUP.match(place)
         part = group[0] if group else place
-        others = {w for at, t in rule.terms.items() if not at.startswith(part) for w in tokens(t)}
+        others = {w for at, t in rule.terms.items() if not at.startswith(part) for w in words_of(t)}
         # Several required numbers narrow each other down, if there is at least one word as well.
         together = place.startswith("contain_all_of") and any(w[0].isalpha() for w in others)
         if counted & others or together:
@@ -362,7 +362,7 @@ def _is_bare(term: str) -> bool:
 def _counted(title: str) -> Iterator[str]:
     """The words before the numbers in a title, including ranges and lists."""
     before = ""
-    for token in tokens(title):
+    for token in words_of(title):
         if is_number(token):
             yield before
         elif token != "-":
@@ -374,7 +374,7 @@ def _everywhere(rule: Rule) -> Iterator[Finding]:
     for place, term in rule.terms.items():
         # "?" ends most questions, but "???" does not.
         sign = len(term.strip()) == 1 and not term.strip().isalnum()
-        if not sign and not all(token in COMMON for token in tokens(term)):
+        if not sign and not all(token in COMMON for token in words_of(term)):
             continue
         so = "the group asks nothing" if _GROUP.match(place) else "it asks nothing"
         if place.startswith("contain_none_of"):

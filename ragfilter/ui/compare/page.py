@@ -20,7 +20,7 @@ from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.model import PoolResult
 from ragfilter.publish.reports import of_runs, of_two
 from ragfilter.results.rows import Pairing, contrast, reason, visible_ids
-from ragfilter.results.summary import tokens
+from ragfilter.results.summary import tokens_of
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -169,7 +169,7 @@ def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str
     ]
     shared = f"both keep {'the same ' if not more else ''}{numbers.chunks(both)}"
     clauses = ", and ".join([*([shared] if both or not more else []), *more])
-    costs = f"A's prompt has {numbers.tokens(tokens(a.kept))}, B's {numbers.count(tokens(b.kept))}."
+    costs = f"A's prompt has {numbers.tokens(tokens_of(a.kept))}, B's {numbers.count(tokens_of(b.kept))}."
     return f"{clauses[:1].upper()}{clauses[1:]}. {costs}"
 
 
