@@ -18,7 +18,7 @@ from ragfilter.cli.output import percent, table, text_of
 from ragfilter.evaluate import frame, query_sets, wording
 from ragfilter.evaluate import runs as saved_runs
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
+from ragfilter.evaluate.frame import PairedTest, Row, cells, interval_of
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.query_files import matched, read_traces
 from ragfilter.evaluate.query_records import QueryRecord
@@ -200,7 +200,7 @@ def questions_text(questions: pd.DataFrame) -> str:
     )
 
 
-def paired_text(pairs: Paired, sides: pd.DataFrame, a: str, b: str) -> str:
+def paired_text(pairs: PairedTest, sides: pd.DataFrame, a: str, b: str) -> str:
     """Two sides as text, with the queries that changed most."""
     if not pairs.queries:
         return "The two sides have no queries in common.\n"

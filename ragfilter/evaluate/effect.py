@@ -216,7 +216,7 @@ def _gain(row: QueryEffect) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Suggested:
+class SuggestedRules:
     """Families, a proposal for each of their members, and the joint effect of all proposals; None without labels."""
 
     families: tuple[Family, ...]
@@ -238,7 +238,7 @@ class Suggested:
 
 def suggest(
     chunks: Iterable[Chunk], questions: Iterable[str] = (), labelled: GatheredQuestions | None = None
-) -> Suggested:
+) -> SuggestedRules:
     """Propose rules for the families among `chunks` (with texts). `questions` were asked by users.
     With `labelled` questions, the proposals are also measured."""
     chunks = list(chunks)
@@ -250,9 +250,9 @@ def suggest(
     proposed = {each.family for each in proposals}
     families = tuple(family for family in families if family.pattern in proposed)
     if labelled is None or not proposals:
-        return Suggested(families, proposals)
+        return SuggestedRules(families, proposals)
     proposals = _learned(proposals, labelled, chunks)
-    return Suggested(families, proposals, labelled.effect({each.chunk.id: each.rule for each in proposals}))
+    return SuggestedRules(families, proposals, labelled.effect({each.chunk.id: each.rule for each in proposals}))
 
 
 def matrix_rows(proposed: Iterable[Chunk], labelled: GatheredQuestions | None) -> dict[str, RuleRow]:

@@ -59,7 +59,7 @@ EXACT = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedTest:
     """Two sides over the same queries. `gain` is b's mean F1 minus a's; a win is a query with a
     higher F1 for b. `p_value` comes from a two-sided paired permutation test."""
 
@@ -250,12 +250,12 @@ def most_changed(sides: pd.DataFrame) -> pd.DataFrame:
     return sides.sort_values("gain", key=lambda gain: -gain.abs(), kind="stable")
 
 
-def paired(sides: pd.DataFrame) -> Paired:
+def paired(sides: pd.DataFrame) -> PairedTest:
     """Compare the two sides of `side_by_side`."""
     gains = sides["gain"].dropna().to_numpy(dtype=np.float64)
     if not len(gains):
-        return Paired(0, 0, 0, 0, Interval(0.0, None), 1.0)
-    return Paired(
+        return PairedTest(0, 0, 0, 0, Interval(0.0, None), 1.0)
+    return PairedTest(
         queries=len(gains),
         wins=int((gains > SAME).sum()),
         losses=int((gains < -SAME).sum()),

@@ -16,7 +16,7 @@ from ragfilter.engine.gather import Backends
 from ragfilter.errors import InputError, RagfilterError, SettingsError
 from ragfilter.evaluate import frame, gate, query_sets, wording
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval
-from ragfilter.evaluate.frame import Paired, Row
+from ragfilter.evaluate.frame import PairedTest, Row
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable
 from ragfilter.evaluate.prefixes import Curve
 from ragfilter.evaluate.query_records import QueryRecord, from_document, measure, to_document
@@ -134,7 +134,7 @@ class ComparedRuns:
     since: tuple[Sequence[str], Sequence[str]] = ((), ())
 
     @cached_property
-    def paired(self) -> Paired:
+    def paired(self) -> PairedTest:
         return frame.paired(self.sides)
 
     @property

@@ -64,7 +64,7 @@ def check(
     user = filtering.viewer
     fixed: dict[str, str | None] = {}
     proposals: list[lint.Finding] = []
-    saved = selection.Saved()
+    saved = selection.SaveOutcome()
     with place.open("rules") as bench:
         if kinds and "family" in kinds:
             every = selection.select(bench, place.collection, where, user=user).chunks

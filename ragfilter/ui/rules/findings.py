@@ -10,7 +10,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate.effect import Suggested, suggest
+from ragfilter.evaluate.effect import SuggestedRules, suggest
 from ragfilter.rules.bulk import BulkPlan, plan_fixes
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.rule import place_name
@@ -68,7 +68,7 @@ def draw(visible: VisibleCollection) -> None:
         _one(visible, None if picked is None else listed[picked][1])
 
 
-def _families(visible: VisibleCollection) -> Suggested | None:
+def _families(visible: VisibleCollection) -> SuggestedRules | None:
     """The families of chunks, found in the background once requested."""
     rules = state.session().rules
     if rules.families != visible.collection:
@@ -84,7 +84,7 @@ def _families(visible: VisibleCollection) -> Suggested | None:
     content = store.content or visible.version
     key = ("families", visible.collection, content, user, visible.settings, visible.questions_key, known is None)
 
-    def look(_: Job[Suggested]) -> Suggested:
+    def look(_: Job[SuggestedRules]) -> SuggestedRules:
         asked = resources.bench.labels.queries(visible.collection, ASKED).values()
         return suggest(filter(user.sees, store.chunks(ids).values()), asked, known)
 
@@ -92,7 +92,7 @@ def _families(visible: VisibleCollection) -> Suggested | None:
     return jobs.result(job, "findings-looking", "Looking for families")
 
 
-def _findings(visible: VisibleCollection, families: Suggested | None) -> list[Listed]:
+def _findings(visible: VisibleCollection, families: SuggestedRules | None) -> list[Listed]:
     """The findings about filtered chunks: problems, proposals, then families with rules."""
     ids = [row.id for row in visible_collection.selected(visible)]
     ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), visible_collection.listing(visible).shared
