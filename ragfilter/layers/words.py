@@ -66,7 +66,7 @@ class _HitWords:
 def _read(hit: Hit, query: str) -> _HitWords:
     passage = hit.chunk.passage if hit.chunk.loaded else ""
     values = words.shared_values(words.values(query), passage)
-    title = words.tokens(hit.chunk.title) if values else ()
+    title = words.words_of(hit.chunk.title) if values else ()
     titled = frozenset(value for value in values if value[0] in title)
     return _HitWords(words.word_counts(query, passage), values, titled)
 

@@ -119,7 +119,7 @@ def shared_values(query_values: frozenset[Value], text: str) -> frozenset[Value]
     return frozenset()
 
 
-def tokens(text: str) -> tuple[str, ...]:
+def words_of(text: str) -> tuple[str, ...]:
     """The words and numbers of a text in normal form, with plurals as singulars."""
     return tuple(chain.from_iterable(map(_tokens, normalise(text[:MAX_TEXT]).split())))
 
@@ -132,13 +132,13 @@ def _tokens(part: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _counts(text: str) -> Counter[str]:
-    return Counter(tokens(text))
+    return Counter(words_of(text))
 
 
 @lru_cache(maxsize=2048)
 def values(text: str) -> frozenset[Value]:
     """Every name with the number that follows it, directly or after "of" or "is"."""
-    words = tokens(text)
+    words = words_of(text)
     values_found = set()
     for i, word in enumerate(words):
         if not _NUMBER.fullmatch(word):
