@@ -16,7 +16,7 @@ from time import perf_counter
 from benchmarks.carry_over import SEED_QUESTIONS
 from ragfilter.evaluate import query_files, query_sets, wording
 from ragfilter.evaluate.labelled_queries import Labels, choose
-from ragfilter.evaluate.measure import completed_pools
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.tune import tune, wide_settings
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
@@ -31,23 +31,23 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
             queries = {i: text for i, text in given.queries.items() if i in given.qrels}
             pools = completed_pools(queries, wide_settings(full, rerank=rerank), bench.backends(name))
             begun = perf_counter()
-            made = tune(pools, given.qrels, full, rerank=rerank)
+            tuning = tune(pools, given.qrels, full, rerank=rerank)
             took = perf_counter() - begun
-            print(f"\n{name}: {made.queries} queries, {made.candidates} candidates, {took:.0f} s")
-            print(f"{'best fixed k':24s} {made.best_fixed_k['f1'].mean:.3f}")
-            print(f"{'full':24s} {made.before['f1'].mean:.3f}  {made.before['kept'].mean:.1f} chunks")
-            for strategy, each in made.strategies.items():
-                gain = made.over_strategies.get(strategy)
+            print(f"\n{name}: {tuning.queries} queries, {tuning.candidates} candidates, {took:.0f} s")
+            print(f"{'best fixed k':24s} {tuning.best_fixed_k['f1'].mean:.3f}")
+            print(f"{'full':24s} {tuning.before['f1'].mean:.3f}  {tuning.before['kept'].mean:.1f} chunks")
+            for strategy, each in tuning.strategies.items():
+                gain = tuning.over_strategies.get(strategy)
                 over = "" if gain is None else (f"  calibrated {wording.gain(gain['f1'])}")
                 print(f"{strategy:24s} {each.means['f1'].mean:.3f}  {each.means['kept'].mean:.1f} chunks{over}")
-            if learned := made.strategies.get("calibrated"):
+            if learned := tuning.strategies.get("calibrated"):
                 of, over_k, over_full = (
                     wording.gain(each["f1"]) for each in (learned.means, learned.gain, learned.gain_over_before)
                 )
                 print(f"calibrated {of}; over the fixed k {over_k}; over full {over_full}")
-            print(f"{'tuned':24s} {made.tuned.means['f1'].mean:.3f}  {made.tuned.means['kept'].mean:.1f} chunks")
-            print(f"{'oracle of the order':24s} {made.oracle['f1'].mean:.3f}")
-            for share, kept in made.dial.items():
+            print(f"{'tuned':24s} {tuning.tuned.means['f1'].mean:.3f}  {tuning.tuned.means['kept'].mean:.1f} chunks")
+            print(f"{'oracle of the order':24s} {tuning.oracle['f1'].mean:.3f}")
+            for share, kept in tuning.dial.items():
                 print(f"recall dial at {share}: {kept:.3f}")
 
 

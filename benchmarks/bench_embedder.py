@@ -70,21 +70,21 @@ def main(arguments: Sequence[str]) -> None:
     try:
         for worker in workers.values():
             timed(worker)
-        found = {"idle": measured(workers)}
+        times = {"idle": measured(workers)}
         with busy(2):
-            found["beside two busy processes"] = measured(workers)
+            times["beside two busy processes"] = measured(workers)
     finally:
         for worker in workers.values():
             worker.kill()
             worker.wait()
     if "--json" in arguments:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(times, indent=2))
         return
-    for situation, rows in found.items():
-        own, theirs = (rows[name] for name in NAMES)
-        ratio = own["clock_s"] / theirs["clock_s"]
+    for situation, rows in times.items():
+        ours, theirs = (rows[name] for name in NAMES)
+        ratio = ours["clock_s"] / theirs["clock_s"]
         print(
-            f"{situation}: bundled {own['clock_s']} s, {own['cpu_s']} s of CPU time (target "
+            f"{situation}: bundled {ours['clock_s']} s, {ours['cpu_s']} s of CPU time (target "
             f"{CPU_S:g} s); sentence-transformers {theirs['clock_s']} s and {theirs['cpu_s']} s; "
             f"ratio by the clock {ratio:.2f} (target 1)"
         )

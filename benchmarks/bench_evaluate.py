@@ -12,7 +12,7 @@ from time import perf_counter, process_time
 
 from ragfilter.evaluate import query_files
 from ragfilter.evaluate.frame import layer_gains, rows
-from ragfilter.evaluate.measure import QueryRecord, records_of, shared_pools
+from ragfilter.evaluate.query_records import QueryRecord, records_of, shared_pools
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import PUBLIC
 from ragfilter.settings.config import load

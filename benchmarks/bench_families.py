@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ragfilter.engine.gather import Backends
-from ragfilter.evaluate import evaluation, measure
+from ragfilter.evaluate import evaluation
 from ragfilter.evaluate.effect import Changes, GatheredQuestions, make_labelled, suggest
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.ingest import demo
 from ragfilter.ingest.records import to_record
 from ragfilter.library.workspace import open_workspace
@@ -31,9 +32,9 @@ PROFILES = ("query-must", "full")
 
 
 def noise_reduction(labelled: GatheredQuestions) -> float:
-    found = evaluation.score(labelled.pools, labelled.qrels, labelled.settings)
-    assert found.noise_reduction is not None
-    return found.noise_reduction
+    figures = evaluation.score(labelled.pools, labelled.qrels, labelled.settings)
+    assert figures.noise_reduction is not None
+    return figures.noise_reduction
 
 
 def of_profile(profile: str, backends: Backends) -> None:
@@ -42,18 +43,18 @@ def of_profile(profile: str, backends: Backends) -> None:
     values = {"clearance.enabled": False, "quality.reranker_timeout_ms": 60_000}
     settings = settings.with_values(values)
     queries, qrels = demo.queries(), demo.qrels()
-    pools = measure.completed_pools({i: t for i, t in queries.items() if i in qrels}, settings, backends)
+    pools = completed_pools({i: t for i, t in queries.items() if i in qrels}, settings, backends)
     written = make_labelled(pools, qrels, settings)
     catalogue = backends.collection.catalogue() or {}
     none: Changes = dict.fromkeys(catalogue)
     bare = written.with_changes(none)
     chunks = backends.collection.chunks(list(catalogue)).values()
     start = time.perf_counter()
-    made = suggest(chunks, queries.values(), bare)
+    suggestion = suggest(chunks, queries.values(), bare)
     took = time.perf_counter() - start
-    every = {each.chunk.id: each.rule for each in made.proposals if not each.doubt}
-    sure = {i: rule for i, rule in every.items() if i not in made.losses}
-    print(f"{profile}: {len(every)} proposals for {len(made.families)} families in {took:.1f} s")
+    every = {each.chunk.id: each.rule for each in suggestion.proposals if not each.doubt}
+    sure = {i: rule for i, rule in every.items() if i not in suggestion.losses}
+    print(f"{profile}: {len(every)} proposals for {len(suggestion.families)} families in {took:.1f} s")
     compare("all families", bare, every, sure, catalogue)
     matrices = {i: rule for i, rule in every.items() if i.startswith("attack-matrix")}
     compare("attack matrices", bare, matrices, {i: sure[i] for i in matrices if i in sure}, catalogue)
@@ -81,10 +82,10 @@ def of_corpus(folder: Path) -> None:
     records = [json.loads(line) for line in lines if line.strip()]
     chunks = [Chunk(r["_id"], r.get("text", ""), r.get("title", "")) for r in records]
     start = time.perf_counter()
-    made = propose(find_families(chunks), [chunk.text for chunk in chunks])
+    proposals = propose(find_families(chunks), [chunk.text for chunk in chunks])
     took = time.perf_counter() - start
-    share = len(made) / len(chunks)
-    named = f"{len(made)} of {len(chunks):,} chunks ({share:.1%})"
+    share = len(proposals) / len(chunks)
+    named = f"{len(proposals)} of {len(chunks):,} chunks ({share:.1%})"
     print(f"{folder.name}: rules for {named}, {took:.1f} s")
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.openapi.read import load_openapi
 from ragfilter.ingest.records import PLAIN
@@ -127,11 +127,11 @@ def index(path: Path) -> None:
         times, works = [], []
         for i in range(11):
             started, work = time.perf_counter(), time.process_time()
-            made = run(f"How do I do thing {i * 7}?", settings, bench.backends("large"))
+            result = search_and_filter(f"How do I do thing {i * 7}?", settings, bench.backends("large"))
             times.append(1000 * (time.perf_counter() - started))
             works.append(1000 * (time.process_time() - work))
         print(
-            f"{len(made.hits)} hits filtered with full: first question {times[0]:.0f} ms, then "
+            f"{len(result.hits)} hits filtered with full: first question {times[0]:.0f} ms, then "
             f"{median(times[1:]):.0f} ms ({median(works[1:]):.0f} ms of processor time)",
             flush=True,
         )

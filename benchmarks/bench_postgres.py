@@ -42,7 +42,7 @@ from benchmarks.bench_scale import (
 )
 from benchmarks.clearance_roads import server
 from ragfilter.engine.gather import Backends
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.model import Chunk, PoolResult
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
@@ -77,7 +77,7 @@ def asking(store: PgStore, settings: Settings) -> Callable[[Vectors], PoolResult
     def ask(query: Vectors) -> PoolResult:
         embedder = Given()
         embedder.vector = query
-        return run(QUESTION, settings, Backends(collection, embedder), USER)
+        return search_and_filter(QUESTION, settings, Backends(collection, embedder), USER)
 
     return ask
 
@@ -190,8 +190,8 @@ def ask_large(address: str) -> None:
 def large(address: str, n: int) -> dict[str, Any]:
     """The figures of `n` chunks; questions are asked by a process that has not indexed them."""
     seconds = fill(address, n)
-    said = check_output([sys.executable, __file__, "--asks", "--address", address], text=True)
-    return {"chunks": n, "index_s": round(seconds, 1), **json.loads(said)}
+    output = check_output([sys.executable, __file__, "--asks", "--address", address], text=True)
+    return {"chunks": n, "index_s": round(seconds, 1), **json.loads(output)}
 
 
 def main() -> None:

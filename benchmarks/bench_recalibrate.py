@@ -23,7 +23,7 @@ from ragfilter.engine.gather import Backends
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.measure import completed_pools
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import as_they_are, carried, start
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tune import tune, wide_settings
@@ -47,9 +47,9 @@ class LatentEmbedder:
         self._topics.fit(self._words.fit_transform(texts))
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        made = self._topics.transform(self._words.transform(texts))
-        sizes = np.linalg.norm(made, axis=1, keepdims=True)
-        return np.asarray(made / np.maximum(sizes, 1e-9), np.float32)
+        vectors = self._topics.transform(self._words.transform(texts))
+        sizes = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.maximum(sizes, 1e-9), np.float32)
 
 
 class CosineCollection(MemoryCollection):

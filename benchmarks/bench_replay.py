@@ -9,7 +9,7 @@ from time import perf_counter
 
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, Verdict
-from ragfilter.report.verdicts import judge_prompt
+from ragfilter.results.verdicts import judge_prompt
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 

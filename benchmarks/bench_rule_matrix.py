@@ -30,26 +30,26 @@ CLOSE = 40
 def timed(what: str, run: Callable[[], T]) -> T:
     """Run once; print wall and processor seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
-    made = run()
+    result = run()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     print(f"{what:<54} {wall:7.2f} s, {cpu:7.2f} s of processor time")
-    return made
+    return result
 
 
 def pools(chunks: list[Chunk], n: int) -> dict[str, Pool]:
     """`n` questions, each with hits of which many have rules that it does not meet."""
     chance = random.Random(1)
     ruled = [chunk for chunk in chunks if chunk.rule] or chunks
-    made = {}
+    by_number = {}
     for number in range(n):
         name = chance.choice(CLASSES)
         query = f"What does a {name} need against armor class {chance.randrange(120)}?"
         near = chance.sample(ruled, CLOSE)
         rest = chance.sample(chunks, POOL)
-        found = list(dict.fromkeys([*chance.sample(near + rest[:CLOSE], 2 * CLOSE), *rest]))[:POOL]
-        hits = (Hit(c, 0.6 + 0.002 * i, i) for i, c in enumerate(found, start=1))
-        made[str(number)] = Pool(query, "bench", "l2", tuple(hits))
-    return made
+        chosen = list(dict.fromkeys([*chance.sample(near + rest[:CLOSE], 2 * CLOSE), *rest]))[:POOL]
+        hits = (Hit(c, 0.6 + 0.002 * i, i) for i, c in enumerate(chosen, start=1))
+        by_number[str(number)] = Pool(query, "bench", "l2", tuple(hits))
+    return by_number
 
 
 def main() -> None:
@@ -61,19 +61,19 @@ def main() -> None:
     timed("10,000 questions against 10,000 rules", lambda: few.count_passes(log))
     texts: list[str | None] = [*rules(1_000), *[None] * 1_000]
     chunks = [Chunk(f"c{i}", "text " * 50, f"title {i}", rule=r) for i, r in enumerate(texts)]
-    asked = pools(chunks, 200)
-    qrels = {i: {hit.id: 1 for hit in pool.hits[:5]} for i, pool in asked.items()}
+    gathered = pools(chunks, 200)
+    qrels = {i: {hit.id: 1 for hit in pool.hits[:5]} for i, pool in gathered.items()}
     for profile in ("query-must", "full"):
         settings = load(profile=profile, environ={}).settings
-        made = timed(
+        matrix = timed(
             f"matrix of 1,000 rules over 200 questions, {profile}",
-            partial(build_matrix, asked, qrels, chunks, settings),
+            partial(build_matrix, gathered, qrels, chunks, settings),
         )
-    print(f"  with {sum(row.blocks for row in made.rules):,} blocks each")
+    print(f"  with {sum(row.blocks for row in matrix.rules):,} blocks each")
     proposed = [Chunk(f"c{i}", "", f"title {i}", rule=r) for i, r in enumerate(many[:40_000])]
-    asked = pools([replace(chunk, rule=None) for chunk in proposed] + chunks[1_000:], 200)
-    qrels = {i: {hit.id: 1 for hit in pool.hits[:5]} for i, pool in asked.items()}
-    known = make_labelled(asked, qrels, load(profile="full", environ={}).settings, UNRESTRICTED)
+    gathered = pools([replace(chunk, rule=None) for chunk in proposed] + chunks[1_000:], 200)
+    qrels = {i: {hit.id: 1 for hit in pool.hits[:5]} for i, pool in gathered.items()}
+    known = make_labelled(gathered, qrels, load(profile="full", environ={}).settings, UNRESTRICTED)
     changes = {chunk.id: chunk.rule for chunk in proposed}
     timed("40,000 proposals measured on 200 questions, full", lambda: known.effect(changes))
 

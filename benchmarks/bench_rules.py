@@ -20,15 +20,15 @@ CLASSES = ("cleric", "druid", "monk", "fighter", "paladin", "ranger", "thief", "
 
 def rules(n: int) -> tuple[str, ...]:
     """`n` distinct rules of the demo's form: a class group, a spelling group, every third more."""
-    made = []
+    texts = []
     for i in range(n):
         name, value = CLASSES[i % len(CLASSES)], i // len(CLASSES)
         spellings = [f"{a} {b}{value}" for a in ("armor class", "ac", "a.c.") for b in ("", "of ")]
         rule: dict[str, object] = {"contain_one_of": [[name, f"{name}s"], [*spellings, f"ac{value}"]]}
         if i % 3 == 0:
             rule["contain_none_of"] = ["undead", f"ghost {i}"]
-        made.append(json.dumps(rule))
-    return tuple(made)
+        texts.append(json.dumps(rule))
+    return tuple(texts)
 
 
 def median_ms(run: Callable[[], object], repeats: int) -> float:

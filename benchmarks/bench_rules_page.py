@@ -24,8 +24,8 @@ EDITED = '{"contain_one_of":[["paladin"]]}'
 
 
 def main() -> None:
-    made = rules(CHUNKS // 2)
-    texts: list[str | None] = [*made, *[None] * (CHUNKS - len(made))]
+    ruled = rules(CHUNKS // 2)
+    texts: list[str | None] = [*ruled, *[None] * (CHUNKS - len(ruled))]
     random.Random(0).shuffle(texts)
     chunks = {f"c{i}": Chunk(f"c{i}", "", f"Table of monsters, page {i}", rule=rule) for i, rule in enumerate(texts)}
     checks = Checks()
@@ -36,15 +36,15 @@ def main() -> None:
     changed = {**chunks, "c7": replace(chunks["c7"], rule=EDITED)}
     timed("list them after an edit", lambda: make_listing(changed.values(), checks))
     settings = load(profile="full", environ={}).settings
-    asked = pools(list(chunks.values()), QUESTIONS)
-    qrels = {i: {hit.id: 1 for hit in pool.hits[:5]} for i, pool in asked.items()}
-    known = timed("replay 200 questions, once", lambda: make_labelled(asked, qrels, settings))
-    found = Counter(hit.id for pool in asked.values() for hit in pool.hits)
-    seldom, often = next(iter(asked.values())).hits[0].id, found.most_common(1)[0][0]
+    by_question = pools(list(chunks.values()), QUESTIONS)
+    qrels = {i: {hit.id: 1 for hit in pool.hits[:5]} for i, pool in by_question.items()}
+    known = timed("replay 200 questions, once", lambda: make_labelled(by_question, qrels, settings))
+    counts = Counter(hit.id for pool in by_question.values() for hit in pool.hits)
+    seldom, often = next(iter(by_question.values())).hits[0].id, counts.most_common(1)[0][0]
     for chunk in (seldom, often):
-        what = f"preview an edit of a chunk that {found[chunk]} of the questions find"
+        what = f"preview an edit of a chunk that {counts[chunk]} of the questions find"
         timed(what, partial(known.effect, {chunk: EDITED}))
-    everywhere = dict.fromkeys((pool.hits[0].id for pool in asked.values()), EDITED)
+    everywhere = dict.fromkeys((pool.hits[0].id for pool in by_question.values()), EDITED)
     distinct = {i: replace(c, rule=f'{{"contain":"word {i}"}}') for i, c in chunks.items()}
     table = timed("list 100,000 distinct rules", lambda: make_listing(distinct.values(), checks))
 

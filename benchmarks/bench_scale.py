@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ragfilter.engine.gather import Backends
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.rules.match import rule_book
@@ -121,13 +121,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--first-query", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.first_query:
-        print(*first_query(asked.folder))
+    options = parser.parse_args()
+    if options.first_query:
+        print(*first_query(options.folder))
         return
     with tempfile.TemporaryDirectory() as spare:
-        document = measure(asked.folder or Path(spare), asked.chunks)
-    if asked.json:
+        document = measure(options.folder or Path(spare), options.chunks)
+    if options.json:
         print(json.dumps(document, indent=2))
         return
     for name, value in document.items():
@@ -231,7 +231,7 @@ def first_query(folder: Path) -> tuple[float, float]:
 def ask(settings: Settings, collection: ChromaCollection, query: Vectors) -> PoolResult:
     embedder = Given()
     embedder.vector = query
-    return run(QUESTION, settings, Backends(collection, embedder), USER)
+    return search_and_filter(QUESTION, settings, Backends(collection, embedder), USER)
 
 
 def passing(chunks: Sequence[Chunk], *, rules: bool, user: User | None = None) -> Any:

@@ -46,8 +46,8 @@ def plain(bench: OpenWorkspace, name: str) -> FastAPI:
     collection, embedder = bench.collection(name), bench.recorded_embedder(name)
 
     @app.post("/search")
-    def search(asked: dict[str, str]) -> dict[str, Any]:
-        pairs = collection.nearest(embedder.embed([asked["question"]])[0], K)
+    def search(request: dict[str, str]) -> dict[str, Any]:
+        pairs = collection.nearest(embedder.embed([request["question"]])[0], K)
         chunks = collection.chunks([i for i, _ in pairs])
         return {"hits": [{"id": i, "distance": d, "text": chunks[i].text} for i, d in pairs]}
 
@@ -101,8 +101,8 @@ async def load(url: str, path: str, clients: int, seconds: float) -> tuple[list[
         nonlocal failed
         while (started := perf_counter()) < until:
             question = questions[next(places) % len(questions)]
-            said = await http.post(f"{url}{path}", json={"question": question})
-            failed += not said.is_success
+            response = await http.post(f"{url}{path}", json={"question": question})
+            failed += not response.is_success
             took.append(perf_counter() - started)
 
     limits = httpx2.Limits(max_connections=clients)

@@ -89,8 +89,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as (url, pid):
 
         def visit(question: str) -> tuple[float, list[float]]:
-            asked = {"q": question, "profile": "full", "collection": "demo", "open": "tuning"}
-            link = urlencode(asked)
+            params = {"q": question, "profile": "full", "collection": "demo", "open": "tuning"}
+            link = urlencode(params)
             address = f"{url.replace('http', 'ws')}/_stcore/stream"
             protocols = [Subprotocol("streamlit")]
             with connect(address, subprotocols=protocols, max_size=None) as socket:

@@ -65,10 +65,10 @@ def edit(address: str, number: int, seconds: float) -> None:
 
 def visit(url: str, question: str, until: float) -> tuple[float, list[float]]:
     """The seconds until the first picture, and until each after a move."""
-    asked = {"q": question, "profile": "full", "collection": "demo", "open": "tuning"}
+    params = {"q": question, "profile": "full", "collection": "demo", "open": "tuning"}
     address = f"{url.replace('http', 'ws')}/_stcore/stream"
     with connect(address, subprotocols=[Subprotocol("streamlit")], max_size=None) as connected:
-        session = Session(connected, urlencode(asked))
+        session = Session(connected, urlencode(params))
         first = session.open()
         moves: list[float] = []
         while time.time() < until:
@@ -130,8 +130,8 @@ def measure(address: str, sessions: int, seconds: float) -> dict[str, Any]:
         editors = [
             subprocess.Popen([*command, "--edits", str(n)], stdout=subprocess.PIPE, text=True) for n in range(EDITORS)
         ]
-        asked = islice(cycle(questions), sessions)
-        visits = [pool.submit(visit, apps[n % 2], q, until) for n, q in enumerate(asked)]
+        questions_asked = islice(cycle(questions), sessions)
+        visits = [pool.submit(visit, apps[n % 2], q, until) for n, q in enumerate(questions_asked)]
         asking = [pool.submit(ask, served_at, questions[n:], until) for n in range(ASKERS)]
         firsts = [future.result()[0] for future in visits]
         moves = [move for future in visits for move in future.result()[1]]

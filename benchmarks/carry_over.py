@@ -22,8 +22,8 @@ from ragfilter.engine.replay import replay
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.crossval import Target, assign_folds, pick
 from ragfilter.evaluate.labelled_queries import choose
-from ragfilter.evaluate.measure import completed_pools
 from ragfilter.evaluate.prefixes import prefixes_of_pools, without_nothing
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.layers.base import far_end
 from ragfilter.model import Pool
@@ -99,9 +99,9 @@ def main(folder: Path, *, rerank: bool) -> None:
     rows = {"full": full} | {name: full.with_values(values) for name, values in PARTS.items()}
     if rerank:
         rows["reranked, the first 20"] = full.with_values(RERANK)
-    own = query_sets.load_files("demo", None)
+    demo_labels = query_sets.load_files("demo", None)
     sets = {
-        "demo": choose(own, only=own.queries.keys() - {*SEED_QUESTIONS}),
+        "demo": choose(demo_labels, only=demo_labels.queries.keys() - {*SEED_QUESTIONS}),
         "adsapi": query_sets.load_files("adsapi", None),
         "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
@@ -112,12 +112,12 @@ def main(folder: Path, *, rerank: bool) -> None:
     with Workbench.open(read_deployment()) as bench:
         for name, given in sets.items():
             queries = {i: text for i, text in given.queries.items() if i in given.qrels}
-            asked = full.with_values(RERANK) if rerank else full
+            settings = full.with_values(RERANK) if rerank else full
             backends = bench.backends(name)
-            pools = completed_pools(queries, asked, backends)
-            made = sweep(pools, given.qrels, every)
-            f1.append(made["f1"])
-            kept.append(made["kept"])
+            pools = completed_pools(queries, settings, backends)
+            swept = sweep(pools, given.qrels, every)
+            f1.append(swept["f1"])
+            kept.append(swept["kept"])
             fixed.append(without_nothing(prefixes_of_pools(pools, given.qrels, full))["f1"])
             out_of_place(name, pools, full, backends)
     first, means = len(rows), np.array([table.mean(axis=0) for table in f1])
@@ -142,12 +142,12 @@ def out_of_place(name: str, pools: dict[str, Pool], settings: Settings, backends
     """Best distance as a share of the background: of labelled questions, and of foreign ones."""
     foreign = [gather(text, settings, backends) for text in OUT_OF_PLACE]
     share = settings.quality.background_share
-    own = [nearness(pool) for pool in pools.values()]
+    values = [nearness(pool) for pool in pools.values()]
     refused = sum(nearness(pool) > share for pool in foreign)
     empty = sum(not replay(pool, settings).kept for pool in foreign)
     print(
-        f"{name}: labelled {min(own):.2f} to {max(own):.2f}, {sum(x > share for x in own)} of "
-        f"{len(own)} above {share}; out of place {refused} of {len(foreign)}, {empty} kept nothing"
+        f"{name}: labelled {min(values):.2f} to {max(values):.2f}, {sum(x > share for x in values)} of "
+        f"{len(values)} above {share}; out of place {refused} of {len(foreign)}, {empty} kept nothing"
     )
 
 

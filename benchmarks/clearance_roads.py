@@ -80,10 +80,10 @@ def names_of(number: int) -> tuple[str, str, str, str]:
 
 def chunks(rng: random.Random, n: int = CHUNKS) -> list[Chunk]:
     """Chunks that refer to each other, whatever their clearance."""
-    made = []
+    listed = []
     for number in range(n):
         chunk_id, title, text, file = names_of(number)
-        made.append(
+        listed.append(
             Chunk(
                 chunk_id,
                 f"{text} says what a cleric needs, word{number % 11}.",
@@ -95,7 +95,7 @@ def chunks(rng: random.Random, n: int = CHUNKS) -> list[Chunk]:
                 rule=rng.choice((None, '{"contain": "cleric"}', '{"contain": "x"}', "broken")),
             )
         )
-    return made
+    return listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +176,9 @@ class Roads:
         """Its text, and that it counts what the answer tells and nothing more."""
         before = self._counted(user)
         answer = json.loads(self.search(user, question, profile))
-        told = Counter({"kept": len(answer["kept"])})
-        told.update(f"dropped {row['layer']}" for row in answer["dropped"])
-        assert self._counted(user) - before == +told, "counts of hidden chunks"
+        counts = Counter({"kept": len(answer["kept"])})
+        counts.update(f"dropped {row['layer']}" for row in answer["dropped"])
+        assert self._counted(user) - before == +counts, "counts of hidden chunks"
         return self._metrics(user)
 
     def errors(self, user: User, question: str, profile: str) -> str:
@@ -236,23 +236,23 @@ def token_of(user: User) -> str:
 def opened(address: str, folder: Path, seed: int, *, large: bool = False) -> Iterator[Roads]:
     """The roads out of an empty database. With `large`, the collection has no catalogue."""
     rng = random.Random(seed)
-    made = chunks(rng)
-    vectors = Hashed().embed([chunk.passage for chunk in made])
+    listed = chunks(rng)
+    vectors = Hashed().embed([chunk.passage for chunk in listed])
     with ExitStack() as stack:
         place: dict[str, Any] = {"workspace": address, "catalogue_limit": 1 if large else 10**6}
         deployment = Deployment(**place, data_dir=folder)
         bench = stack.enter_context(OpenWorkspace.open(deployment))
         bench = replace(bench, embedder=cast(Any, Hashed()))
         database = cast(PgStore, bench.workspace.store())
-        stored = [StoredRow(chunk, vector) for chunk, vector in zip(made, vectors, strict=True)]
+        stored = [StoredRow(chunk, vector) for chunk, vector in zip(listed, vectors, strict=True)]
         database.put("roads", stored, embedder=Hashed.name, content="roads")
-        damaged = {i: rng.choice(DAMAGE) for i in rng.sample(range(len(made)), len(made) // 8)}
+        damaged = {i: rng.choice(DAMAGE) for i in rng.sample(range(len(listed)), len(listed) // 8)}
         with database.changing("roads") as (connection, row):
             for i, how in damaged.items():
                 connection.exec_driver_sql(
-                    f"UPDATE {row.table} SET {how}, edited = {row.version} WHERE id = %(id)s", {"id": made[i].id}
+                    f"UPDATE {row.table} SET {how}, edited = {row.version} WHERE id = %(id)s", {"id": listed[i].id}
                 )
-                made[i] = replace(made[i], clearance=None)
+                listed[i] = replace(listed[i], clearance=None)
         table = TableStore(address)
         stack.callback(table.close)
         with table.writing() as connection:
@@ -260,12 +260,12 @@ def opened(address: str, folder: Path, seed: int, *, large: bool = False) -> Ite
                 "CREATE TABLE theirs (id text PRIMARY KEY, text text, department text, "
                 f"v vector({DIMENSION}), meta jsonb)"
             )
-            levels = ("damaged" if chunk.clearance is None else chunk.clearance for chunk in made)
+            levels = ("damaged" if chunk.clearance is None else chunk.clearance for chunk in listed)
             connection.exec_driver_sql(
                 "INSERT INTO theirs VALUES (%s, %s, %s, %s, %s)",
                 [
                     (c.id, c.text, c.department, rows.written(v), json.dumps({"clearance": level}))
-                    for c, v, level in zip(made, vectors, levels, strict=True)
+                    for c, v, level in zip(listed, vectors, levels, strict=True)
                 ],
             )
         tokens = {token_hash(token_of(user)): Caller(token_of(user), user, None, metrics=True) for user in USERS}
@@ -276,7 +276,7 @@ def opened(address: str, folder: Path, seed: int, *, large: bool = False) -> Ite
         tracing.trace(provider, texts=True)
         stack.callback(provider.shutdown)
         stack.callback(results.watch, None)
-        yield Roads(bench, made, table, client, spans)
+        yield Roads(bench, listed, table, client, spans)
 
 
 def leaks(roads: Roads, n: int, seed: int) -> Iterator[tuple[str, list[str]]]:
@@ -285,8 +285,8 @@ def leaks(roads: Roads, n: int, seed: int) -> Iterator[tuple[str, list[str]]]:
     for name in islice(cycle(ROADS), n):
         user = rng.choice(USERS)
         hidden = roads.hidden(user)
-        told = ROADS[name](roads, user, rng.choice(QUESTIONS), rng.choice(PROFILES))
-        yield name, [each for each in hidden if each in told]
+        answer = ROADS[name](roads, user, rng.choice(QUESTIONS), rng.choice(PROFILES))
+        yield name, [each for each in hidden if each in answer]
 
 
 def apart(roads: Roads, turns: int) -> tuple[float, float]:

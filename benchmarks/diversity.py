@@ -16,8 +16,8 @@ from typing import Any
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.evaluation import score
-from ragfilter.evaluate.measure import completed_pools
-from ragfilter.report.summary import tokens
+from ragfilter.evaluate.query_records import completed_pools
+from ragfilter.results.summary import tokens_of
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
 
@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
                 for side, values in SIDES.items():
                     settings = base.with_values(values)
                     means = score(pools, given.qrels, settings).filtered
-                    used = fmean(tokens(replay(p, settings).kept) for p in pools.values())
+                    used = fmean(tokens_of(replay(p, settings).kept) for p in pools.values())
                     print(
                         f"{name:9s} {profile:12s} {side:20s} recall {means.recall:.3f} "
                         f"F1 {means.f1:.3f} kept {means.mean_kept:5.2f} tokens {used:5.0f}",

@@ -95,8 +95,8 @@ def samples(run: Run, labels: Labels, queries: list[str]) -> tuple[Floats, Float
 def ndcg(run: Run, labels: Labels, queries: list[str]) -> float:
     measure = nDCG @ 10
     qrels = {q: dict(labels.qrels[q]) for q in queries}
-    found = ir_measures.calc_aggregate([measure], qrels, {q: run[q] for q in queries})
-    return float(found[measure])
+    scores = ir_measures.calc_aggregate([measure], qrels, {q: run[q] for q in queries})
+    return float(scores[measure])
 
 
 def progress(what: str, done: int, total: int) -> None:

@@ -86,12 +86,12 @@ def main() -> None:
                 child.stdout.readline()
                 time.sleep(rng.uniform(0, takes))
                 child.kill()
-            found = state(place, version)
-            states[found] += 1
+            state_found = state(place, version)
+            states[state_found] += 1
             started = time.monotonic()
             done = (work(place, version) - 1) // EMBED_PART
             takes = max(takes, time.monotonic() - started)
-            assert found == "old" or done <= 0, "what was embedded is embedded again"
+            assert state_found == "old" or done <= 0, "what was embedded is embedded again"
             assert state(place, version) == "new", "the same indexing does not complete it"
     print(f"{times} kills: {dict(states)}; none half told, each completed by the same indexing")
 

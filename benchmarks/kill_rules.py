@@ -82,13 +82,13 @@ def killed(place: str, first: int, chance: random.Random) -> tuple[dict[int, lis
     child.kill()
     for each in [line, *child.stdout.read().splitlines()]:
         try:
-            said = json.loads(each)
+            message = json.loads(each)
         except ValueError:
             continue
-        if "begin" in said:
-            begun[said["begin"]] = said["ids"]
+        if "begin" in message:
+            begun[message["begin"]] = message["ids"]
         else:
-            acknowledged[said["done"]] = begun[said["done"]]
+            acknowledged[message["done"]] = begun[message["done"]]
     child.wait()
     return acknowledged, begun
 
@@ -131,8 +131,8 @@ def main(times: int, address: str = "") -> None:
                     finished += 1
                 lost = [i for i in wanted if present[i] != wanted[i]]
                 assert not lost, f"turn {turn}: lost {lost[:5]}"
-                told = bench.journal.edited_rules(NAME)
-                assert all(present[i] == told.get(i) for i in wanted), f"turn {turn}: they disagree"
+                edited = bench.journal.edited_rules(NAME)
+                assert all(present[i] == edited.get(i) for i in wanted), f"turn {turn}: they disagree"
                 assert not bench.journal.unfinished()
             number = last
     print(

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.benchmark import measured_sets
 from ragfilter.evaluate.crossval import Target, assign_folds, interval, pick
-from ragfilter.evaluate.measure import completed_pools
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.wording import gain
 from ragfilter.settings.config import load
@@ -38,8 +38,8 @@ def main(out: Path, cranfield: Path, pages: Path) -> None:
         for k in range(1, MOST + 1)
     ]
     for name, labels, backends in measured_sets(out, cranfield, pages):
-        asked = {i: text for i, text in labels.queries.items() if i in labels.qrels}
-        pools = completed_pools(asked, words, backends)
+        questions = {i: text for i, text in labels.queries.items() if i in labels.qrels}
+        pools = completed_pools(questions, words, backends)
         near = np.quantile([hit.distance for p in pools.values() for hit in p.hits[:50]], SHARES)
         dense, lexical = [f"dense={d:.3f}" for d in near], [f"lexical={n}" for n in PLACES]
         both = [f"{one} {other}" for one in dense for other in lexical]

@@ -22,11 +22,11 @@ import numpy as np
 
 import ragfilter as rf
 from ragfilter.answer.context import cost, cost_in_prompt, sent
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate import query_sets
+from ragfilter.layers.prune import SentencePruner
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder
-from ragfilter.models.pruner import SentencePruner
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
@@ -109,7 +109,7 @@ def indexed(name: str) -> Iterator[Case]:
         quotes.setdefault(query_id, []).append((chunk_id, quote))
     with Workbench.open(read_deployment()) as bench:
         for query_id, held in quotes.items():
-            result = run(given.queries[query_id], full, bench.backends(name))
+            result = search_and_filter(given.queries[query_id], full, bench.backends(name))
             first = tuple(hit.chunk for hit in result.pool.hits[:FIRST])
             yield Case(result.query, tuple(held), first, tuple(h.chunk for h in result.kept))
 
@@ -139,16 +139,16 @@ def sections(folder: Path) -> Iterator[tuple[str, str]]:
 
 def cut(texts: object) -> list[Chunk]:
     """Paragraphs, as many together as have at most so many characters."""
-    found: list[tuple[str, str]] = []
+    matches: list[tuple[str, str]] = []
     for title, text in texts:  # type: ignore[attr-defined]
         held = ""
         for part in re.split(r"\n\s*\n", re.sub(r"\n {3}(?=\S)", "\n", text)):
             if held and len(held) + len(part) > CHARS:
-                found.append((title, held))
+                matches.append((title, held))
                 held = ""
             held = f"{held}\n\n{part}" if held else part
-        found += [(title, held)] if held.strip() else []
-    return [Chunk(str(n), text, title) for n, (title, text) in enumerate(found)]
+        matches += [(title, held)] if held.strip() else []
+    return [Chunk(str(n), text, title) for n, (title, text) in enumerate(matches)]
 
 
 def plain(text: str) -> str:

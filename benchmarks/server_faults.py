@@ -32,7 +32,7 @@ import psutil  # type: ignore[import-untyped]
 
 from benchmarks.clearance_roads import DIMENSION, SETTINGS, Hashed
 from ragfilter.engine.gather import Backends
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.errors import OutcomeUnknown, RagfilterError
 from ragfilter.model import UNRESTRICTED, Chunk
 from ragfilter.rules import edits
@@ -144,7 +144,7 @@ def main() -> None:
         def ask() -> None:
             while not over.is_set():
                 asking.call(
-                    lambda: run(
+                    lambda: search_and_filter(
                         "What does the cleric need?",
                         SETTINGS,
                         Backends(store.collection("faults"), embedder),

@@ -24,25 +24,25 @@ from ragfilter.model import Chunk
 
 def build(out: Path, pages: Path | None) -> dict[str, Path]:
     """The folder of each set by name; the second only if its pages are given."""
-    made = {"python": write(out, "python", cut(topics.items()))}
+    files = {"python": write(out, "python", cut(topics.items()))}
     if pages is not None:
-        made["nodejs"] = write(out, "nodejs", cut(sections(pages)))
-    return made
+        files["nodejs"] = write(out, "nodejs", cut(sections(pages)))
+    return files
 
 
 def write(out: Path, name: str, chunks: Sequence[Chunk]) -> Path:
     """Write corpus, queries and qrels into a folder of this name."""
     folder = out / name
     folder.mkdir(parents=True, exist_ok=True)
-    asked = list(enumerate(rows(name)))
+    questions = list(enumerate(rows(name)))
     relevant = [
         {"query-id": number, "corpus-id": chunk.id, "score": 1}
-        for number, (_, quote) in asked
+        for number, (_, quote) in questions
         for chunk in chunks
         if plain(quote) in plain(chunk.text)
     ]
     lines(folder / "corpus.jsonl", ({"_id": c.id, "title": c.title, "text": c.text} for c in chunks))
-    lines(folder / "queries.jsonl", ({"_id": str(n), "text": query} for n, (query, _) in asked))
+    lines(folder / "queries.jsonl", ({"_id": str(n), "text": query} for n, (query, _) in questions))
     pd.DataFrame(relevant).to_csv(folder / "qrels.tsv", sep="\t", index=False)
     return folder
 

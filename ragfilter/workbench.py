@@ -23,17 +23,17 @@ from ragfilter.answer.stream import Answers, Prices
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import JudgementCache
+from ragfilter.layers.prune import SentencePruner
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import User
 from ragfilter.models.embedders import BUNDLED, OPENAI, BundledEmbedder, SentenceEmbedder
-from ragfilter.models.pruner import SentencePruner
 from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.protocols import Pruner, ReplyStore, Reranker
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.stores.labels import LabelBook
-from ragfilter.stores.preferences import Preferences
+from ragfilter.stores.preferences import PreferenceBook
 from ragfilter.stores.runs import Runs
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.urls import shown
@@ -135,9 +135,9 @@ class Workbench:
         return self._open_book(LabelBook)
 
     @property
-    def preferences(self) -> Preferences:
+    def preferences(self) -> PreferenceBook:
         """The answers that people prefer."""
-        return self._open_book(Preferences)
+        return self._open_book(PreferenceBook)
 
     @property
     def runs(self) -> Runs:
@@ -155,8 +155,8 @@ class Workbench:
         """The prompt templates, the user's own before the packaged ones. Raises InputError."""
         from ragfilter.rules.templates import packaged, with_folder
 
-        own = Path(self.deployment.rule_templates or self.workspace.path / "templates")
-        return with_folder(own) if self.deployment.rule_templates or own.exists() else packaged()
+        folder = Path(self.deployment.rule_templates or self.workspace.path / "templates")
+        return with_folder(folder) if self.deployment.rule_templates or folder.exists() else packaged()
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, sorted by name, including foreign ones opened in other folders. Raises StoreError."""
@@ -287,8 +287,8 @@ class Workbench:
             self._closing.callback(reranker.close)
             return reranker
         # Its scores are fitted to the bundled model, whichever model made the collection.
-        own = self.embedder
-        return LateInteraction(own if isinstance(own, BundledEmbedder) else None)
+        embedder = self.embedder
+        return LateInteraction(embedder if isinstance(embedder, BundledEmbedder) else None)
 
 
 def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
@@ -332,9 +332,9 @@ def prompt_folder(deployment: Deployment) -> Path | None:
     """The folder of the user's own judge prompts: as configured, else in the workspace; None if there is none."""
     if deployment.judge_prompts:
         return Path(deployment.judge_prompts)
-    own = deployment.data_dir / "prompts"
+    folder = deployment.data_dir / "prompts"
     # Never an error: opening the workspace reports what is wrong with its path.
-    return own if os.path.isdir(os.path.expanduser(own)) else None  # noqa: PTH111, PTH112
+    return folder if os.path.isdir(os.path.expanduser(folder)) else None  # noqa: PTH111, PTH112
 
 
 def chat_of(deployment: Deployment) -> OpenAIChat | None:

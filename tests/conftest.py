@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, settings
 from packed import build
 from waiting import PATIENT_S, PROCESS_S
 
-from ragfilter.engine import run as asking
+from ragfilter.engine import pipeline
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.models.embedders import BundledEmbedder
 
@@ -161,12 +161,12 @@ def _packaged_prompts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def _patient_rerankers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a reranker the time that a busy machine needs, unless a test has set a second or less.
     The default suits a user who waits in front of the page."""
-    within = asking.within
+    within = pipeline.within
 
     def patient(seconds: float, work: Callable[[], Any]) -> Any:
         return within(seconds if seconds <= 1 else PATIENT_S, work)
 
-    monkeypatch.setattr(asking, "within", patient)
+    monkeypatch.setattr(pipeline, "within", patient)
 
 
 @pytest.fixture

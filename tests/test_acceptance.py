@@ -13,11 +13,11 @@ from seeds import EXPECTED, FEWEST, LEAST, MOST, RECALL, ROWS, SEEDS, STRENGTH, 
 from ragfilter.answer.context import pack
 from ragfilter.answer.extractive import extract
 from ragfilter.cli.app import main
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate.evaluation import Evaluation, evaluate
 from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.ingest import demo
-from ragfilter.report import rows as report_rows
+from ragfilter.results import rows as report_rows
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import Workbench
@@ -65,7 +65,7 @@ def test_the_command_line_keeps_the_same(copy_demo: Callable[[], Path], capsys: 
 @pytest.mark.parametrize("name", SEEDS)
 def test_the_answer_quotes_the_rows_that_each_side_asks_for(bench: Workbench, name: str) -> None:
     query, settings = demo.queries()[name], load(profile="full", environ={}).settings
-    context = pack(run(query, settings, bench.backends("demo")).kept, settings).chunks
+    context = pack(search_and_filter(query, settings, bench.backends("demo")).kept, settings).chunks
     quotes = [quote for quote in extract(query, context, bench.embedder) if quote.is_row]
     chunks = [context[quote.number - 1].chunk for quote in quotes]
     rows = [
@@ -82,7 +82,9 @@ def test_query_must_on_the_sources_questions(bench: Workbench) -> None:
         # Rules and distances keep every relevant chunk among the unfiltered first 15.
         assert {*rows[name].unfiltered.ids} & relevant_of(labels[name]) <= {*rows[name].filtered.ids}
         assert rows[name].filtered.kept == 15
-        result = run(rows[name].query, load(profile="query-must", environ={}).settings, bench.backends("demo"))
+        result = search_and_filter(
+            rows[name].query, load(profile="query-must", environ={}).settings, bench.backends("demo")
+        )
         failing = {d.chunk_id for d in result.trace("query_must").decisions if d.outcome == "dropped"}
         assert failing.isdisjoint(rows[name].filtered.ids)
     for name in STRENGTH:
@@ -112,7 +114,7 @@ def test_full_beats_the_best_fixed_k(bench: Workbench) -> None:
 )
 def test_both_sides_of_a_comparison_stay(bench: Workbench, query: str, kept: set[str], dropped: str | None) -> None:
     settings = load(profile="adaptive-gap+entities", environ={}).settings
-    result = run(query, settings, bench.backends("demo"))
+    result = search_and_filter(query, settings, bench.backends("demo"))
     assert kept <= {hit.id for hit in result.kept}
     assert dropped not in {hit.id for hit in result.kept}
 
@@ -140,7 +142,7 @@ OWLBEARS = {"monster-owlbear", "monster-owlbear-lair"}
 )
 def test_adaptive_filtering_on_its_documents_questions(bench: Workbench, query: str, kept: set[str], most: int) -> None:
     settings = load(profile="adaptive-gap", environ={}).settings
-    result = run(query, settings, bench.backends("demo"))
+    result = search_and_filter(query, settings, bench.backends("demo"))
     ids = [hit.id for hit in result.kept]
     assert kept <= {*ids}
     assert 2 <= len(ids) <= most
@@ -150,7 +152,7 @@ def test_broad_questions_keep_nothing_but_dragons(bench: Workbench) -> None:
     settings = load(profile="adaptive-gap", environ={}).settings
     relevant = {i for i, grade in demo.qrels()["monsters-04"].items() if grade > 0}
     for query in ("Tell me about dragons", "dragon"):
-        ids = {hit.id for hit in run(query, settings, bench.backends("demo")).kept}
+        ids = {hit.id for hit in search_and_filter(query, settings, bench.backends("demo")).kept}
         assert (len(ids), ids <= relevant) == (5, True)
 
 
@@ -164,7 +166,10 @@ def test_broad_questions_keep_nothing_but_dragons(bench: Workbench) -> None:
 )
 def test_a_more_lenient_value_keeps_no_less(bench: Workbench, query: str, path: str, values: tuple[float, ...]) -> None:
     base = load(profile="adaptive-gap", environ={}).settings
-    kept = [[hit.id for hit in run(query, base.with_values({path: v}), bench.backends("demo")).kept] for v in values]
+    kept = [
+        [hit.id for hit in search_and_filter(query, base.with_values({path: v}), bench.backends("demo")).kept]
+        for v in values
+    ]
     assert all(more[: len(less)] == less for less, more in pairwise(kept))
     if path == "cutoff.max_results":
         assert [len(ids) for ids in kept] == [3, 5, 10]
@@ -198,10 +203,10 @@ def test_nothing_in_the_collection_is_about_lightsabers(
 )
 def test_full_keeps_what_the_other_questions_of_the_sources_name(bench: Workbench, query: str, kept: set[str]) -> None:
     settings = load(profile="full", environ={}).settings
-    assert kept <= {hit.id for hit in run(query, settings, bench.backends("demo")).kept}
+    assert kept <= {hit.id for hit in search_and_filter(query, settings, bench.backends("demo")).kept}
 
 
 def test_confidence_tells_demo_hits_apart(bench: Workbench) -> None:
     settings = load(profile="full", environ={}).settings
-    result = run(demo.queries()["fighter-druid"], settings, bench.backends("demo"))
+    result = search_and_filter(demo.queries()["fighter-druid"], settings, bench.backends("demo"))
     assert {row.confidence for row in report_rows(result)} >= {"medium", "low"}

@@ -18,7 +18,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.cli.app import main
 from ragfilter.evaluate import query_files
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.preferences import Answered, Preferences
+from ragfilter.stores.preferences import PairSide, PreferenceBook
 from ragfilter.workbench import Workbench
 
 # Indexes a collection, and evaluates it.
@@ -186,21 +186,21 @@ def test_a_question_is_labelled_in_a_terminal_and_undone(cli: Cli, snapshot: Sna
 # -- votes -----------------------------------------------------------------------------------------
 
 
-def vote(place: Path, collection: str, query: str, *kept: str) -> Answered:
-    """Vote for the answer from these chunks."""
-    book = Preferences(f"sqlite:///{place / 'ws' / 'ragfilter.db'}")
-    first, second = Answered("full", {}, kept, "m"), Answered("unfiltered", {}, (), "m")
-    book.vote(collection, query, first, second, "first", who="ann")
+def prefer(place: Path, collection: str, query: str, *kept: str) -> PairSide:
+    """Prefer the answer from these chunks."""
+    book = PreferenceBook(f"sqlite:///{place / 'ws' / 'ragfilter.db'}")
+    first, second = PairSide("full", {}, kept, "m"), PairSide("unfiltered", {}, (), "m")
+    book.record(collection, query, first, second, "first", who="ann")
     book.close()
     return first
 
 
 def test_preferences_are_listed(cli: Cli, place: Path) -> None:
     assert "no votes yet" in cli("labels preferences")
-    first = vote(place, "small", "bread", "cat-0")
+    first = prefer(place, "small", "bread", "cat-0")
     (listed,) = cli.json("labels preferences")
     assert (listed["query"], listed["who"], listed["choice"]) == ("bread", "ann", "first")
-    assert Answered(**listed["first"] | {"chunks": tuple(listed["first"]["chunks"])}) == first
+    assert PairSide(**listed["first"] | {"chunks": tuple(listed["first"]["chunks"])}) == first
     out = cli("labels preferences")
     assert re.search(r"^bread +full, 1 chunk +unfiltered, 0 chunks +the first is better", out, re.M)
 

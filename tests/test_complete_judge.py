@@ -10,11 +10,11 @@ import numpy as np
 from stores import OneVector, large, unit
 
 from ragfilter.engine.gather import Backends
+from ragfilter.engine.pipeline import PoolCompleter, search_and_filter, without_failures
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import Completion, run, without_failures
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
-from ragfilter.report import document, summary, trace_text
+from ragfilter.results import document, summary, trace_text
 from ragfilter.settings.config import load
 from ragfilter.stores.chroma import ChromaStore
 from ragfilter.stores.copies import StoredRow
@@ -64,7 +64,7 @@ def linked(store: ChromaStore, **more: dict[str, Any]) -> tuple[Backends, Vector
 def test_an_expansion_brings_whole_chunks_from_the_store(store: ChromaStore) -> None:
     backends, _ = linked(store)
     chat, kept = Judging(root="EXPAND_3"), ["root", "s1", "s2", "s3"]
-    result = run("q", LLM, replace(backends, chat=chat))
+    result = search_and_filter("q", LLM, replace(backends, chat=chat))
     assert [hit.id for hit in result.kept] == kept
     assert [hit.chunk.text for hit in result.kept] == [f"text of {i}" for i in kept]
     # The distant ones are not similar enough to be shown, but are still brought in.
@@ -80,7 +80,7 @@ def test_expansion_reaches_what_the_pool_does_not_hold(store: ChromaStore) -> No
         [StoredRow(Chunk(f"f{i}", "filler"), vector) for i, vector in enumerate(vectors)]
     )
     chosen = LLM.with_values({"retrieval.pool_size": 10})
-    result = run("q", chosen, replace(backends, chat=Judging(root="EXPAND_5")))
+    result = search_and_filter("q", chosen, replace(backends, chat=Judging(root="EXPAND_5")))
     pooled = {hit.id for hit in result.pool.hits}
     assert not pooled & {"s1", "s2", "s3", "s4", "s5"}
     assert [hit.id for hit in result.kept] == ["root", "s1", "s2", "s3", "s4", "s5"]
@@ -99,14 +99,14 @@ def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore
     judged = replace(backends, chat=Judging(root="EXPAND_5"))
     on, user = LLM.with_values({"clearance.enabled": True}), User(1)
     for each in (judged, large(judged)):
-        result = run("q", on, each, user)
+        result = search_and_filter("q", on, each, user)
         assert [hit.id for hit in result.kept] == ["root", "s1"]
-    pushed = run("q", on, large(judged), user).pool
+    pushed = search_and_filter("q", on, large(judged), user).pool
     assert "text of s2" not in str(pushed)
     # A hidden text is not fetched otherwise either, except for the page: another view of the same
     # pool then needs no further call.
-    assert "text of s2" not in str(run("q", on, judged, user).pool.hits)
-    pool = run("q", on, judged, user, wide=True).pool
+    assert "text of s2" not in str(search_and_filter("q", on, judged, user).pool.hits)
+    pool = search_and_filter("q", on, judged, user, wide=True).pool
     cleared = replay(pool, on, User(3))
     assert [hit.id for hit in cleared.kept] == ["root", "s1", "s2", "s3", "s4", "s5"]
 
@@ -114,18 +114,18 @@ def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore
 def test_the_file_pattern_limits_the_search_and_not_the_references(store: ChromaStore) -> None:
     backends, _ = linked(store, root={"source": "api.yaml"}, s1={"source": "models.yaml"})
     chosen = LLM.with_values({"retrieval.source_pattern": "api.yaml"})
-    result = run("q", chosen, replace(backends, chat=Judging(root="EXPAND_1")))
+    result = search_and_filter("q", chosen, replace(backends, chat=Judging(root="EXPAND_1")))
     assert [(h.id, h.chunk.source) for h in result.kept] == [("root", "api.yaml"), ("s1", "models.yaml")]
 
 
 def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
     backends, _ = linked(store)
-    pool = run("q", LLM, replace(backends, chat=Judging())).pool
+    pool = search_and_filter("q", LLM, replace(backends, chat=Judging())).pool
     failed = replay(pool, LLM)
     assert failed.needs == ()
     assert "the judge failed" in failed.trace("judge").note
     again = replay(without_failures(pool, "judge"), LLM)
     assert [need.kind for need in again.needs] == ["judge"]
-    completion = Completion(LLM, replace(backends, chat=Judging(root="KEEP")))
+    completion = PoolCompleter(LLM, replace(backends, chat=Judging(root="KEEP")))
     pool = completion.complete(without_failures(pool, "judge"), again.needs)
     assert [hit.id for hit in replay(pool, LLM).kept] == ["root"]

@@ -14,11 +14,11 @@ from syrupy.assertion import SnapshotAssertion
 from waiting import PATIENT_S, SILENT_S, ends_after
 
 from ragfilter.engine.gather import Backends
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.errors import ModelError
 from ragfilter.evaluate.evaluation import evaluate
 from ragfilter.evaluate.labelled_queries import Labels
-from ragfilter.evaluate.measure import measure
+from ragfilter.evaluate.query_records import measure
 from ragfilter.evaluate.variants import CURRENT, Variant
 from ragfilter.models.rerankers import CrossEncoderReranker
 from ragfilter.settings.config import load
@@ -49,7 +49,7 @@ def test_run_gets_the_rerank_scores_that_are_pending(store: ChromaStore) -> None
     scores = Scores()
     backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: scores)
     chosen = RERANK.with_values({"clearance.enabled": False})
-    result = run("q", chosen, backends)
+    result = search_and_filter("q", chosen, backends)
     assert result.needs == ()
     assert [hit.chunk.text for hit in result.kept] == ["text 7"]
 
@@ -57,7 +57,7 @@ def test_run_gets_the_rerank_scores_that_are_pending(store: ChromaStore) -> None
 def test_a_failing_reranker_is_a_fallback_not_an_error(store: ChromaStore) -> None:
     _, vector = filled(store, [None] * 10, 4)
     backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: Scores(True))
-    result = run("q", RERANK.with_values({"clearance.enabled": False}), backends)
+    result = search_and_filter("q", RERANK.with_values({"clearance.enabled": False}), backends)
     assert result.status == "low_quality_results"
     assert "no such model" in result.trace("quality").note
 
@@ -101,7 +101,7 @@ def test_a_cross_encoder_that_fails_is_a_visible_fallback(
     model = CrossEncoderReranker(str(cross_encoders / name), load_timeout_s=timeout_s)
     backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: model)
     settings = CROSS.with_values({"quality.mode": "always", "quality.score_threshold": 0.0})
-    result = run("the owl", settings, backends)
+    result = search_and_filter("the owl", settings, backends)
     trace = result.trace("quality")
     assert says in trace.note
     assert trace.note.endswith("candidates are checked by distance instead")
@@ -154,7 +154,7 @@ def test_an_odd_reranker_is_a_visible_fallback(
     _, vector = filled(store, [None] * 10, 4)
     backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: Odd(score))
     settings = CROSS.with_values({"quality.mode": "always", "quality.score_threshold": 0.0})
-    result = run("the owl", settings, backends)
+    result = search_and_filter("the owl", settings, backends)
     assert says in result.trace("quality").note
     assert [hit.rank for hit in result.kept] == [1, 2, 3]
 
@@ -168,7 +168,7 @@ def test_scores_that_do_not_come_in_time_are_a_visible_fallback(
     values = {"quality.mode": "always", "quality.score_threshold": 0.0}
     settings = CROSS.with_values({**values, "quality.reranker_timeout_ms": 200})
     with ends_after(0.2):
-        result = run("the owl", settings, backends)
+        result = search_and_filter("the owl", settings, backends)
     assert hanging.asked.wait(PATIENT_S)
     hanging.over.set()
     assert result.trace("quality").note == snapshot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragfilter.report.rows import confidence
+from ragfilter.results.rows import confidence
 from ragfilter.settings.schema import Confidence
 
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.answer.context import SHORTENED, estimate, fits, head, pack
+from ragfilter.answer.context import SHORTENED, fits, pack
 from ragfilter.answer.stream import REFUSAL, messages
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.schema import ContextSettings, Settings
+from ragfilter.text.tokens import estimate, head
 
 
 def budget(tokens: int) -> Settings:

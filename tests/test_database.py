@@ -16,10 +16,10 @@ from ragfilter.errors import StoreError
 from ragfilter.rules.drafting import DraftStore
 from ragfilter.rules.journal import Journal
 from ragfilter.stores.labels import LabelBook
-from ragfilter.stores.preferences import Preferences
+from ragfilter.stores.preferences import PreferenceBook
 from ragfilter.stores.runs import Runs
 
-BOOKS: tuple[type[Book], ...] = (Journal, DraftStore, LabelBook, Preferences, Runs)
+BOOKS: tuple[type[Book], ...] = (Journal, DraftStore, LabelBook, PreferenceBook, Runs)
 STARTS = 8
 STARTING = multiprocessing.get_context("forkserver")
 STARTING.set_forkserver_preload(["sqlalchemy", "psycopg", "pytest", "numpy", "pydantic"])

@@ -217,7 +217,7 @@ def test_the_api_documentation_has_the_docstrings() -> None:
     # Warns of a module that is named twice.
     found = {*pdoc.extract.walk_specs(api_docs.modules())}
     assert {"ragfilter", "ragfilter.evaluate.evaluation", "ragfilter.protocols"} <= found
-    assert {"ragfilter.report.rows", "ragfilter.report.verdicts"} <= found
+    assert {"ragfilter.results.rows", "ragfilter.results.verdicts"} <= found
     assert not any(name.startswith(api_docs.LEFT_OUT) for name in found)
     documented = pdoc.doc.Module(ragfilter)
     for name in ragfilter.__all__:

@@ -12,7 +12,7 @@ from labelled_demo import put_labelled
 
 import ragfilter as rf
 from ragfilter.cli.app import main
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate import query_sets, runs
 from ragfilter.evaluate.frame import COUNTED, SCORED
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED
@@ -32,7 +32,7 @@ def test_figures_agree_wherever_they_are_shown(
         put_labelled(bench.labels, "some", [*demo.qrels()][::5])
         labels = query_sets.load(bench.labels, "demo", "some")
         backends = bench.backends("demo")
-        results = {i: run(text, settings, backends, wide=True) for i, text in labels.labelled.items()}
+        results = {i: search_and_filter(text, settings, backends, wide=True) for i, text in labels.labelled.items()}
         plan = runs.plan(labels, "some", "full", settings, backends, None, bench)
         started = bench.runs.begin(plan, who="ann")
         runs.go_on(started, labels, bench.runs, backends)

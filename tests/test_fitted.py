@@ -9,7 +9,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.wording import in_sample
 from ragfilter.model import Chunk, Hit, Pool, Space
-from ragfilter.report.thresholds import as_applied, foreign_thresholds
+from ragfilter.results.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Calibration, Settings, TunedOn

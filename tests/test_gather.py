@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from stores import N, OneVector, filled, large, unit
 
 from ragfilter.engine.gather import Backends, gather
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import run
 from ragfilter.model import Chunk, Rounds, User
 from ragfilter.protocols import Vectors
 from ragfilter.rules.match import RuleBook
@@ -104,7 +104,7 @@ def test_what_rules_pin_has_its_text_however_far_down_it_is(store: ChromaStore, 
     chunks += [Chunk(f"rule-{i}", "Table.", rule=holds, refs=("best",)) for i in range(2)]
     collection.write([StoredRow(each, vector + away * i / 100) for i, each in enumerate(chunks)])
     chosen = load(profile="full", environ={}).settings
-    result = run("a cleric", chosen, Backends(collection, OneVector({}, vector)), wide=wide)
+    result = search_and_filter("a cleric", chosen, Backends(collection, OneVector({}, vector)), wide=wide)
     texts = {hit.id: hit.chunk.text for hit in result.kept}
     assert {"best": "Best.", "rule-0": "Table.", "rule-1": "Table.", "c170": "Other."}.items() <= texts.items()
 
@@ -198,7 +198,7 @@ def test_push_down_still_says_that_the_clearance_is_insufficient(store: ChromaSt
     collection.write([StoredRow(Chunk(f"c{i}", "hush", clearance=i + 1), v) for i, v in enumerate(vectors)])
     chosen = Settings().with_values({"clearance.enabled": True})
     backends = Backends(collection, OneVector({}, vectors[0]))
-    result = run("q", chosen, large(backends))
+    result = search_and_filter("q", chosen, large(backends))
     assert result.status == "insufficient_clearance"
     assert "5" in result.message
     assert {hit.chunk.text for hit in result.pool.hits} == {""}

@@ -8,8 +8,8 @@ from stores import OneVector, unit
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.gather import Backends, gather
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay, unfiltered
-from ragfilter.engine.run import run
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import load
@@ -46,9 +46,9 @@ def test_a_file_pattern_limits_the_search_itself(store: ChromaStore, pattern: st
     plain = Settings().with_values({"retrieval.k": 40, "cutoff.enabled": False})
     plain = plain.with_values({"clearance.enabled": True, "retrieval.pool_size": 20})
     chosen = plain.with_values({"retrieval.source_pattern": pattern})
-    result = run("q", chosen, backends)
+    result = search_and_filter("q", chosen, backends)
     fits = {"display": FILES[:1], "*.yaml": FILES[:2], "notes.md": FILES[2:], "APIS/*": FILES[:2]}.get(pattern, FILES)
-    nearest = run("q", plain.with_values({"retrieval.k": 200}), backends).kept
+    nearest = search_and_filter("q", plain.with_values({"retrieval.k": 200}), backends).kept
     visible = {c.id for c in chunks if c.clearance == 0}
     expected = [h.id for h in nearest if h.chunk.source in fits and h.id in visible]
     assert [hit.id for hit in result.kept] == expected[:40]
@@ -111,7 +111,7 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
     for pattern in (hidden, nothing):
         chosen = on.with_values({"retrieval.source_pattern": pattern})
         with pytest.raises(InputError) as refused:
-            run("q", chosen, backends)
+            search_and_filter("q", chosen, backends)
         refusals.append(str(refused.value).replace(repr(pattern), "PATTERN"))
         # The same for a pool that was gathered without the pattern.
         result = replay(gather("q", on, backends), chosen)
@@ -120,5 +120,5 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
     assert refusals[0] == snapshot
     # A user who can see one of the files finds it.
     chosen = on.with_values({"retrieval.source_pattern": "secret.md"})
-    cleared = run("q", chosen, backends, User(4))
+    cleared = search_and_filter("q", chosen, backends, User(4))
     assert [hit.id for hit in cleared.kept] == ["x"]

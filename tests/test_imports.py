@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 GROUND = {"basics", "errors", "judge.prompts", "model", "protocols", "settings", "text"}
 CORE = GROUND | {"models", "rules", "answer", "judge", "layers"}
 WIRING = CORE | {"engine", "stores", "ingest"}
-ALL = WIRING | {"report", "evaluate", "publish", "workbench", "indexing"}
+ALL = WIRING | {"results", "evaluate", "publish", "workbench", "indexing"}
 ALLOWED = {
     "errors": set(),
     "text": set(),
@@ -24,19 +24,19 @@ ALLOWED = {
     "model": {"errors", "settings", "text"},
     "protocols": {"model"},
     "testing": {"errors", "model", "protocols"},
-    "models": GROUND | {"answer"},
-    "answer": GROUND,
-    "rules": GROUND | {"answer"},
-    "judge": GROUND | {"answer"},
+    "models": GROUND,
+    "answer": GROUND | {"models"},
+    "rules": GROUND | {"answer", "models"},
+    "judge": GROUND | {"answer", "models"},
     "layers": GROUND | {"rules", "answer", "judge"},
     "engine": CORE,
     "ingest": GROUND | {"rules"},
     "stores": GROUND | {"ingest", "rules"},
-    "report": CORE | {"engine"},
-    "evaluate": WIRING | {"report"},
-    "publish": WIRING | {"report", "evaluate"},
-    "library": CORE | {"engine", "ingest", "report", "workbench"},
-    "service": CORE | {"library", "report"},
+    "results": CORE | {"engine"},
+    "evaluate": WIRING | {"results"},
+    "publish": WIRING | {"results", "evaluate"},
+    "library": CORE | {"engine", "ingest", "results", "workbench"},
+    "service": CORE | {"library", "results"},
     "workbench": WIRING,
     "indexing": WIRING | {"workbench"},
     "cli": ALL | {"library", "service"},

@@ -15,8 +15,8 @@ from killed import Even, N, killed, records
 
 from ragfilter.cli.app import main
 from ragfilter.engine.gather import Backends
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import run
 from ragfilter.errors import StoreError
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
@@ -36,7 +36,7 @@ def made(workspace: Workspace, n: int = N, *, reset: bool = False, **fields: Any
 def ask(workspace: Workspace, level: int = 0) -> PoolResult:
     settings = Settings().with_values({"clearance.enabled": True})
     collection = workspace.store().collection("demo")
-    return run("text 7", settings, Backends(collection, Even()), User(level))
+    return search_and_filter("text 7", settings, Backends(collection, Even()), User(level))
 
 
 @pytest.fixture(scope="module")

@@ -15,14 +15,14 @@ from faults import Serve, Server
 from judges import QRELS, QUERY, RELEVANT, SCHEMAS, capable
 from waiting import PATIENT_MS
 
-from ragfilter import report
+from ragfilter import results
 from ragfilter.answer.context import SHORTENED
 from ragfilter.cli.app import main
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import unfiltered
-from ragfilter.engine.run import run
 from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels
-from ragfilter.evaluate.measure import measure
+from ragfilter.evaluate.query_records import measure
 from ragfilter.evaluate.variants import Variant, with_unfiltered
 from ragfilter.ingest import adsapi
 from ragfilter.layers.judge import settings_without_judge
@@ -57,10 +57,10 @@ def judged_by(workspace: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_question_of_the_source_document(judged_by: Any) -> None:
     bench, server = judged_by(capable)
-    result = run(QUERY, LLM, bench.backends("adsapi"))
+    result = search_and_filter(QUERY, LLM, bench.backends("adsapi"))
     plain = [hit.id for hit in unfiltered(result.pool, LLM)]
     assert len(plain) == 25
-    rows = report.verdict_rows(result)
+    rows = results.verdict_rows(result)
 
     # Everything that the judge kept is relevant.
     by_verdict = {row.id for row in rows if row.outcome == "kept"}
@@ -81,7 +81,7 @@ def test_the_question_of_the_source_document(judged_by: Any) -> None:
     assert brought["auth-api:AuthorizationCodeGrant"].step == 3
     assert brought["auth-api:TokenRequest"].via == "auth-api:ExchangeToken"
 
-    stats = report.judge_stats(result)
+    stats = results.judge_stats(result)
     assert stats is not None
     assert (stats.original, stats.fallback, stats.prompt_tokens) == (40, False, 1500)
     assert stats.kept == len(by_verdict)
@@ -100,11 +100,11 @@ def test_with_the_server_stopped_the_first_max_chunks_stay(judged_by: Any) -> No
     server.shutdown()
     server.server_close()
     for profile in (LLM, LLM.with_values({"judge.max_chunks": 8})):
-        result = run(QUERY, profile, bench.backends("adsapi"))
-        plain = run(QUERY, settings_without_judge(profile), bench.backends("adsapi"))
+        result = search_and_filter(QUERY, profile, bench.backends("adsapi"))
+        plain = search_and_filter(QUERY, settings_without_judge(profile), bench.backends("adsapi"))
         assert [hit.id for hit in result.kept] == [hit.id for hit in plain.kept]
         assert len(result.kept) == profile.judge.max_chunks
-        rows = [row for row in report.rows(result) if row.kept]
+        rows = [row for row in results.rows(result) if row.kept]
         assert {(row.outcome, row.layer) for row in rows} == {("fallback", "judge")}
         assert all(row.reason.endswith("; the judge failed") for row in rows)
         (judged,) = (trace for trace in result.traces if trace.layer == "judge")

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from ragfilter.answer.context import SHORTENED, estimate
+from ragfilter.answer.context import SHORTENED
 from ragfilter.judge.prompt import Block, blocks, excerpt
 from ragfilter.judge.prompts import FIELDS
 from ragfilter.model import Chunk
+from ragfilter.text.tokens import estimate
 
 TABLE = "Swords are sold by smiths. Axes cost six. A dagger deals 1d4. Clubs are free."
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from stores import Remembering
 
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.ingest import demo
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
@@ -33,7 +33,7 @@ def kept_in(deployment: Deployment) -> Iterator[str]:
         for profile in PROFILES:
             settings = load(profile=profile, environ={}).settings
             for name, query in demo.queries().items():
-                result = run(query, settings, backends)
+                result = search_and_filter(query, settings, backends)
                 ids = " ".join(hit.id for hit in result.kept)
                 yield f"{profile}\t{name}\t{result.status}\t{ids}"
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from stores import OneVector
 
-from ragfilter import report
+from ragfilter import results
 from ragfilter.engine.gather import Backends, gather
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import run
 from ragfilter.model import UNRESTRICTED, Chunk, Pool, User
 from ragfilter.protocols import Vectors
 from ragfilter.settings.schema import Settings
@@ -74,12 +74,12 @@ def test_the_cutoff_can_cut_by_the_fused_order() -> None:
     settings = Settings().with_values(
         WORDS | {"cutoff.enabled": True, "cutoff.score": "fused", "cutoff.max_results": 2}
     )
-    result = run(QUERY, settings, Backends(Line(chunks()), EMBEDDER))
+    result = search_and_filter(QUERY, settings, Backends(Line(chunks()), EMBEDDER))
     assert [hit.id for hit in result.kept] == ["c001", "c002"]
     settings = settings.with_values({"cutoff.score": "lexical"})
-    result = run(QUERY, settings, Backends(Line(chunks()), EMBEDDER))
+    result = search_and_filter(QUERY, settings, Backends(Line(chunks()), EMBEDDER))
     assert [hit.id for hit in result.kept] == [f"c{N}", "c001"]
-    assert report.document(result)["hits"][0]["scores"]["lexical"]["rank"] == 2
+    assert results.document(result)["hits"][0]["scores"]["lexical"]["rank"] == 2
 
 
 @pytest.mark.parametrize("user", [User(), User(1)])
@@ -103,5 +103,5 @@ def test_scores_hold_for_the_user_they_were_made_for(user: User, lexical: bool, 
 
 def test_a_question_without_words_finds_nothing_by_them() -> None:
     settings = Settings().with_values(WORDS | {"cutoff.enabled": True, "cutoff.score": "lexical"})
-    result = run("Who is it?", settings, Backends(Line(chunks()), EMBEDDER))
+    result = search_and_filter("Who is it?", settings, Backends(Line(chunks()), EMBEDDER))
     assert result.trace("cutoff").note.endswith("no hit has a score named lexical")

@@ -9,7 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, Hit, Judgement, Pool, PoolResult, Verdict
-from ragfilter.report.thresholds import limits
+from ragfilter.results.thresholds import limits
 from ragfilter.settings.schema import Settings
 
 DISTANCES = (0.10, 0.20, 0.25, 0.50, 0.55, 0.60, 0.65, 1.20)

@@ -19,7 +19,7 @@ from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.sweep import kept, plan
 from ragfilter.evaluate.tune import recorded
 from ragfilter.model import Pool, Score
-from ragfilter.report.thresholds import compared
+from ragfilter.results.thresholds import compared
 
 QUERY = "How strong is a troll?"
 DENSE = {"a": 0.2, "c": 0.3, "d": 0.9}

@@ -17,19 +17,19 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from stores import large
 
-from ragfilter import report
+from ragfilter import results
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.engine.gather import Backends, gather
+from ragfilter.engine.pipeline import PoolCompleter, search_and_filter
 from ragfilter.engine.replay import replay, unfiltered
-from ragfilter.engine.run import Completion, run
 from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import base, cutoff
 from ragfilter.library.result import to_result
 from ragfilter.model import Chunk, PoolResult, Space, User
 from ragfilter.protocols import Delta, Message, Vectors, Where
-from ragfilter.report.verdicts import forecast, preview_expansion
+from ragfilter.results.verdicts import forecast, preview_expansion
 from ragfilter.settings.schema import Settings
 
 N = 10
@@ -237,11 +237,11 @@ def choices(draw: st.DrawFn) -> dict[str, Any]:
 
 
 EXPORTS: dict[str, Callable[[PoolResult], str]] = {
-    "csv": lambda result: report.csv(report.rows(result), report.references(result)),
-    "document": lambda result: json.dumps(report.document(result, references=True)),
-    "trace": report.trace_text,
-    "summary": lambda result: repr((report.summary(result), result.message)),
-    "verdicts": lambda result: repr(report.verdict_rows(result)),
+    "csv": lambda result: results.csv(results.rows(result), results.references(result)),
+    "document": lambda result: json.dumps(results.document(result, references=True)),
+    "trace": results.trace_text,
+    "summary": lambda result: repr((results.summary(result), result.message)),
+    "verdicts": lambda result: repr(results.verdict_rows(result)),
     "judgement": lambda result: repr((result.judgement, forecast(result))),
     "context": lambda result: pack(result.kept, result.settings).text,
     "unfiltered": lambda result: repr([hit.id for hit in unfiltered(result.pool, result.settings, result.user)]),
@@ -298,7 +298,7 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
     hidden = hidden_names(ports, user)
     try:
         backends = ports.backends()
-        result = run(query, settings, large(backends) if pushed else backends, user)
+        result = search_and_filter(query, settings, large(backends) if pushed else backends, user)
     except InputError as error:
         check(hidden, str(error))
         return
@@ -328,13 +328,13 @@ def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
     settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
     operator = settings.with_values({"clearance.enabled": False})
     backends = ports.backends()
-    pool = run(query, operator, backends).pool
+    pool = search_and_filter(query, operator, backends).pool
     ports.out.clear()
     hidden = hidden_names(ports, user)
     result = replay(pool, settings, user)
     check(hidden, exports(result))
     for _ in range(3):
-        pool = Completion(settings, backends, user).complete(pool, result.needs)
+        pool = PoolCompleter(settings, backends, user).complete(pool, result.needs)
         result = replay(pool, settings, user)
     check(hidden, exports(result))
     check(hidden, handed(result))
@@ -347,7 +347,7 @@ def test_pushed_down_the_store_gives_no_hidden_text_at_all(
     ports: Ports, values: dict[str, Any], user: User, query: str
 ) -> None:
     settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
-    result = run(query, settings, large(ports.backends()), user)
+    result = search_and_filter(query, settings, large(ports.backends()), user)
     for hit in (*result.pool.hits, *result.pool.reachable):
         assert sees(user, hit.chunk) or not hit.chunk.loaded
 
@@ -363,14 +363,14 @@ def test_without_clearance_everything_gets_out_so_that_the_laws_above_can_fail(p
     if port == "reranker":
         values |= {"quality.enabled": True, "quality.mode": "always", "quality.max_top_k": N}
     settings = Settings().with_values(values)
-    result = run("what?", settings, ports.backends())
+    result = search_and_filter("what?", settings, ports.backends())
     if port == "answer":
         AnswerStream("what?", pack(result.kept, settings), ports, ports, timeout_s=1).read()
     text = "\n".join(ports.out)
     if port == "export":
         text = exports(result)
     if port == "reference":
-        text = json.dumps(report.document(result, references=True)["hits"][3]["refs"])
+        text = json.dumps(results.document(result, references=True)["hits"][3]["refs"])
     wanted = names_of(2) if port in ("judge", "export") else names_of(2)[2:]
     assert all(name in text for name in ((ids[2],) if port == "reference" else wanted))
 
@@ -388,7 +388,7 @@ def test_a_reference_to_what_is_hidden_is_not_in_the_judges_prompt() -> None:
         ports.out.clear()
         settings = Settings().with_values(on | {"clearance.enabled": clearance})
         pool = gather("q", settings, ports.backends())
-        Completion(settings, ports.backends()).complete(pool, replay(pool, settings).needs)
+        PoolCompleter(settings, ports.backends()).complete(pool, replay(pool, settings).needs)
         prompts.append("\n".join(ports.out))
     assert "references: other\n" in prompts[0]
     assert "references: secret, gone, other\n" in prompts[1]

@@ -30,17 +30,17 @@ from test_no_leak import (
     worlds,
 )
 
-from ragfilter import report
+from ragfilter import results
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.cli.query import query_text
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay, replay_as_user
-from ragfilter.engine.run import run
 from ragfilter.errors import InputError
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Delta, Message
-from ragfilter.report.verdicts import preview_expansion
+from ragfilter.results.verdicts import preview_expansion
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect import curve_plot
 
@@ -63,7 +63,7 @@ class Steady(Ports):
 def made_as_the_user(result: PoolResult) -> str:
     """Everything that is shown or saved as the user, without times."""
     view = replay_as_user(result)
-    shown = report.rows(result)
+    shown = results.rows(result)
     points = curve_plot.place(view, shown, cutoff_detail(view))
     told = (
         exports(result),
@@ -79,7 +79,7 @@ def asked(query: str, settings: Settings, ports: Ports, user: User, *, pushed: b
     """Everything a user sees of a question, including a refusal."""
     try:
         backends = ports.backends()
-        result = run(query, settings, large(backends) if pushed else backends, user)
+        result = search_and_filter(query, settings, large(backends) if pushed else backends, user)
     except InputError as error:
         return str(error)
     made = AnswerStream(query, pack(result.kept, settings), ports, ports, timeout_s=1).read()
@@ -134,14 +134,14 @@ HIDDEN = [
 def test_rank_gap_and_confidence_are_those_of_what_the_user_sees(hidden: tuple[tuple[str, float, int], ...]) -> None:
     settings = Settings().with_values({"clearance.enabled": True, "confidence.high_below": 0.5})
     mixed = replay(pool(*sorted([*SEEN, *hidden], key=lambda hit: hit[1])), settings)
-    rows = report.rows(mixed)
+    rows = results.rows(mixed)
     assert [(row.rank, row.id, row.confidence) for row in rows] == [(1, "a", "high"), (2, "b", "high"), (3, "c", "low")]
     assert [None if row.gap is None else round(row.gap, 2) for row in rows] == [None, 0.08, 0.27]
     assert [hit.id for hit in replay_as_user(mixed).kept] == [hit.id for hit in mixed.kept]
     # An operator sees where hidden chunks are, and how many.
-    assert len(report.rows(mixed, as_operator=True)) == 3 + len(hidden)
+    assert len(results.rows(mixed, as_operator=True)) == 3 + len(hidden)
     told = "1 chunk hidden" if len(hidden) == 1 else f"{len(hidden)} chunks hidden"
-    every = report.summary(mixed, as_operator=True)
+    every = results.summary(mixed, as_operator=True)
     assert told in [line for _, line in every.layers]
 
 
@@ -150,12 +150,12 @@ def test_a_user_who_may_see_nothing_is_told_the_level_and_no_more() -> None:
     documents = []
     for hits in ([("x", 0.1, 4)], [("x", 0.7, 1), ("y", 0.8, 4)]):
         result = replay(pool(*hits), settings)
-        made = report.document(result)
+        made = results.document(result)
         for layer in made["layers"]:
             del layer["ms"]
         documents.append(made)
         assert (made["status"], made["max_security_level"]) == ("insufficient_clearance", 4)
         assert (made["hits"], made["retrieved"], made["hidden"]) == ([], 0, None)
-        assert "Ask someone with clearance level 4." in report.headline(result)
-        assert "status insufficient_clearance" in report.trace_text(result)
+        assert "Ask someone with clearance level 4." in results.headline(result)
+        assert "status insufficient_clearance" in results.trace_text(result)
     assert json.dumps(documents[0]) == json.dumps(documents[1])

@@ -13,13 +13,13 @@ from referring import CHUNKS
 
 from ragfilter.answer.stream import Prices
 from ragfilter.engine.gather import Backends, gather
+from ragfilter.engine.pipeline import PoolCompleter, search_and_filter
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import Completion, run
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.judge import DEPTHS, walk
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
-from ragfilter.report.verdicts import forecast, preview_expansion
+from ragfilter.results.verdicts import forecast, preview_expansion
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 from ragfilter.testing import MemoryCollection
@@ -103,7 +103,7 @@ def test_the_expansion_brings_what_was_previewed(depth: int, level: int | None, 
     world = World(*CHUNKS, said=f"root -> EXPAND_{depth}")
     user = User(level or 0)
     previewed = ids(preview_expansion("root", world, settings, user, query=query))[depth]
-    result = run(query, settings, world.backends(), user)
+    result = search_and_filter(query, settings, world.backends(), user)
     assert [hit.id for hit in result.kept] == ["root", *previewed]
 
 
@@ -133,7 +133,7 @@ def test_the_forecast_is_of_the_very_prompt_that_is_sent() -> None:
     assert made is not None
     assert made.currency == "EUR"
     assert (made.asked, made.left_out, made.at_most_ms) == (11, 0, 5000)
-    pool = Completion(LLM, world.backends()).complete(result.pool, result.needs)
+    pool = PoolCompleter(LLM, world.backends()).complete(result.pool, result.needs)
     (judgement,) = pool.judgements
     # The fake counts no tokens, so both are the same estimate of the same text.
     assert judgement.prompt_tokens == made.prompt_tokens
@@ -162,7 +162,7 @@ def test_what_is_remembered_costs_nothing_and_tells_the_usual_time() -> None:
     before = forecast(result, model="world", judgements=judgements)
     assert before is not None
     assert (before.remembered, before.usual_ms) == (False, None)
-    Completion(LLM, world.backends(judgements)).complete(result.pool, result.needs)
+    PoolCompleter(LLM, world.backends(judgements)).complete(result.pool, result.needs)
     after = forecast(result, model="world", judgements=judgements)
     assert after is not None
     assert after.remembered

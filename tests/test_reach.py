@@ -13,8 +13,8 @@ from stores import OneVector
 from ragfilter.engine import gather as gathering
 from ragfilter.engine import replay as replaying
 from ragfilter.engine.gather import Backends, gather, usable_hits, wanted_hits
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import run
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Hit, User
@@ -95,12 +95,15 @@ def test_every_road_keeps_the_same_chunks(
         more = {"cutoff.enabled": False, "quality.enabled": False, "retrieval.k": 9}
         settings = settings.with_values(more | {"diversity.enabled": True, "diversity.max_similarity": 0.1})
     backends = Backends(collection, EMBEDDER)
-    roads = {"wide": run(QUERY, settings, backends, user, wide=True), "narrow": run(QUERY, settings, backends, user)}
+    roads = {
+        "wide": search_and_filter(QUERY, settings, backends, user, wide=True),
+        "narrow": search_and_filter(QUERY, settings, backends, user),
+    }
     monkeypatch.setattr(store, "catalogue_limit", N - 1)
     large = Watched(collection)
     roads |= {
-        "large": run(QUERY, settings, Backends(large, EMBEDDER), user),
-        "large, wide": run(QUERY, settings, Backends(large, EMBEDDER), user, wide=True),
+        "large": search_and_filter(QUERY, settings, Backends(large, EMBEDDER), user),
+        "large, wide": search_and_filter(QUERY, settings, Backends(large, EMBEDDER), user, wide=True),
     }
     kept = {name: [hit.id for hit in result.kept] for name, result in roads.items()}
     assert kept["wide"]
@@ -171,8 +174,8 @@ def test_a_layer_that_does_not_say_how_far_it_looks_gets_the_pages_pool_with_tex
     settings = load(profile=profile, environ={}).settings
     settings = settings.with_values({"quality.enabled": False, "retrieval.pool_size": 100})
     backends = Backends(lengths, EMBEDDER)
-    wide = run("cleric", settings, backends, User(1), wide=True)
-    narrow = run("cleric", settings, backends, User(1))
+    wide = search_and_filter("cleric", settings, backends, User(1), wide=True)
+    narrow = search_and_filter("cleric", settings, backends, User(1))
     assert wide.kept[0].id == "c060"
     assert [hit.id for hit in narrow.kept] == [hit.id for hit in wide.kept]
     assert all(hit.chunk.text for hit in (*wide.kept, *narrow.kept))
@@ -187,7 +190,7 @@ def test_a_user_is_searched_for_once_and_nothing_hidden_is_fetched(collection: C
     settings = load(profile="full", environ={}).settings
     settings = settings.with_values({"words.depth": 15, "retrieval.pool_size": 30})
     settings = settings.with_values({"quality.reranker": "none"})
-    result = run(QUERY, settings, Backends(watched, EMBEDDER), user)
+    result = search_and_filter(QUERY, settings, Backends(watched, EMBEDDER), user)
     assert len(watched.searches) == 1
     assert all(user.sees(hit.chunk) for hit in result.pool.hits)
     assert watched.fetched

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ragfilter.answer.extractive import extract, passages_of
-from ragfilter.basics.threads import Shelf
+from ragfilter.basics.threads import SharedCache
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.sentences import prepare, prepare_when_idle
 from ragfilter.library.workspace import open_workspace
@@ -55,7 +55,7 @@ def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_quest
     plain = bench.embedder.embed
     monkeypatch.setattr(bench.embedder, "embed", lambda texts: asked.extend(texts) or plain(texts))
     hits = [Hit(Chunk(text[:3], text), 0.5, n) for n, text in enumerate((TROLLS, CAVES), 1)]
-    stored = CachedEmbedder(bench.embedder, Shelf(9), stored=sentences)
+    stored = CachedEmbedder(bench.embedder, SharedCache(9), stored=sentences)
     found = extract("How do trolls heal?", hits, stored)
     assert asked == ["How do trolls heal?"]
     assert found == extract("How do trolls heal?", hits, bench.embedder)

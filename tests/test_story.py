@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.engine.replay import replay
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
-from ragfilter.report.summary import DropGroup, Story, sentences, story
+from ragfilter.results.summary import DropGroup, Story, sentences, story
 from ragfilter.settings.schema import Settings
 
 ARMOR = json.dumps({"contain_one_of": [["armor class 7", "ac 7"]]})

@@ -12,9 +12,9 @@ import pytest
 from stores import OneVector
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter import report
+from ragfilter import results
 from ragfilter.engine.gather import Backends
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.model import Chunk, PoolResult, Space
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
@@ -54,8 +54,8 @@ def asked(profile: str, **values: Any) -> PoolResult:
     settings = load(profile=profile, environ={}).settings
     settings = settings.with_values({k.replace("__", "."): v for k, v in values.items()})
     embedder = OneVector({}, np.ones(1, dtype=np.float32))
-    backends = Backends(Ordered(), embedder, reranker=lambda _: Reranker())
-    return run("words", settings, backends, wide=True)
+    backends = Backends(Ordered(), embedder, make_reranker=lambda _: Reranker())
+    return search_and_filter("words", settings, backends, wide=True)
 
 
 def kept(result: PoolResult) -> list[str]:
@@ -86,7 +86,7 @@ def test_no_cliff_is_found_in_places(snapshot: SnapshotAssertion) -> None:
     assert kept(result) == ["c1", "c2", "c3", "c4", "c5"]
     note = result.trace("cutoff").note
     assert note == snapshot
-    assert report.summary(result).strategies == ()
+    assert results.summary(result).strategies == ()
 
 
 def test_the_judge_is_shown_all_and_its_fallback_goes_by_place() -> None:
@@ -99,6 +99,6 @@ def test_the_judge_is_shown_all_and_its_fallback_goes_by_place() -> None:
 @pytest.mark.parametrize("profile", ["full", "adaptive-retrieval", "adaptive-gap", "llm-filter"])
 def test_what_is_reported_holds_no_invented_similarity(profile: str) -> None:
     result = asked(profile)
-    document = json.loads(json.dumps(report.document(result), allow_nan=False))
+    document = json.loads(json.dumps(results.document(result), allow_nan=False))
     assert {(hit["similarity"], hit["gap"]) for hit in document["hits"]} == {(None, None)}
-    assert "nan" not in report.trace_text(result)
+    assert "nan" not in results.trace_text(result)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from waiting import ends_soon
 
-from ragfilter.answer.reply import MAX_BYTES
 from ragfilter.judge.parse import ACTIONS, MAX_REMARKS, SCHEMA, parse
 from ragfilter.model import Verdict
+from ragfilter.models.chat import MAX_BYTES
 
 IDS = ("sd-api:CreateCampaign", "dsp-api:GetAudiences", "sd-api:ErrorCodes")
 KEEP_0 = (Verdict(IDS[0], "KEEP"),)

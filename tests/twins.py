@@ -18,7 +18,7 @@ import ragfilter
 from ragfilter.cli.app import main
 from ragfilter.model import User
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.preferences import Answered
+from ragfilter.stores.preferences import PairSide
 from ragfilter.workbench import Workbench
 
 USER = User(1, ("sales",))
@@ -112,8 +112,8 @@ def make_world(folder: Path, records: list[dict[str, Any]]) -> Path:
     assert main(["labels", "import", *files, "--set-name", "mine", *place]) == 0
     with Workbench.open(Deployment(data_dir=folder / "ws")) as bench:
         for chunks in (("cat-0", "cat-1"), ("cat-0", "hidden-cat-0")):
-            sides = (Answered("full", {}, chunks, "a"), Answered("full", {}, ("cat-0",), "b"))
-            bench.preferences.vote("small", "the cat", *sides, "left", who="ann")
+            sides = (PairSide("full", {}, chunks, "a"), PairSide("full", {}, ("cat-0",), "b"))
+            bench.preferences.record("small", "the cat", *sides, "left", who="ann")
     return folder
 
 

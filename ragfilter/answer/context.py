@@ -8,16 +8,11 @@ Source: docs/design.md#context. Design:
   So the best hit is never lost to its length, and a prompt is never empty.
 - A chunk is in ``<chunk n>`` and ``</chunk n>``, which no text can leave: the ``<`` of a delimiter in it becomes ``(``.
 - Spans that the prune layer struck are left out of the block, with a mark in their place.
-
-Tokens are estimated without a tokenizer: four bytes of UTF-8 per token, and at least one token per word. On the demo
-collection, compared with the WordPiece vocabulary of the bundled embedding model, the median of estimate / count is
-1.0; nine of ten texts lie between 0.8 and 1.2, tables at the low end. An endpoint's own count is used instead, if any.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,26 +20,7 @@ from itertools import compress, pairwise
 
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.schema import Settings
-
-
-def estimate(text: str) -> int:
-    """Estimate the tokens of `text`, 0 for the empty text. Pure; about 1 µs per kilobyte."""
-    if not text:
-        return 0
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return max(-(-size // 4), text.count(" ") + 1)
-
-
-def head(text: str, tokens: int) -> str:
-    """The longest beginning of `text` of at most `tokens` estimated tokens, cut between words. A text without spaces is
-    cut between characters."""
-    if estimate(text) <= tokens:
-        return text
-    size = bisect_right(range(len(text)), tokens, key=lambda n: estimate(text[:n])) - 1
-    cut = text[: max(size, 0)]
-    space = cut.rfind(" ")
-    return (cut[:space] if space > 0 and not text[size].isspace() else cut).rstrip()
-
+from ragfilter.text.tokens import estimate, head
 
 Span = tuple[int, int]
 """The start and end of a struck part of a text."""

@@ -84,7 +84,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
     sides = {name: _facts(part) for name, part in comparison.parts(query).items()}
     compares = comparison.compares(query)
     known = ((unit, _about(c, facts, sides) if compares else facts) for _, c, unit in candidates)
-    agreeing = np.array([_agreement(unit, own) for unit, own in known])
+    agreeing = np.array([_agreement(unit, numbers_of_unit) for unit, numbers_of_unit in known])
     scores = scores + ROW_BONUS * agreeing
 
     needed = (agreeing == 1) & compares
@@ -215,8 +215,8 @@ def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
     titled = _facts(chunk.title)
     if any(facts[word].isdisjoint(titled[word]) for word in facts.keys() & titled.keys()):
         return {}
-    title_sides = [own for name, own in sides.items() if comparison.title_names(name, chunk.title)] or [{}]
-    return {w: set().union(*(own.get(w, numbers) for own in title_sides)) for w, numbers in facts.items()}
+    title_sides = [given for name, given in sides.items() if comparison.title_names(name, chunk.title)] or [{}]
+    return {w: set().union(*(given.get(w, numbers) for given in title_sides)) for w, numbers in facts.items()}
 
 
 def _agreement(unit: Unit, facts: Facts) -> int:

@@ -16,8 +16,8 @@ from typing import Literal
 
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract
-from ragfilter.answer.reply import MAY_BE_MARK, StoredReplies, bounded, estimated_usage, without_thought
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
+from ragfilter.models.chat import MAY_BE_MARK, StoredReplies, bounded, estimated_usage, without_thought
 from ragfilter.protocols import ChatModel, Embedder, Message, ReplyStore, Usage
 
 log = logging.getLogger(__name__)

@@ -98,7 +98,7 @@ def _wait() -> None:
 V = TypeVar("V")
 
 
-class Shelf(Generic[V]):
+class SharedCache(Generic[V]):
     """A cache of at most `size` values, or of that total by `weigh`. Hold `lock` during steps that belong together."""
 
     def __init__(self, size: int, weigh: Callable[[V], int] | None = None) -> None:

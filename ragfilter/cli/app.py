@@ -44,7 +44,7 @@ LOOK: dict[str, Any] = {"rich_markup_mode": None, "context_settings": {"help_opt
 
 MODULES = {
     "app": ("serve", "Start the app and print its address."),
-    "collections": ("workspace", "List, export and delete the collections of the workspace."),
+    "collections": ("collections", "List, export and delete the collections of the workspace."),
     "cut": ("cut", "Apply the cutoff to a list of distances."),
     "eval": ("eval", "Measure settings on labelled queries."),
     "fit-reranker": ("tune", "Fit a reranker's scores to labels."),
@@ -61,7 +61,7 @@ MODULES = {
     "settings": ("settings", "Print the settings reference (Markdown)."),
     "token": ("serve", "Make a token for the service."),
     "tune": ("tune", "Find the cutoff that suits labelled queries best."),
-    "workspace": ("workspace", "Copy the workspace to another place."),
+    "workspace": ("collections", "Copy the workspace to another place."),
 }
 """Command → its module, which registers it when imported, and its summary."""
 

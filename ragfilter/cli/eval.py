@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Annotated
 
-from ragfilter.cli import options, output, results
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command
+from ragfilter.cli.label_options import LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.report import compared_settings
-from ragfilter.cli.runs import shown
+from ragfilter.cli.runs import plain_rows, questions_text, rows_text, several_text, shown
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import evaluation, frame, query_sets, runs, wording
-from ragfilter.evaluate.measure import QueryRecord, check_llm, measure, viewer_of
+from ragfilter.evaluate.query_records import QueryRecord, check_llm, measure, viewer_of
 from ragfilter.evaluate.variants import Variant, filtered_and_plain, judged, with_unfiltered
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.model import User
@@ -93,7 +94,7 @@ class Sides(options.Viewing):
 
 @command(name="eval", json=True)
 def evaluate(
-    labelled: options.LabelledOptions,
+    labelled: LabelledOptions,
     place: options.Place,
     sides: Sides,
     save: Annotated[str, "Measure all alternatives too, and save them as a run.", {"metavar": "NAME"}] = "",
@@ -121,15 +122,15 @@ def evaluate(
         _one(labelled, place, sides)
 
 
-def _one(labelled: options.LabelledOptions, place: options.Place, sides: Sides) -> None:
+def _one(labelled: LabelledOptions, place: options.Place, sides: Sides) -> None:
     """Measure one set of settings, compared with the unfiltered search."""
     ((loaded, user),) = sides.load()
     settings, name = loaded.settings, f"{loaded.profile}{sides.with_config}"
     with labelled.open("eval", place, user) as opened:
         labels = opened.labels
         options.warn_learned_elsewhere(settings, opened.backends)
-        options.warn_of(labels)
-        notes = options.warn_in_sample(settings, labels, place.collection)
+        warn_of(labels)
+        notes = warn_in_sample(settings, labels, place.collection)
         measured = evaluation.evaluate(
             labels.queries, labels.qrels, settings, opened.backends, user, progress=output.progress("queries")
         )
@@ -144,18 +145,18 @@ def _one(labelled: options.LabelledOptions, place: options.Place, sides: Sides) 
     output.show(
         head | evaluation.document(measured),
         f"{place.collection}, profile {name}: {counted(len(measured.rows), 'labelled query')}",
-        results.rows_text(rows, prices),
-        results.questions_text(frame.questions(measured.records)),
+        rows_text(rows, prices),
+        questions_text(frame.questions(measured.records)),
         wording.unlabelled(frame.cells(rows)[0]),
         wording.fell_back(sum(row.waiting for row in measured.rows)),
     )
 
 
-def _save(labelled: options.LabelledOptions, place: options.Place, sides: Sides, name: str) -> None:
+def _save(labelled: LabelledOptions, place: options.Place, sides: Sides, name: str) -> None:
     """Measure one set of settings and all alternatives, as a run."""
     ((loaded, user),) = sides.load()
     with labelled.open("eval", place, user) as opened:
-        options.warn_of(opened.labels)
+        warn_of(opened.labels)
         bench, backends = opened.bench, opened.backends
         title = query_sets.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
         plan = runs.plan(opened.labels, title, loaded.profile, loaded.settings, backends, user, bench)
@@ -166,7 +167,7 @@ def _save(labelled: options.LabelledOptions, place: options.Place, sides: Sides,
     output.show(document | {"incomplete": incomplete}, text)
 
 
-def _several(labelled: options.LabelledOptions, place: options.Place, sides: Sides) -> None:
+def _several(labelled: LabelledOptions, place: options.Place, sides: Sides) -> None:
     """Measure settings side by side. If stopped early, report the finished queries."""
     variants, left_out = sides.variants()
     user = viewer_of(variants, sides.user)
@@ -178,9 +179,9 @@ def _several(labelled: options.LabelledOptions, place: options.Place, sides: Sid
         notes = [left_out] if left_out else []
         labels = opened.labels
         if labels.qrels:
-            options.warn_of(labels)
+            warn_of(labels)
             for each in variants:
-                notes += options.warn_in_sample(each.settings, labels, place.collection, each.name)
+                notes += warn_in_sample(each.settings, labels, place.collection, each.name)
         compared = with_unfiltered(variants)
         reference = next((v.name for v in variants if sides.against), compared[0].name)
         records: list[QueryRecord] = []
@@ -191,7 +192,7 @@ def _several(labelled: options.LabelledOptions, place: options.Place, sides: Sid
                 return
             done = len({record.id for record in records})
             rows = frame.rows(records, compared, against=reference)
-            queries = results.documents(frame.frame(records, by="query"))
+            queries = plain_rows(frame.frame(records, by="query"))
             stopped = f"; stopped after {done} of {total}" if done < total else ""
             output.show(
                 place.head(opened.backends.incomplete)
@@ -202,14 +203,14 @@ def _several(labelled: options.LabelledOptions, place: options.Place, sides: Sid
                     "with_llm": labelled.llm,
                     "notes": notes,
                     "against": reference,
-                    "rows": results.documents(rows),
+                    "rows": plain_rows(rows),
                     "per_query": [
                         {**row, "ids": each.ids, "error": each.error}
                         for row, each in zip(queries, records, strict=True)
                     ],
                 },
                 f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n",
-                results.several_text(records, rows, reference, opened.bench.prices, each_query=not sides.vary),
+                several_text(records, rows, reference, opened.bench.prices, each_query=not sides.vary),
                 *notes,
             )
 

@@ -10,6 +10,7 @@ from typing import Annotated
 from ragfilter.basics.files import write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
+from ragfilter.cli.label_options import QUERIES, LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.options import File, Texts
 from ragfilter.errors import InputError
 from ragfilter.evaluate import gate as gating
@@ -27,10 +28,10 @@ FIGURE = {"metavar": "FIGURE=NUMBER"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateOptions(options.LabelledOptions):
+class GateOptions(LabelledOptions):
     """The labelled queries, which are not needed for a log."""
 
-    queries: Annotated[str, options.QUERIES] = ""
+    queries: Annotated[str, QUERIES] = ""
 
 
 @command(json=True)
@@ -79,8 +80,8 @@ def gate(
     before = None if baseline is None or update else gating.read(baseline)
     with labelled.open("gate", place, user) as (bench, backends, labels, unknown):
         options.warn_learned_elsewhere(settings, backends)
-        options.warn_of(labels)
-        learned = options.warn_in_sample(settings, labels, place.collection)
+        warn_of(labels)
+        learned = warn_in_sample(settings, labels, place.collection)
         collection = bench.collection(place.collection)
         now = gating.BaselineOrigin(
             collection=place.collection,

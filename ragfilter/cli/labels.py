@@ -9,18 +9,19 @@ from typing import Annotated
 import typer
 
 from ragfilter.basics.files import write_text
-from ragfilter.cli import options, output
+from ragfilter.cli import output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DryRun, File, Filtering, Place, Viewing, load_config, refuse
+from ragfilter.cli.query import ask
 from ragfilter.engine.search import find_chunks
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labelling, query_sets
 from ragfilter.evaluate.query_files import read_import, read_spans, span_lines, write
 from ragfilter.indexing.order import keep_quotes, remap_labels
 from ragfilter.layers.cutoff import cutoff_detail
-from ragfilter.report.rows import rows as list_rows
+from ragfilter.results.rows import rows as list_rows
 from ragfilter.stores.labels import conflicts, qrels_of, visible_labels
-from ragfilter.stores.preferences import CHOICES, Answered
+from ragfilter.stores.preferences import CHOICES, PairSide
 from ragfilter.stores.relabel import Relabelled, add_spans
 from ragfilter.text.numbers import counted
 
@@ -122,16 +123,16 @@ def export(
     with place.open("labels") as bench:
         catalogue, _ = place.entries(bench)
         people, by_llm = query_sets.exported(bench.labels, collection, name, catalogue, user)
-        standing = bench.labels.standing(collection)
         questions = {text.strip() for text in people.queries.values()}
-        visible = {
-            each.id: each
-            for each in visible_labels(standing, catalogue, user)
-            if each.made_by == "human" and each.query in questions
-        }
+        lines: list[str] = []
         if spans:
             keep_quotes(bench, collection)
-        lines = [*span_lines(visible, bench.labels.quotations(collection))] if spans else []
+            visible = {
+                each.id: each
+                for each in visible_labels(bench.labels.history(collection), catalogue, user)
+                if each.made_by == "human" and each.query in questions
+            }
+            lines = [*span_lines(visible, bench.labels.quotations(collection))]
     written = [*write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)]
     if spans:
         write_text(folder / "spans.jsonl", "".join(lines), remedy="Name another folder.")
@@ -262,7 +263,7 @@ def next_(
     """List the chunks to label next: the first ranks, those near the cut, some of the rest."""
     loaded, user = filtering.load()
     with place.open("labels") as bench:
-        result = options.ask(question, loaded.settings, place.backends(bench), user)
+        result = ask(question, loaded.settings, place.backends(bench), user)
         standing = bench.labels.standing(place.collection, question)
         me = bench.deployment.user
     # A blind labeller may label what others have labelled.
@@ -286,16 +287,16 @@ def preferences(place: Place, viewing: Viewing) -> None:
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
         catalogue = bench.collection(collection).entries()
-        every = bench.preferences.votes(collection)
+        every = bench.preferences.of(collection)
     visible = {i for i, chunk in catalogue.items() if user.sees(chunk)}
-    votes = [
+    listed = [
         each for each in every if user.unrestricted or visible.issuperset([*each.first.chunks, *each.second.chunks])
     ]
-    lines = [(vote.query, *map(_side, (vote.first, vote.second)), CHOICES[vote.choice], vote.who) for vote in votes]
+    lines = [(each.query, *map(_side, (each.first, each.second)), CHOICES[each.choice], each.who) for each in listed]
     none = f"{collection}: no votes yet. The Answer panel and the Compare page take them."
-    output.show(votes, output.table(("question", "first", "second", "choice", "who"), lines) if votes else none)
+    output.show(listed, output.table(("question", "first", "second", "choice", "who"), lines) if listed else none)
 
 
-def _side(side: Answered) -> str:
+def _side(side: PairSide) -> str:
     changed = f" with {counted(len(side.settings), 'change')}" if side.settings else ""
     return f"{side.profile}{changed}, {counted(len(side.chunks), 'chunk')}"

@@ -1,24 +1,22 @@
-"""Options that commands share, alone or in groups: where, for whom and how to filter, over which labelled queries."""
+"""Options that commands share, alone or in groups: where, for whom and how to filter."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.cli.output import LogFormat, tell, warn
+from ragfilter.cli.output import LogFormat, warn
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.labelled_queries import Labels, choose, labels_version, measurable, missing
-from ragfilter.evaluate.query_files import read_questions
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.layers.clearance import effective_user
-from ragfilter.model import Chunk, PoolResult, User
+from ragfilter.model import Chunk, User
 from ragfilter.settings import config as configuration
 from ragfilter.settings.deployment import PREFIX
 from ragfilter.settings.profiles import DEFAULT, PROFILES, Fit
@@ -235,153 +233,9 @@ def open_for(data_dir: str | None, kind: str) -> Workbench:
     return Workbench.open(read_deployment(data_dir=data_dir), kind=kind)
 
 
-def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolResult:
-    """Query the collection. Warns if the settings are from elsewhere or the judge has no LLM."""
-    from ragfilter.engine.run import run
-    from ragfilter.judge.call import NO_LLM
-    from ragfilter.layers.cutoff import unknown_score
-    from ragfilter.report.verdicts import waits_for_judge
-
-    warn_learned_elsewhere(settings, backends)
-    # Not filtered in the store, whose own filter is slow for large collections.
-    result = run(text, settings, backends, user, wide=True)
-    warn(unknown_score(result))
-    if backends.chat is None and waits_for_judge(result):
-        warn(f"The judge {NO_LLM}.")
-    return result
-
-
 def warn_learned_elsewhere(settings: Settings, backends: Backends) -> None:
     """Warn if the settings were learned or tuned on another collection, model or space."""
-    from ragfilter.report.thresholds import learned_elsewhere
+    from ragfilter.results.thresholds import learned_elsewhere
 
     collection = backends.collection
     warn(learned_elsewhere(settings, Fit(collection.name, backends.embedder.name, collection.space)))
-
-
-# labelled queries
-
-
-QUERIES = typer.Option(
-    "--queries",
-    help="Labelled queries: a file (.jsonl, .csv, .txt), or a query set: labelled, asked, demo, "
-    "adsapi, or an imported one.",
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryOptions:
-    """Options that name queries and select some of them."""
-
-    queries: Annotated[str | None, QUERIES] = None
-    qrels: Annotated[Text, "Their labels: a qrels.tsv file. Built in for demo and adsapi."] = None
-    only: Annotated[Texts, "Use only the query with this ID. Repeatable."] = None
-    leave_out: Annotated[Texts, "--except", "Leave out this query. Repeatable."] = None
-
-    def read(self, bench: Workbench, place: Place, user: User, *, bare: bool = False) -> Labels | None:
-        """The named queries with the labels that `user` can see, None if no queries are named. Reports labels of chunks
-        that the collection lacks. `bare`: queries need no labels. Raises InputError and StoreError."""
-        if self.queries is None:
-            refuse("without --queries", **{"only": self.only, "except": self.leave_out, "qrels": self.qrels})
-            return None
-        return self.load(bench, place, user, bare=bare)[0]
-
-    def load(
-        self, bench: Workbench, place: Place, user: User, *, llm: bool = False, bare: bool = False
-    ) -> tuple[Labels, list[str]]:
-        """The named queries, as `report_visible_labels` returns them. Raises InputError and StoreError."""
-        from ragfilter.evaluate import query_sets
-
-        assert self.queries is not None
-        book, collection = bench.labels, place.collection
-        # The set of a demo's own collection also includes people's labels.
-        own = self.qrels is None and self.queries == collection
-        stored = llm or own or not query_sets.are_files(self.queries, self.qrels)
-        if stored:
-            labels = query_sets.load(book, collection, self.queries, llm=llm, bare=bare)
-        elif bare and self.qrels is None and self.queries not in query_sets.DEMOS:
-            labels = Labels(read_questions(Path(self.queries)), {})
-        else:
-            labels = query_sets.load_files(self.queries, self.qrels)
-        labels = choose(labels, self.only or (), self.leave_out or ())
-        return report_visible_labels(labels, place.backends(bench), user, stored=stored)
-
-
-class OpenedLabels(NamedTuple):
-    """An open workspace, and the labels that a user can see; `unknown` are labelled ids that the collection lacks."""
-
-    bench: Workbench
-    backends: Backends
-    labels: Labels
-    unknown: list[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledOptions(QueryOptions):
-    """Options for labelled queries, which are required."""
-
-    queries: Annotated[str, QUERIES]
-    llm: Annotated[bool, "--with-llm", "Count an LLM's labels where nobody has labelled."] = False
-
-    @contextmanager
-    def open(self, what: str, place: Place, user: User, *, bare: bool = False) -> Iterator[OpenedLabels]:
-        """Open the workspace for the command `what`, and read the chosen queries. Raises InputError and StoreError."""
-        from ragfilter.evaluate import query_sets
-        from ragfilter.stores.labels import visible_labels as seen_by
-
-        if self.llm:
-            refuse("beside --with-llm, which needs a query set of the workspace", qrels=self.qrels)
-        with place.open(what) as bench:
-            if self.llm:
-                catalogue = bench.collection(place.collection).entries()
-                standing = bench.labels.standing(place.collection)
-                tell(query_sets.agreed(seen_by(standing, catalogue, user)).sentence)
-            labels, unknown = self.load(bench, place, user, llm=self.llm, bare=bare)
-            yield OpenedLabels(bench, place.backends(bench), labels, unknown)
-
-
-def report_visible_labels(labels: Labels, backends: Backends, user: User, *, stored: bool) -> tuple[Labels, list[str]]:
-    """The labels that `user` can see, and the labelled ids that are missing or hidden. Reports these ids, and queries
-    that have no relevant chunks left, unless the labels are `stored` and the user cannot see everything: others may
-    have made them about chunks that this user must not know. Raises InputError if no relevant label is left."""
-    from ragfilter.engine.search import find_chunks
-
-    where = backends.collection
-    named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)
-    catalogue = find_chunks(where, named)
-    there = {i for i, chunk in catalogue.items() if user.sees(chunk)}
-    gone = missing(named, there, collection=where.name)
-    visible = measurable(labels, catalogue, user)
-    if stored and not user.unrestricted:
-        return visible, []
-    if gone:
-        warn(
-            f"Left out, because the collection {where.name} lacks them: {len(gone)} of {len(named)} labelled ids, "
-            f"such as {gone[0]!r}. Index those chunks, or label others"
-        )
-    lost = [i for i in labels.qrels if i not in visible.qrels]
-    if lost:
-        warn(
-            f"{len(lost)} of {len(labels.qrels)} labelled queries, such as {lost[0]!r}: none of their relevant chunks "
-            f"is in the collection {where.name}, as this user sees it, so they are left out"
-        )
-    return visible, list(gone)
-
-
-def warn_of(labels: Labels) -> None:
-    """Warn if there are too few labelled queries for reliable figures, or if some have no relevant chunk."""
-    from ragfilter.evaluate import wording
-
-    for caveat in wording.about_labels(labels):
-        warn(caveat)
-
-
-def warn_in_sample(settings: Settings, labels: Labels, collection: str, side: str = "") -> list[str]:
-    """Warn if the settings (of a `side`) may have seen these labels. Returns the warning, if any, as notes for JSON."""
-    from ragfilter.evaluate import wording
-
-    caveat = wording.in_sample(settings, labels_version(labels), collection)
-    notes = [f"{side}: {caveat}" if side else caveat] if caveat else []
-    for note in notes:
-        warn(note)
-    return notes

@@ -9,20 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragfilter import report
+from ragfilter import results
 from ragfilter.answer import context as packing
 from ragfilter.answer.stream import DOUBT, Answer, AnswerStream
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, GapThreshold, Place, refuse, setting
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay_as_user
+from ragfilter.judge.call import NO_LLM
+from ragfilter.layers.cutoff import unknown_score
 from ragfilter.layers.judge import settings_without_judge
-from ragfilter.model import PoolResult
+from ragfilter.model import PoolResult, User
 from ragfilter.protocols import ChatModel
+from ragfilter.results.verdicts import waits_for_judge
+from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 
 if TYPE_CHECKING:
+    from ragfilter.engine.gather import Backends
     from ragfilter.workbench import Workbench
 
 TITLE_WIDTH = 50
@@ -81,10 +87,10 @@ def query(
         settings = settings_without_judge(settings)
 
     with place.open("query") as bench:
-        result = options.ask(text, settings, place.backends(bench), user)
+        result = ask(text, settings, place.backends(bench), user)
         answered = answer_of(result, bench) if answer else None
     if output.as_json:
-        document = report.document(result, references=references) | {
+        document = results.document(result, references=references) | {
             "profile": loaded.profile,
             "settings": result.settings.model_dump(),
             "origins": loaded.origins,
@@ -94,14 +100,25 @@ def query(
             citations = [packed.chunks[number - 1].id for number in reply.citations]
             document["answer"] = output.plain(reply) | {"citations": citations, "ms": round(reply.ms, 3)}
         if debug:
-            typer.echo(report.trace_text(result), err=True, nl=False)
+            typer.echo(results.trace_text(result), err=True, nl=False)
         output.emit(document)
     else:
-        body = report.trace_text(result) if debug else query_text(result, profile=loaded.profile, every=every)
+        body = results.trace_text(result) if debug else query_text(result, profile=loaded.profile, every=every)
         output.emit(body + ("\n" + answer_text(*answered) if answered else ""))
     if answered is not None and answered[0].error:
         return output.fail(f"The answer failed: {answered[0].error}")
     return 0
+
+
+def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolResult:
+    """Query the collection. Warns if the settings are from elsewhere or the judge has no LLM."""
+    options.warn_learned_elsewhere(settings, backends)
+    # Not filtered in the store, whose own filter is slow for large collections.
+    result = search_and_filter(text, settings, backends, user, wide=True)
+    output.warn(unknown_score(result))
+    if backends.chat is None and waits_for_judge(result):
+        output.warn(f"The judge {NO_LLM}.")
+    return result
 
 
 def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, packing.Context]:
@@ -134,8 +151,8 @@ def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, packing.Con
 def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     """The result as text: a line of figures, the layers, the kept hits, then the dropped ones."""
     result = replay_as_user(result)
-    view = report.summary(result)
-    rows = report.kept_first(report.rows(result))
+    view = results.summary(result)
+    rows = results.kept_first(results.rows(result))
     dropped = sum(not row.kept for row in rows)
     listed = rows if every else rows[: len(result.kept) + SHOWN]
     hidden = len(rows) - len(listed)
@@ -147,7 +164,7 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     parts = [
         f"{result.query}\n{view.kept} kept of {view.retrieved} | {view.headline} | "
         f"about {numbers.tokens(view.tokens)}, {numbers.count(view.tokens_unfiltered)} unfiltered "
-        f"({report.first_words(view.unfiltered, view.left_out)}) | "
+        f"({results.first_words(view.unfiltered, view.left_out)}) | "
         f"{result.pool.collection}, {result.pool.space}, profile {profile}\n",
         output.table(("layer", "hits", "time", "what it did"), layers),
         _judge_lines(result),
@@ -161,7 +178,7 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     )
 
 
-def _hit_table(listed: Sequence[report.ChunkRow]) -> str:
+def _hit_table(listed: Sequence[results.ChunkRow]) -> str:
     reranked = any(row.rerank_score is not None for row in listed)
     head = ("", "rank", "distance", "confidence", *(["rerank"] if reranked else []), "title", "why")
     titles = telling_titles([row.title for row in listed], TITLE_WIDTH)
@@ -182,7 +199,7 @@ def _hit_table(listed: Sequence[report.ChunkRow]) -> str:
 
 def _judge_lines(result: PoolResult) -> str:
     """The judge's figures in one line, then ignored parts of its answer; empty without any."""
-    stats = report.judge_stats(result)
+    stats = results.judge_stats(result)
     if stats is None:
         return ""
     figures = f"{stats.kept} of {stats.original} candidates kept, {output.percent(stats.reduction)} cut"
@@ -194,13 +211,13 @@ def _judge_lines(result: PoolResult) -> str:
     if stats.fallback:
         lines = [f"judge fell back: {figures}; {stats.error}"]
     else:
-        decided = Counter(row.said for row in report.verdict_rows(result) if row.said)
+        decided = Counter(row.said for row in results.verdict_rows(result) if row.said)
         verdicts = ", ".join(f"{n} {action}" for action, n in sorted(decided.items()))
         tokens = numbers.exchanged(stats.prompt_tokens, stats.completion_tokens)
         time = "cached" if stats.cached else numbers.ms(stats.ms)
         model = f"{stats.model}, {stats.prompt_version}"
         lines = [f"judge: {figures} | {tokens}, {time} | {model}", f"  decisions: {verdicts}"]
-    return output.text_of(*lines, *(f"  ignored in its reply: {remark}" for remark in report.remarks(result)))
+    return output.text_of(*lines, *(f"  ignored in its reply: {remark}" for remark in results.remarks(result)))
 
 
 def answer_text(answer: Answer, context: packing.Context) -> str:

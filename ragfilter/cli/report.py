@@ -11,7 +11,7 @@ from typing import Annotated
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DataDir, File, Filtering, Place, Text, file_of, load_config
-from ragfilter.cli.query import answer_of
+from ragfilter.cli.query import answer_of, ask
 from ragfilter.cli.runs import RunId
 from ragfilter.engine.replay import replay_as_user, unfiltered
 from ragfilter.errors import InputError, SettingsError
@@ -39,7 +39,7 @@ def query(
     loaded, user = filtering.load()
     with place.open("report") as bench:
         backends, prices = place.backends(bench), bench.prices
-        result = replay_as_user(options.ask(text, loaded.settings, backends, user))
+        result = replay_as_user(ask(text, loaded.settings, backends, user))
         collection = backends.collection
         origin = reports.ReportOrigin(
             collection.name,
@@ -60,9 +60,9 @@ def query(
             page = reports.of_query(result, loaded.profile, origin, prices=prices, answers=answers(sides))
         else:
             other = compared_settings(against, bench)
-            first = replay_as_user(options.ask(text, other.settings, backends, user))
-            own = reports.NamedSettings("these settings", loaded.profile, result.settings)
-            names = replace(other, settings=first.settings), own
+            first = replay_as_user(ask(text, other.settings, backends, user))
+            these = reports.NamedSettings("these settings", loaded.profile, result.settings)
+            names = replace(other, settings=first.settings), these
             both = answers([("A", first), ("B", result)])
             page = reports.of_two((first, result), names, origin, prices=prices, answers=both)
     output.write(page, out)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
+from ragfilter.cli.label_options import LabelledOptions, QueryOptions, warn_of
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets, wording
@@ -17,7 +18,7 @@ from ragfilter.evaluate.crossval import CHOSEN_BY, Target, read_target
 from ragfilter.evaluate.frame import flat
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import fit_reranker as fit
-from ragfilter.evaluate.measure import completed_pools
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import carried, start
 from ragfilter.evaluate.tune import MARGIN, Figures, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
@@ -58,7 +59,7 @@ class TuningOptions:
 
 @command(json=True)
 def tune(
-    labelled: options.LabelledOptions,
+    labelled: LabelledOptions,
     place: options.Place,
     filtering: options.Filtering,
     wish: TuningOptions,
@@ -74,7 +75,7 @@ def tune(
         # Validated as the setting that it becomes.
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
     with labelled.open("tune", place, user) as (_, backends, labels, _unknown):
-        options.warn_of(labels)
+        warn_of(labels)
         tuning, _ = tune_questions(
             labels,
             loaded.settings,
@@ -170,7 +171,7 @@ def _figures(tuning: Tuning, figures: Figures) -> dict[str, Any]:
 
 @command(name="fit-reranker", json=True)
 def fit_reranker(
-    labelled: options.LabelledOptions,
+    labelled: LabelledOptions,
     place: options.Place,
     filtering: options.Filtering,
     depth: Annotated[int, "Hits of each query to score.", {"min": 2, "max": 500}] = 20,
@@ -206,7 +207,7 @@ REFUSED = 1
 
 @command(json=True)
 def recalibrate(
-    given: options.QueryOptions,
+    given: QueryOptions,
     place: options.Place,
     filtering: options.Filtering,
     wish: TuningOptions,
@@ -233,7 +234,7 @@ def recalibrate(
             or Labels(bench.labels.queries(place.collection, ASKED), {})
         )
         if labels.qrels:
-            options.warn_of(labels)
+            warn_of(labels)
             tuning, _ = tune_questions(
                 labels,
                 start(before, loaded.profile),

@@ -52,7 +52,7 @@ class Backends:
 
     collection: Collection
     embedder: Embedder
-    reranker: Callable[[Quality], Reranker] | None = None
+    make_reranker: Callable[[Quality], Reranker] | None = None
     chat: ChatModel | None = None
     judgements: JudgementCache | None = None
     pruner: Pruner | None = None

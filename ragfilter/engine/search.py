@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.basics.threads import Shelf
+from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import extra
 from ragfilter.model import Chunk, Score, User
 from ragfilter.protocols import Catalogue, Collection, TextSearch, Vectors, Where
-from ragfilter.text.words import FUNCTION_WORDS, tokens
+from ragfilter.text.words import FUNCTION_WORDS, words_of
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ def by_distance(pair: tuple[str, float]) -> tuple[float, str]:
     return pair[1], pair[0]
 
 
-_indexes: Shelf[Any] = Shelf(8)
+_indexes: SharedCache[Any] = SharedCache(8)
 """BM25 of the texts, by collection, its version, and the ids that the user can see."""
 
 
@@ -123,7 +123,7 @@ def word_search(query: str, search: Search) -> Pairs:
         log.warning("%s is too large to search by words", collection.name)
         return []
     ids = tuple(sorted(filter(search.seen, search.known)))
-    words = [word for word in tokens(query) if word not in FUNCTION_WORDS]
+    words = [word for word in words_of(query) if word not in FUNCTION_WORDS]
     if not ids or not words:
         return []
     key = (collection.name, collection.version, ids)
@@ -141,7 +141,7 @@ def _index(ids: tuple[str, ...], search: Search) -> Any:
 
     chunks = search.collection.chunks(ids)
     index = bm25s.BM25()
-    texts = [list(tokens(chunks[i].passage)) if i in chunks else [] for i in ids]
+    texts = [list(words_of(chunks[i].passage)) if i in chunks else [] for i in ids]
     index.index(texts, show_progress=False)
     return index
 

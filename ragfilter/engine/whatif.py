@@ -144,8 +144,8 @@ def _candidates(result: PoolResult, chunk_id: str, wanted: bool) -> Iterator[Fie
     names = [spec.name for spec in LAYERS]
     first = 0
     if wanted:
-        own = (d for trace in result.traces for d in trace.decisions if d.chunk_id == chunk_id)
-        dropped = [d.layer for d in own if d.outcome == "dropped"]
+        decisions = (d for trace in result.traces for d in trace.decisions if d.chunk_id == chunk_id)
+        dropped = [d.layer for d in decisions if d.outcome == "dropped"]
         first = names.index(dropped[-1]) if dropped else len(names)
     for spec in LAYERS[first:]:
         if spec.name == "clearance" or not spec.enabled(settings):

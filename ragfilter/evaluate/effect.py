@@ -28,7 +28,7 @@ from ragfilter.rules.families import Family, Proposal, as_finding, find_families
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.rules.rule import Rule, parse
-from ragfilter.rules.values import telling, tokens
+from ragfilter.rules.values import telling, words_of
 from ragfilter.settings.schema import Settings
 
 Changes = Mapping[str, str | None]
@@ -216,7 +216,7 @@ def _gain(row: QueryEffect) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Suggested:
+class SuggestedRules:
     """Families, a proposal for each of their members, and the joint effect of all proposals; None without labels."""
 
     families: tuple[Family, ...]
@@ -238,7 +238,7 @@ class Suggested:
 
 def suggest(
     chunks: Iterable[Chunk], questions: Iterable[str] = (), labelled: GatheredQuestions | None = None
-) -> Suggested:
+) -> SuggestedRules:
     """Propose rules for the families among `chunks` (with texts). `questions` were asked by users.
     With `labelled` questions, the proposals are also measured."""
     chunks = list(chunks)
@@ -250,9 +250,9 @@ def suggest(
     proposed = {each.family for each in proposals}
     families = tuple(family for family in families if family.pattern in proposed)
     if labelled is None or not proposals:
-        return Suggested(families, proposals)
+        return SuggestedRules(families, proposals)
     proposals = _learned(proposals, labelled, chunks)
-    return Suggested(families, proposals, labelled.effect({each.chunk.id: each.rule for each in proposals}))
+    return SuggestedRules(families, proposals, labelled.effect({each.chunk.id: each.rule for each in proposals}))
 
 
 def matrix_rows(proposed: Iterable[Chunk], labelled: GatheredQuestions | None) -> dict[str, RuleRow]:
@@ -271,7 +271,7 @@ def _learned(
 ) -> tuple[Proposal, ...]:
     """Add to each proposal the rarest word of every question that it would lose, if the question
     meets all groups but one: "wizard" for magic-users. The word must occur in another text."""
-    counts = Counter(word for chunk in chunks for word in set(telling(tokens(chunk.passage))))
+    counts = Counter(word for chunk in chunks for word in set(telling(words_of(chunk.passage))))
     # Proposals without doubts can be accepted without the others, so chunks that the others drop
     # must not hide their losses.
     every = {each.chunk.id: each.rule for each in proposals}
@@ -283,10 +283,10 @@ def _learned(
 
     def learned(each: Proposal) -> Proposal:
         groups = list(parse(each.rule).contain_one_of)
-        own = {*tokens(each.chunk.passage)}
+        in_passage = {*words_of(each.chunk.passage)}
         for query in lost[each.chunk.id]:
             missed = [i for i, group in enumerate(groups) if not _meets(group, query)]
-            words = [word for word in telling(tokens(query)) if counts[word] and word not in own]
+            words = [word for word in telling(words_of(query)) if counts[word] and word not in in_passage]
             if words and len(missed) == 1 < len(groups):
                 groups[missed[0]] = (*groups[missed[0]], min(words, key=lambda w: counts[w]))
         return replace(each, rule=Rule(contain_one_of=tuple(groups)).text)

@@ -1,7 +1,7 @@
 """One set of settings measured over labelled queries, compared with the unfiltered search: `eval` and `gate`, and
 `rf.measure` and `rf.tune` for a caller's existing results, without new searches. A view of `evaluate.frame`.
 
-`metrics` and `measure` describe the conventions. Means are over queries. Noise reduction is 1 − irrelevant kept /
+`metrics` and `query_records` describe the conventions. Means are over queries. Noise reduction is 1 − irrelevant kept /
 irrelevant in the unfiltered first k, with the chunks of all queries counted together.
 """
 
@@ -18,15 +18,14 @@ from typing import Any
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
-from ragfilter.evaluate import measure as measuring
+from ragfilter.evaluate import query_records, wording
 from ragfilter.evaluate import tune as tuning
-from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.frame import Row, best_k, by_variant, cells, frame, noise_reduction, with_bounds
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries, labels_version, missing
 from ragfilter.evaluate.learning import DEPTH, Provenance
-from ragfilter.evaluate.measure import QueryRecord, records_of
 from ragfilter.evaluate.query_files import read
+from ragfilter.evaluate.query_records import QueryRecord, records_of
 from ragfilter.evaluate.recalibrate import carried, start
 from ragfilter.evaluate.tune import Tuning, wide_settings
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED, filtered_and_plain
@@ -126,7 +125,7 @@ def evaluate(
     labels, records = Labels(queries, qrels), list[QueryRecord]()
     total = len(labels.labelled)
     if total:
-        measured = measuring.measure(labels, filtered_and_plain(settings), backends, user)
+        measured = query_records.measure(labels, filtered_and_plain(settings), backends, user)
         for done, of_query in enumerate(measured, start=1):
             records += of_query
             if progress is not None:
@@ -190,17 +189,17 @@ def document(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _row(own: QueryRecord, kept: Mapping[tuple[str, str], KeptChunks]) -> QueryRow:
+def _row(record: QueryRecord, kept: Mapping[tuple[str, str], KeptChunks]) -> QueryRow:
     return QueryRow(
-        own.id,
-        own.query,
-        own.relevant,
-        kept[own.id, UNFILTERED],
-        kept[own.id, CURRENT],
-        None if own.noise == 0 else 1 - (own.kept - own.found) / own.noise,
-        own.lost_ids,
-        own.status,
-        own.waiting,
+        record.id,
+        record.query,
+        record.relevant,
+        kept[record.id, UNFILTERED],
+        kept[record.id, CURRENT],
+        None if record.noise == 0 else 1 - (record.kept - record.found) / record.noise,
+        record.lost_ids,
+        record.status,
+        record.waiting,
     )
 
 

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from ragfilter.errors import extra
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, interval, intervals
-from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import Curve, best_prefix, by_k, counts_of, prefixes, without_nothing
+from ragfilter.evaluate.query_records import QueryRecord
 from ragfilter.evaluate.variants import ABOUT_ORACLE, CURRENT, FIXED, ORACLE, UNFILTERED, Variant
 
 with extra("eval"):
@@ -59,7 +59,7 @@ EXACT = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedTest:
     """Two sides over the same queries. `gain` is b's mean F1 minus a's; a win is a query with a
     higher F1 for b. `p_value` comes from a two-sided paired permutation test."""
 
@@ -250,12 +250,12 @@ def most_changed(sides: pd.DataFrame) -> pd.DataFrame:
     return sides.sort_values("gain", key=lambda gain: -gain.abs(), kind="stable")
 
 
-def paired(sides: pd.DataFrame) -> Paired:
+def paired(sides: pd.DataFrame) -> PairedTest:
     """Compare the two sides of `side_by_side`."""
     gains = sides["gain"].dropna().to_numpy(dtype=np.float64)
     if not len(gains):
-        return Paired(0, 0, 0, 0, Interval(0.0, None), 1.0)
-    return Paired(
+        return PairedTest(0, 0, 0, 0, Interval(0.0, None), 1.0)
+    return PairedTest(
         queries=len(gains),
         wins=int((gains > SAME).sum()),
         losses=int((gains < -SAME).sum()),
@@ -309,8 +309,8 @@ def questions(records: Sequence[QueryRecord]) -> pd.DataFrame:
     """Compare the current settings with the unfiltered first k (``_a``), query by query: queries
     that lose relevant chunks first, then by F1. ``gain`` is the difference in F1."""
     each = frame(records, by="query")
-    own, plain = (each[each["variant"] == name] for name in (CURRENT, UNFILTERED))
-    both = side_by_side(plain, own).rename(columns=lambda name: name.removesuffix("_b"))
+    current, plain = (each[each["variant"] == name] for name in (CURRENT, UNFILTERED))
+    both = side_by_side(plain, current).rename(columns=lambda name: name.removesuffix("_b"))
     return both.sort_values(["lost", "f1"], ascending=[False, True], kind="stable")
 
 

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat
 from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError, extra
 from ragfilter.evaluate.frame import frame, permutation_p
-from ragfilter.evaluate.measure import QueryRecord
+from ragfilter.evaluate.query_records import QueryRecord
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.text import numbers
 from ragfilter.text.normalise import whole

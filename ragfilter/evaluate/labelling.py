@@ -15,22 +15,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from ragfilter.answer.context import estimate
 from ragfilter.answer.stream import Prices
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.errors import InputError, ModelError
-from ragfilter.evaluate.measure import NO_LLM
+from ragfilter.evaluate.query_records import NO_LLM
 from ragfilter.judge import call
 from ragfilter.judge.prompt import JudgePrompt, build_prompt
 from ragfilter.judge.prompts import PromptVariant
 from ragfilter.layers.clearance import effective_user
 from ragfilter.model import User
 from ragfilter.protocols import Usage
-from ragfilter.report.rows import ChunkRow
+from ragfilter.results.rows import ChunkRow
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
+from ragfilter.text.tokens import estimate
 
 TOGETHER = 5
 """Chunks in one prompt: few enough to fit uncut."""
@@ -113,9 +113,9 @@ def requests(
     judge, viewed = settings.judge, effective_user(user, settings)
     plain = settings.with_values({"judge.enabled": False, "retrieval.source_pattern": ""})
     for question in dict.fromkeys(text.strip() for text in questions):
-        own = [label for label in standing if label.query == question]
-        done = {label.chunk_id for label in own if (label.made_by, label.who) == ("llm", model)}
-        people = {label.chunk_id for label in own if label.made_by == "human"}
+        labels = [label for label in standing if label.query == question]
+        done = {label.chunk_id for label in labels if (label.made_by, label.who) == ("llm", model)}
+        people = {label.chunk_id for label in labels if label.made_by == "human"}
         pool = gather(question, plain, backends, user, wide=True)
         visible = (h for h in pool.hits if h.found_by == "query" and viewed.sees(h.chunk))
         wanted = [
@@ -132,17 +132,17 @@ def requests(
         yield Request(question, tuple(prompt for prompt in prompts if prompt.asked))
 
 
-def bill(asked: Sequence[Request], backends: Backends, prices: Prices | None = None) -> Bill:
+def bill(requests: Sequence[Request], backends: Backends, prices: Prices | None = None) -> Bill:
     """The cost of the requests."""
     assert backends.chat is not None
     name, remembered = backends.chat.name, backends.judgements
-    prompts = [prompt for request in asked for prompt in request.prompts]
+    prompts = [prompt for request in requests for prompt in request.prompts]
     new = [p for p in prompts if remembered is None or (name, p.key) not in remembered]
     sent = sum(prompt.tokens for prompt in new)
     answers = [[{"chunk_id": i, "action": "EXPAND_1"} for i in prompt.asked] for prompt in new]
     written = sum(estimate(json.dumps({"decisions": answer})) for answer in answers)
     return Bill(
-        questions=len(asked),
+        questions=len(requests),
         chunks=sum(len(prompt.asked) for prompt in prompts),
         calls=len(new),
         remembered=len(prompts) - len(new),
@@ -161,13 +161,13 @@ def keep(proposal: LabelProposal, book: LabelBook, collection: str, backends: Ba
 
 
 def propose(
-    asked: Iterable[Request], settings: Settings, backends: Backends, *, timeout_s: float
+    requests: Iterable[Request], settings: Settings, backends: Backends, *, timeout_s: float
 ) -> Iterator[LabelProposal]:
     """Make the calls one after the other. Raises ModelError if `MAX_FAILED` calls in a row fail."""
     assert backends.chat is not None
     judge = settings.judge.model_copy(update={"timeout_ms": int(1000 * timeout_s)})
     failed = 0
-    for request in asked:
+    for request in requests:
         for prompt in request.prompts:
             judgement = call.ask(prompt, backends.chat, judge, cache=backends.judgements)
             failed = failed + 1 if judgement.error else 0

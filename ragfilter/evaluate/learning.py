@@ -31,7 +31,7 @@ from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.calibrated import RECALLS, SCORED, Floats, features, labels_for, probabilities
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress, Reranker
-from ragfilter.report.summary import NO_BUDGET
+from ragfilter.results.summary import NO_BUDGET
 from ragfilter.settings.schema import FEATURES, MIN_LABELLED, Calibration, Settings, Split
 
 DEPTH = 50
@@ -69,7 +69,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class LearnedSettings:
     """Settings with what was learned, and all figures of each query, by models that did not see it."""
 
     settings: Settings
@@ -83,7 +83,7 @@ class Learned:
 
 def learn(
     examples: Mapping[Settings, Sequence[TrainingExample]], pool: Pool, provenance: Provenance, target: Target
-) -> Learned:
+) -> LearnedSettings:
     """Learn the calibrated settings that serve the target best on held-out queries. `examples` has the same queries for
     each of several settings; `pool` is one of their pools. Raises ValueError if no hits, or all of them, are
     relevant."""
@@ -110,7 +110,7 @@ def learn(
     best = target.best(columns)
     settings, base, about, boosted = tried[best]
     calibration = calibrate(examples[base], about, _names(base, examples[base]), boosted=boosted)
-    return Learned(settings.with_values({"cutoff.calibration": calibration}), columns[best])
+    return LearnedSettings(settings.with_values({"cutoff.calibration": calibration}), columns[best])
 
 
 def _names(base: Settings, examples: Sequence[TrainingExample]) -> tuple[str, ...]:
@@ -287,8 +287,8 @@ class Lessons:
     query with what was learned without its fold; `budget` does the same if the context budget decides how many chunks
     are kept. `dial` maps the share of relevant hits to keep to the share that was kept on held-out queries."""
 
-    whole: Learned
-    by_fold: Mapping[int, Learned]
+    whole: LearnedSettings
+    by_fold: Mapping[int, LearnedSettings]
     figures: dict[str, Table]
     budget: dict[str, Table]
     dial: Mapping[str, float]
@@ -310,16 +310,16 @@ def learn_by_fold(
     examples = {base: [example(pool, qrels[i], base, user) for i, pool in pools.items()] for base in bases}
     some = next(iter(pools.values()))
 
-    def learned(places: Choice) -> Learned:
+    def learned(places: Choice) -> LearnedSettings:
         chosen = {base: [each[i] for i in places] for base, each in examples.items()}
         return learn(chosen, some, provenance, target)
 
     by_fold = {int(fold): learned(np.flatnonzero(folds != fold)) for fold in np.unique(folds)}
     outcomes = [
         # Once for the target, and once to fill the context budget.
-        sweep({i: pool}, qrels, [own, own.with_values({"cutoff.target": "budget"})], user)
+        sweep({i: pool}, qrels, [learned_settings, learned_settings.with_values({"cutoff.target": "budget"})], user)
         for (i, pool), fold in zip(pools.items(), folds, strict=True)
-        for own in (by_fold[int(fold)].settings,)
+        for learned_settings in (by_fold[int(fold)].settings,)
     ]
     figures, budget = (
         {name: np.concatenate([one[name][:, way] for one in outcomes]) for name in SET_FIGURES} for way in (0, 1)
@@ -333,7 +333,7 @@ def learn_by_fold(
     )
 
 
-def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> dict[str, float]:
+def _dial(examples: Examples, learned: Mapping[int, LearnedSettings], folds: Choice) -> dict[str, float]:
     shares = set.intersection(*(set(each.calibration.keeps) for each in learned.values()))
     relevant, kept = 0.0, dict.fromkeys(sorted(shares), 0.0)
     for fold, each in learned.items():

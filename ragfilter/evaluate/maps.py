@@ -107,8 +107,8 @@ def axes(settings: Settings) -> list[str]:
 
 def usual(paths: Sequence[str]) -> str:
     """The default axis: the setting that the strategy cuts by, otherwise the first one."""
-    own = (f"cutoff.{name}" for name in (*FRACTIONS, *GRID))
-    return next((path for path in own if path in paths), paths[0])
+    strategy_paths = (f"cutoff.{name}" for name in (*FRACTIONS, *GRID))
+    return next((path for path in strategy_paths if path in paths), paths[0])
 
 
 def fast(settings: Settings, x: str, y: str) -> bool:

@@ -292,14 +292,16 @@ def _span(row: Mapping[str, Any], where: str, sources: Path | None) -> Span:
 
 
 def span_lines(labels: Mapping[int, Label], places: Mapping[int, Quotation]) -> Iterator[str]:
-    """Yield a line for each label that has a place; each quote appears once per question."""
-    seen = set()
+    """Yield a line for the latest label of each question and quote."""
+    last: dict[tuple[str, str, str], tuple[Label, Quotation]] = {}
     for label_id, label in labels.items():
-        place = places.get(label_id)
-        if place is None or (label.query, place.source, place.quote) in seen:
-            continue
-        seen.add((label.query, place.source, place.quote))
-        known = {name: value for name in ("page", "start", "end") if (value := getattr(place, name)) >= 0}
+        if place := places.get(label_id):
+            quoted = (label.query, place.source, place.quote)
+            last.pop(quoted, None)
+            last[quoted] = label, place
+    for label, place in last.values():
+        known = {"page": place.page} if place.page >= 0 else {}
+        known |= {"start": place.start, "end": place.end} if place.end >= 0 else {}
         row = {"question": label.query, "source": place.source, "quote": place.quote, "grade": label.grade, **known}
         yield json.dumps(row, ensure_ascii=False) + "\n"
 

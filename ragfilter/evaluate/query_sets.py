@@ -24,8 +24,8 @@ def sets(
 ) -> dict[str, int]:
     """The number of questions in every set of the collection, by name; a demo's own set comes
     first. `user` does not learn of questions labelled on hidden chunks only. Raises StoreError."""
-    own = {collection: len(of_demo(collection).queries)} if collection in DEMOS else {}
-    sizes = own | book.sets(collection)
+    of_collection = {collection: len(of_demo(collection).queries)} if collection in DEMOS else {}
+    sizes = of_collection | book.sets(collection)
     if not user.unrestricted:
         sizes[LABELLED] = len(labelled(book, collection, catalogue, user))
     return sizes
@@ -151,8 +151,8 @@ def _qrels(book: LabelBook, collection: str, name: str, queries: Mapping[str, st
         shipped = of_demo(name).qrels
     standing = book.standing(collection)
     people, every = qrels_of(standing), qrels_of(standing, llm=llm)
-    asked = {i: text.strip() for i, text in queries.items()}
-    qrels = {i: {**every.get(q, {}), **shipped.get(i, {}), **people.get(q, {})} for i, q in asked.items()}
+    texts = {i: text.strip() for i, text in queries.items()}
+    qrels = {i: {**every.get(q, {}), **shipped.get(i, {}), **people.get(q, {})} for i, q in texts.items()}
     return {i: grades for i, grades in qrels.items() if grades}
 
 
@@ -222,5 +222,5 @@ def load_files(queries: str, qrels: str | None) -> Labels:
 def of_demo(name: str) -> Labels:
     """The bundled labels of a demo collection."""
     # Imported here: it reads OpenAPI, which measuring other labels does not need.
-    own = import_module(f"ragfilter.ingest.{name}")
-    return Labels(own.queries(), own.qrels())
+    demo = import_module(f"ragfilter.ingest.{name}")
+    return Labels(demo.queries(), demo.qrels())

@@ -16,10 +16,10 @@ from ragfilter.engine.gather import Backends
 from ragfilter.errors import InputError, RagfilterError, SettingsError
 from ragfilter.evaluate import frame, gate, query_sets, wording
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval
-from ragfilter.evaluate.frame import Paired, Row
+from ragfilter.evaluate.frame import PairedTest, Row
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable
-from ragfilter.evaluate.measure import QueryRecord, from_document, measure, to_document
 from ragfilter.evaluate.prefixes import Curve
+from ragfilter.evaluate.query_records import QueryRecord, from_document, measure, to_document
 from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, FIXED, Variant, variants
 from ragfilter.layers.clearance import effective_user, with_clearance
@@ -134,7 +134,7 @@ class ComparedRuns:
     since: tuple[Sequence[str], Sequence[str]] = ((), ())
 
     @cached_property
-    def paired(self) -> Paired:
+    def paired(self) -> PairedTest:
         return frame.paired(self.sides)
 
     @property
@@ -157,8 +157,8 @@ class ComparedRuns:
     def in_sample(self) -> tuple[str, str]:
         """The warnings of `wording.in_sample` about A and B."""
         a, b = (
-            wording.in_sample(own, run.plan.labels_version, run.plan.collection)
-            for run, own in zip(self.runs, self.settings, strict=True)
+            wording.in_sample(settings, run.plan.labels_version, run.plan.collection)
+            for run, settings in zip(self.runs, self.settings, strict=True)
         )
         return a, b
 
@@ -251,8 +251,8 @@ def compare(
         for run, name in zip((a, b), names, strict=True)
     )
     since = changed_since(a.run.plan, bench), changed_since(b.run.plan, bench)
-    own = settings or (a.settings, b.settings)
-    return ComparedRuns((a.run, b.run), own, frame.side_by_side(*sides), since)
+    compared = settings or (a.settings, b.settings)
+    return ComparedRuns((a.run, b.run), compared, frame.side_by_side(*sides), since)
 
 
 def earlier(run: Run, saved: Iterable[Run]) -> Run | None:

@@ -16,8 +16,8 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate.crossval import Tables
 from ragfilter.evaluate.labelled_queries import Qrels
-from ragfilter.evaluate.measure import count
 from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1, relevant_of
+from ragfilter.evaluate.query_records import count
 from ragfilter.layers.cutoff import cut_hits
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, Hit, Need, Pool, PoolResult, User, undecided
@@ -85,8 +85,8 @@ def kept(pool: Pool, planned: Plan, user: User | None = None) -> Iterator[tuple[
             assert isinstance(trace.detail, CutoffDetail)
             before[key] = trace.detail, trace.count("pinned")
         detail, pinned = before[key]
-        own = strategy(cutoff.strategy).values_of is not None
-        if not cutoff.enabled or own or detail.value_kind == "place":
+        has_values = strategy(cutoff.strategy).values_of is not None
+        if not cutoff.enabled or has_values or detail.value_kind == "place":
             result = replay(pool, base.model_copy(update={"cutoff": cutoff}), user)
             yield result.kept, result.needs
             continue

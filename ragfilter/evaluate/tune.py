@@ -33,10 +33,10 @@ from ragfilter.evaluate.crossval import (
 )
 from ragfilter.evaluate.frame import means
 from ragfilter.evaluate.labelled_queries import Labels, Qrels
-from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
-from ragfilter.evaluate.measure import completed_pools
+from ragfilter.evaluate.learning import DEPTH, INNER, LearnedSettings, Lessons, Provenance, learn_by_fold
 from ragfilter.evaluate.metrics import SET_FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import RECORD, as_they_are, quantiles
 from ragfilter.evaluate.sweep import check_reranked, sweep
 from ragfilter.layers.base import far_end
@@ -157,7 +157,7 @@ BEFORE = "before"
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TuningMethod:
     """One way to tune: its means on held-out queries, the differences to the best fixed k and to the previous
     settings, and the settings that it chooses on all queries."""
 
@@ -187,8 +187,8 @@ class Tuning:
     best_fixed_k: Figures
     oracle: Figures
     before: Figures
-    tuned: Tuned
-    strategies: Mapping[str, Tuned]
+    tuned: TuningMethod
+    strategies: Mapping[str, TuningMethod]
     over_strategies: Mapping[str, Figures]
     dial: Mapping[str, float]
     budget: Figures | None = None
@@ -332,8 +332,8 @@ def tune(
     orders = prefixes_of_pools(pools, qrels, settings, user)
     k, fixed = best_fixed_k(orders, assigned, target)
 
-    def tuned(figures: Tables, settings: Settings) -> Tuned:
-        return Tuned(means(figures), _differences(figures, fixed), _differences(figures, before), settings)
+    def tuned(figures: Tables, settings: Settings) -> TuningMethod:
+        return TuningMethod(means(figures), _differences(figures, fixed), _differences(figures, before), settings)
 
     strategies = {name: way for name, way in ways.items() if name != BEFORE}
     return Tuning(
@@ -391,7 +391,7 @@ def recorded(
     these pools, one for each query. `values_only`: labels did not choose the strategy."""
     quality, cutoff = settings.quality, settings.cutoff
     names = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in FRACTIONS]
-    own = [f"cutoff.{name}" for name in (*names, "max_results")] if cutoff.enabled else []
+    cutoff_paths = [f"cutoff.{name}" for name in (*names, "max_results")] if cutoff.enabled else []
     pool = next(iter(pools))
     record = TunedOn(
         collection=pool.collection,
@@ -404,7 +404,7 @@ def recorded(
         quantiles=quantiles(settings, pools),
         strategy=cutoff.strategy if cutoff.enabled else "",
         score=cutoff.score,
-        values={path: settings.get(path) for path in (own if paths is None else paths)},
+        values={path: settings.get(path) for path in (cutoff_paths if paths is None else paths)},
         values_only=values_only,
     )
     return settings.with_values({RECORD: record})
@@ -455,7 +455,7 @@ def _held_out(
 
 
 def _best(
-    ways: Mapping[str, _Way], learned: Learned | None, texts: Sequence[str], target: Target, places: Choice
+    ways: Mapping[str, _Way], learned: LearnedSettings | None, texts: Sequence[str], target: Target, places: Choice
 ) -> str:
     """The best strategy for the target on the queries at these `places`, which are those of `learned`. Strategies are
     judged by held-out figures, because the best of a hundred candidates looks better than it is, and a learned strategy

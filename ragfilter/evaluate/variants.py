@@ -70,10 +70,10 @@ def filtered_and_plain(settings: Settings) -> tuple[Variant, Variant]:
 
 def variants(settings: Settings) -> tuple[Variant, ...]:
     """The variants of a run, including `settings`. Equal settings are one object."""
-    own, plain = filtered_and_plain(settings)
+    current, plain = filtered_and_plain(settings)
     base = plain.settings
     every = (
-        own,
+        current,
         plain,
         *(
             Variant(spec.name, "strategy", base.with_values({"cutoff.enabled": True, "cutoff.strategy": spec.name}))

@@ -205,8 +205,10 @@ def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:
     chunks: Mapping[str, Chunk] = {}
     if labelled:
         with suppress(CollectionMissing):
-            chunks = bench.stores.of(name).collection(name).chunks([*labelled])
-            bench.labels.quote(name, chunks)
+            collection = bench.stores.of(name).collection(name)
+            chunks = collection.chunks([*labelled])
+            if bench.labels.unquoted(name):
+                bench.labels.quote(name, collection.chunks([*collection.entries()]))
     return chunks if labelled else None
 
 

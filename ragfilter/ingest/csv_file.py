@@ -58,8 +58,8 @@ def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[st
     for column, field in fields.items():
         if field in NEEDED and column not in header:
             refuse(place, f"the header has no column {column!r}", MISSING)
-    own = {*columns, *(["_id"] if "id" in columns else [])}
-    return [fields.get(name, f"column {name}" if name in own else name) for name in header]
+    renamed = {*columns, *(["_id"] if "id" in columns else [])}
+    return [fields.get(name, f"column {name}" if name in renamed else name) for name in header]
 
 
 def _check(names: list[str], place: str, *, numbered: bool) -> None:

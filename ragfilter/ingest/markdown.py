@@ -121,9 +121,9 @@ def sections(text: str, *, after: int = 0, split: bool = True) -> Iterator[Markd
     start, line = 0, 1
 
     def section(end: int) -> MarkdownSection:
-        own = [(a - start, b - start) for a, b in code if start <= a < end]
+        code_lines = [(a - start, b - start) for a, b in code if start <= a < end]
         headings = tuple(name for _, name in path)
-        return MarkdownSection(headings, after + line, "\n".join(lines[start:end]), own)
+        return MarkdownSection(headings, after + line, "\n".join(lines[start:end]), code_lines)
 
     for opening, inline in pairwise(tokens):
         # Headings within quotes and lists belong to the text.

@@ -248,30 +248,30 @@ def _text(raw: Mapping[str, Any], place: str) -> str:
 def _own_fields(raw: Mapping[str, Any], place: str) -> dict[str, Any]:
     """The mapping's other fields, as plain JSON values."""
     inside = raw.get("metadata")
-    own = dict(inside) if isinstance(inside, Mapping) else {}
+    fields = dict(inside) if isinstance(inside, Mapping) else {}
     if inside is not None and not isinstance(inside, Mapping):
-        own["metadata"] = inside
-    own |= {key: value for key, value in raw.items() if key not in FIELDS}
-    return plain_values(own, place)
+        fields["metadata"] = inside
+    fields |= {key: value for key, value in raw.items() if key not in FIELDS}
+    return plain_values(fields, place)
 
 
-def plain_values(own: Mapping[Any, Any], place: str) -> dict[str, Any]:
+def plain_values(fields: Mapping[Any, Any], place: str) -> dict[str, Any]:
     """A source's own fields as plain JSON values, or else text, without vectors. Raises InputError naming `place`."""
-    if not own:
+    if not fields:
         return {}
     try:
-        own = _without_vectors(own)
-        kept: dict[str, Any] = loads(json.dumps(own, default=str, skipkeys=True, allow_nan=False))
+        fields = _without_vectors(fields)
+        kept: dict[str, Any] = loads(json.dumps(fields, default=str, skipkeys=True, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         refuse(place, "its own fields cannot be written as JSON", "Leave out what is nested.")
     return kept
 
 
-def _without_vectors(own: Mapping[Any, Any]) -> dict[Any, Any]:
+def _without_vectors(fields: Mapping[Any, Any]) -> dict[Any, Any]:
     """Remove vectors, which a chunk does not need. Missing values become None, since JSON has no NaN."""
     return {
         key: _without_vectors(value) if isinstance(value, Mapping) else None if is_missing(value) else value
-        for key, value in own.items()
+        for key, value in fields.items()
         if not _is_vector(key, value)
     }
 

@@ -14,11 +14,11 @@ from dataclasses import replace
 from statistics import median
 from time import perf_counter
 
-from ragfilter.answer import reply as answer_reply
-from ragfilter.basics.threads import Shelf
+from ragfilter.basics.threads import SharedCache
 from ragfilter.judge.parse import SCHEMA, parse
 from ragfilter.judge.prompt import JudgePrompt, no_room
 from ragfilter.model import Judgement
+from ragfilter.models.chat import StoredReplies, ask_model
 from ragfilter.protocols import ChatModel, ReplyStore
 from ragfilter.settings.schema import Judge
 
@@ -48,7 +48,7 @@ def look_up(prompt: JudgePrompt, chat: ChatModel, cache: JudgementCache) -> Judg
 
 def _call(prompt: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     started = perf_counter()
-    reply = answer_reply.ask(chat, prompt.messages, timeout_s=settings.timeout_ms / 1000, schema=SCHEMA)
+    reply = ask_model(chat, prompt.messages, timeout_s=settings.timeout_ms / 1000, schema=SCHEMA)
     if reply.error:
         log.warning("judging failed: %s", reply.error)
     verdicts, remarks, unreadable = parse("" if reply.error else reply.text, prompt.asked)
@@ -80,8 +80,8 @@ class JudgementCache:
     """An LRU cache of answers by (model, `Judgement.prompt_key`). `replies` keeps those of `endpoint` longer."""
 
     def __init__(self, size: int = SIZE, *, replies: ReplyStore | None = None, endpoint: str = "") -> None:
-        self._stored = answer_reply.StoredReplies[Judgement]("judgement-1", Judgement, replies, endpoint)
-        self._judgements: Shelf[Judgement] = Shelf(size)
+        self._stored = StoredReplies[Judgement]("judgement-1", Judgement, replies, endpoint)
+        self._judgements: SharedCache[Judgement] = SharedCache(size)
         self._ms: dict[str, deque[float]] = {}
 
     def __contains__(self, key: tuple[str, str]) -> bool:

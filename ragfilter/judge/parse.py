@@ -11,7 +11,7 @@ Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. Desi
 - A line that decides is not searched for JSON, since its explanation may quote some.
 - An answer can contain several JSON values. If one cannot be read, none counts: half a list would
   discard everything after the cut. Answers in lines are an exception, since they may quote JSON.
-- Text that the model marks as thinking does not count (`ragfilter.answer.reply`).
+- Text that the model marks as thinking does not count (`ragfilter.models.chat`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, Field, WithJsonSchema, model_validator
 
-from ragfilter.answer.reply import without_thought
 from ragfilter.judge.prompts import ACTIONS as ACTIONS
 from ragfilter.model import Verdict
+from ragfilter.models.chat import without_thought
 
 MAX_REMARKS = 20
 REMARK_CHARS = 60

@@ -17,15 +17,16 @@ from hashlib import sha256
 from itertools import pairwise
 from math import isnan
 
-from ragfilter.answer.context import GAP, SHORTENED, defuse, estimate, head, one_line
+from ragfilter.answer.context import GAP, SHORTENED, defuse, one_line
 from ragfilter.answer.extractive import units
-from ragfilter.answer.reply import prompt_tokens
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.prompts import PromptVariant
 from ragfilter.model import Chunk, Hit, Judgement, Space, similarity
+from ragfilter.models.chat import prompt_tokens
 from ragfilter.protocols import Message
 from ragfilter.settings.schema import Judge
 from ragfilter.text.titles import short_title
+from ragfilter.text.tokens import estimate, head
 from ragfilter.text.words import overlaps
 
 LAYOUT = "2"

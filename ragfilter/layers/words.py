@@ -66,7 +66,7 @@ class _HitWords(NamedTuple):
 def _read(hit: Hit, query: str, stated: frozenset[words.Value]) -> _HitWords:
     passage = hit.chunk.passage if hit.chunk.loaded else ""
     values = words.shared_values(stated, passage) if stated else stated
-    title = words.tokens(hit.chunk.title) if values else ()
+    title = words.words_of(hit.chunk.title) if values else ()
     titled = frozenset([value for value in values if value[0] in title])
     return _HitWords(words.word_counts(query, passage), values, titled)
 

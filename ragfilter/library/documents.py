@@ -133,8 +133,8 @@ def to_hits(
     values: Sequence[float | None] = [None] * len(places) if named else numbers.pop("")
     chunks = _with_ids([(i + 1, documents[i].chunk) for i in places])
     unranked = [
-        Hit(chunk, 0.0, 0, scores=own, doc=documents[i].doc)
-        for chunk, own, i in zip(chunks, _named_scores(numbers, metric_by_name, len(places)), places, strict=True)
+        Hit(chunk, 0.0, 0, scores=by_name, doc=documents[i].doc)
+        for chunk, by_name, i in zip(chunks, _named_scores(numbers, metric_by_name, len(places)), places, strict=True)
     ]
     dense = [hit.scores[DENSE] for hit in unranked if DENSE in hit.scores]
     if dense:
@@ -143,12 +143,12 @@ def to_hits(
         values = [hit.scores.get(DENSE, far).value for hit in unranked]
     hits, space, warnings = _to_hits(unranked, values, metric, [score.value for score in dense] or values)
     if scores is None and not named:
-        own = [documents[i] for i in visible]
-        nodes = any(not each.store and hasattr(each.doc, "node") for each in own)
+        seen = [documents[i] for i in visible]
+        nodes = any(not each.store and hasattr(each.doc, "node") for each in seen)
         exponential = nodes and metric == "similarity" and space != "rank"
         warnings += (EXPONENTIAL,) if exponential else ()
-        warnings += _of_store(frozenset(each.store for each in own), metric)
-        warnings += (NO_METRIC,) if any(each.unsaid for each in own) else ()
+        warnings += _of_store(frozenset(each.store for each in seen), metric)
+        warnings += (NO_METRIC,) if any(each.unsaid for each in seen) else ()
     own_warnings = few([w for i in sorted(warned) for w in documents[i].warnings])
     return hits, space, own_warnings + warnings if visible else own_warnings
 
@@ -162,8 +162,8 @@ def _columns(documents: Sequence[_Document], scores: Scores, named: Mapping[str,
     if unknown is not None:
         raise InputError(f"The score {unknown!r} has no metric.", remedy=f"Pass metric={{{unknown!r}: …}}.")
     fields = [each.chunk.metadata for each in documents]
-    own = [each["scores"] if isinstance(each.get("scores"), Mapping) else each for each in fields]
-    return columns | {name: [_as_score(each.get(name)) for each in own] for name in named.keys() - columns.keys()}
+    inside = [each["scores"] if isinstance(each.get("scores"), Mapping) else each for each in fields]
+    return columns | {name: [_as_score(each.get(name)) for each in inside] for name in named.keys() - columns.keys()}
 
 
 def _named_scores(
@@ -367,16 +367,16 @@ def _plain(chunk: Chunk, place: int) -> tuple[Chunk, tuple[str, ...]]:
 def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
     """Read another library's document even if its text is empty. Metadata with another meaning than
     our fields of the same name stay in the chunk's own fields."""
-    text, own, warnings = raw.pop("text", None) or "", {}, []
+    text, moved, warnings = raw.pop("text", None) or "", {}, []
     for name in sorted(FORGIVEN & raw.keys()):
         try:
             to_record({"id": "-", "text": "-", name: raw[name]}, place=named)
         except InputError as error:
-            own[name] = raw.pop(name)
+            moved[name] = raw.pop(name)
             warnings.append(f"{error.message} It is kept as metadata only.")
     meta = raw.get("metadata")
     inside = dict(meta) if isinstance(meta, Mapping) else {} if meta is None else {"metadata": meta}
-    fields = {"id": "-", **raw, "text": "-", "metadata": {**inside, **own}}
+    fields = {"id": "-", **raw, "text": "-", "metadata": {**inside, **moved}}
     record = to_record(fields, place=named)
     return replace(record.chunk, text=whole(text)), (*warnings, *record.warnings)
 

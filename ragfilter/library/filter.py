@@ -14,13 +14,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.engine.gather import Backends
-from ragfilter.engine.run import complete_all
+from ragfilter.engine.pipeline import replay_completed
 from ragfilter.errors import InputError, SettingsError, check_installed
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.base import BACKGROUND_FROM
 from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
+from ragfilter.layers.prune import SentencePruner
 from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.layers.tuned_on import SCALED
@@ -30,7 +31,6 @@ from ragfilter.library.documents import Scores, check_metric, check_metrics, spa
 from ragfilter.library.result import Result, to_result
 from ragfilter.model import MODEL_OF, Cut, Entity, Pool, PoolResult, Space, User
 from ragfilter.models.embedders import BundledEmbedder
-from ragfilter.models.pruner import SentencePruner
 from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge, of_profile
@@ -261,7 +261,7 @@ class Filter:
         collection = SimpleNamespace(catalogue=lambda: passed, chunks=lambda ids: {})
         backends = self.backends(collection, None)
         kinds = [kind for kind, name in MODEL_OF.items() if getattr(self, name) is not None]
-        return complete_all(pool, self.settings, backends, user, kinds=kinds, push_down=True)
+        return replay_completed(pool, self.settings, backends, user, kinds=kinds, push_down=True)
 
 
 def cut(distances: Iterable[float], **settings: Any) -> Cut:

@@ -10,7 +10,7 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ragfilter import model, report
+from ragfilter import model, results
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import messages
 from ragfilter.engine.replay import replay_as_user
@@ -19,8 +19,8 @@ from ragfilter.layers.cutoff import unknown_score
 from ragfilter.library.documents import FUSED, Metrics
 from ragfilter.model import MODEL_OF, Hit, NeedKind, User
 from ragfilter.protocols import Message
-from ragfilter.report import ChunkRow
-from ragfilter.report.document import explain
+from ragfilter.results import ChunkRow
+from ragfilter.results.document import explain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +80,7 @@ class Result(model.PoolResult):
         return len(self.kept)
 
     def __repr__(self) -> str:
-        summary = report.summary(self)
+        summary = results.summary(self)
         why = summary.headline.removeprefix(f"keeps {summary.kept} with ")
         return f"<Result: {summary.kept} of {summary.retrieved} kept, {why}>"
 
@@ -92,7 +92,7 @@ class Result(model.PoolResult):
     def dropped(self) -> tuple[DroppedRow, ...]:
         """The dropped hits, by rank, with layer, reason, compared value and limit, and the caller's object (`doc`)."""
         docs = {hit.id: hit.doc for hit in self.hits}
-        rows = [DroppedRow(*row) for row in report.rows(self) if not row.kept]
+        rows = [DroppedRow(*row) for row in results.rows(self) if not row.kept]
         for row in rows:
             row.doc = docs[row.id]
         return tuple(rows)
@@ -123,11 +123,11 @@ class Result(model.PoolResult):
 
     def to_frame(self) -> pd.DataFrame:
         """A data frame with one row per hit. Needs pandas."""
-        return report.frame(report.rows(self))
+        return results.frame(results.rows(self))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of the command line: hits, texts of kept chunks, decisions."""
-        return report.document(self)
+        return results.document(self)
 
 
 FIELDS = tuple(field.name for field in fields(model.PoolResult))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol, TypeVar
 
 from pydantic import Field
 
-from ragfilter import __version__, protocols, report
+from ragfilter import __version__, protocols, results
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import RagfilterError, extra
 from ragfilter.layers.judge import DEPTHS, finder, walk
@@ -74,7 +74,7 @@ class ChunkTools:
             settings = settings.with_values(_at_most(k, settings))
         searched = self.workspace[collection or self.collection].search(query, settings, user=self.user)
         result = replay_as_user(searched)
-        refs = report.references(result)
+        refs = results.references(result)
         return {
             "status": result.status,
             "message": result.message,

@@ -16,7 +16,7 @@ from ragfilter.errors import extra
 from ragfilter.library import result as results
 from ragfilter.library.result import Result
 from ragfilter.model import Hit, LayerTrace, similarity
-from ragfilter.report.rows import rerank_score
+from ragfilter.results.rows import rerank_score
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

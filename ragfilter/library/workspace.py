@@ -9,7 +9,7 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING
 
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.library.filter import Filter, check_asked
 from ragfilter.library.result import Result, to_result
 from ragfilter.model import User
@@ -54,15 +54,15 @@ class OpenCollection:
         started_ns = time_ns()
         query = check_asked(query, user)
         flt = flt if isinstance(flt, Filter) else Filter(flt)
-        own = flt.backends(self.collection, self.bench.query_embedder(self.collection))
+        of_filter = flt.backends(self.collection, self.bench.query_embedder(self.collection))
         backends = replace(
-            own,
-            reranker=own.reranker or self.bench.reranker,
-            chat=own.chat or self.bench.chat,
-            judgements=own.judgements if own.chat else self.bench.judgements,
-            pruner=own.pruner or self.bench.pruner,
+            of_filter,
+            make_reranker=of_filter.make_reranker or self.bench.reranker,
+            chat=of_filter.chat or self.bench.chat,
+            judgements=of_filter.judgements if of_filter.chat else self.bench.judgements,
+            pruner=of_filter.pruner or self.bench.pruner,
         )
-        return to_result(run(query, flt.settings, backends, user), started_ns)
+        return to_result(search_and_filter(query, flt.settings, backends, user), started_ns)
 
     async def asearch(
         self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None

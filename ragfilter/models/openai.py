@@ -24,9 +24,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ragfilter.answer.reply import bounded
 from ragfilter.basics.threads import check_stopped, patience, within
 from ragfilter.errors import ChatError, ChatErrorKind, ModelError, SettingsError, check_version, extra
+from ragfilter.models.chat import bounded
 from ragfilter.models.embedders import BATCH, OPENAI
 from ragfilter.protocols import Delta, Message, Usage, Vectors
 from ragfilter.text.normalise import whole

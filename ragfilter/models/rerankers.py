@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragfilter.basics.files import kind
-from ragfilter.basics.threads import Shelf, within
+from ragfilter.basics.threads import SharedCache, within
 from ragfilter.errors import ChatError, ModelError, SettingsError, extra
 from ragfilter.models.embedders import BundledEmbedder, LazyModel, explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
@@ -54,7 +54,7 @@ class LateInteraction:
     def __init__(self, embedder: BundledEmbedder | None = None, *, cache_bytes: int = CACHE_BYTES) -> None:
         """`embedder` provides the loaded model."""
         self._embedder = embedder or BundledEmbedder()
-        self._vectors: Shelf[TokenVectors] = Shelf(cache_bytes, lambda tokens: tokens.nbytes)
+        self._vectors: SharedCache[TokenVectors] = SharedCache(cache_bytes, lambda tokens: tokens.nbytes)
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """One score (0..1) per text. Raises ModelError."""

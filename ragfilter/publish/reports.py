@@ -27,8 +27,8 @@ from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Hit, PoolResult, User
 from ragfilter.publish import drawing
-from ragfilter.report.rows import contrast, reason, rows
-from ragfilter.report.summary import Story, in_prompt, sentences, story
+from ragfilter.results.rows import contrast, reason, rows
+from ragfilter.results.summary import Story, in_prompt, sentences, story
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
@@ -332,12 +332,12 @@ def _eval_command(run: Run, file: str) -> str:
 
 
 def _verdicts(measured: MeasuredRun, since: Sequence[str]) -> list[str]:
-    run, own = measured.run, measured.row(CURRENT)
+    run, current = measured.run, measured.row(CURRENT)
     verdicts = [
         "" if run.complete else f"The run was stopped after {run.done} of {run.plan.queries} questions.",
         *since,
         wording.over_fixed_k(measured.over_fixed_k, measured.in_sample),
         *wording.about_records(measured.records, measured.variants),
-        wording.unlabelled(own) if own else "",
+        wording.unlabelled(current) if current else "",
     ]
     return [sentence for sentence in verdicts if sentence]

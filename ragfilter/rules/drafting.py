@@ -18,17 +18,18 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from ragfilter.answer.context import SHORTENED, defuse, estimate, head, one_line
-from ragfilter.answer.reply import ask, prompt_tokens, total_usage, without_thought
+from ragfilter.answer.context import SHORTENED, defuse, one_line
 from ragfilter.answer.stream import Prices
 from ragfilter.basics import database
 from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError, extra
 from ragfilter.model import Chunk
+from ragfilter.models.chat import ask_model, prompt_tokens, total_usage, without_thought
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import check
 from ragfilter.rules.rule import KEYS, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
+from ragfilter.text.tokens import estimate, head
 
 with extra("chroma"):
     import sqlalchemy as sa
@@ -228,9 +229,9 @@ def _suggest(chunk: Chunk, chat: ChatModel, deadline: float, templates: Sequence
     return replace(draft, rule=first.rule, remarks=first.faults)
 
 
-def _ask(draft: Draft, chat: ChatModel, asked: Sequence[Message], deadline: float) -> tuple[Draft, str]:
+def _ask(draft: Draft, chat: ChatModel, messages: Sequence[Message], deadline: float) -> tuple[Draft, str]:
     """Make one more call. Returns the draft with its tokens and any failure, and the answer."""
-    reply = ask(chat, asked, timeout_s=max(0.001, deadline - perf_counter()), schema=SCHEMA)
+    reply = ask_model(chat, messages, timeout_s=max(0.001, deadline - perf_counter()), schema=SCHEMA)
     draft = replace(draft, error=reply.error, failed=reply.failed, usage=total_usage((draft.usage, reply.usage)))
     return draft, without_thought(reply.text)
 
@@ -314,8 +315,8 @@ class DraftStore(database.Book):
 
     def drafts(self, collection: str) -> tuple[Draft, ...]:
         """All drafts, including failed ones, in the order in which they were made."""
-        own = sa.select(_drafts.c.body).where(_drafts.c.collection == collection)
-        return tuple(_DRAFT.validate_json(body) for (body,) in self._read(own.order_by("id")))
+        bodies = sa.select(_drafts.c.body).where(_drafts.c.collection == collection)
+        return tuple(_DRAFT.validate_json(body) for (body,) in self._read(bodies.order_by("id")))
 
     def keep(self, collection: str, draft: Draft) -> None:
         """Store a draft, replacing an earlier one for its chunk. It is on disk on return."""

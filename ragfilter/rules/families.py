@@ -27,9 +27,9 @@ from ragfilter.rules.values import (
     parts,
     spellings,
     telling,
-    tokens,
     value_at,
     values,
+    words_of,
 )
 
 MIN_TITLES = 3  # in a family
@@ -89,11 +89,11 @@ def _families(groups: Groups, entries: Mapping[str, Sequence[Chunk]], *, is_coun
     for kinds, titles in groups.items():
         marks = _marks(titles)
         if is_counted:
-            own = [title for title in titles if any(isinstance(mark, Value) for mark in marks[title])]
+            marked = [title for title in titles if any(isinstance(mark, Value) for mark in marks[title])]
         else:
-            own = [title for title in titles if 0 < len(marks[title]) <= MAX_MARKS]
-        if len(own) >= MIN_TITLES and (not is_counted or _resemble([entries[title][0].text for title in own])):
-            members = tuple(Member(chunk, marks[title]) for title in own for chunk in entries[title])
+            marked = [title for title in titles if 0 < len(marks[title]) <= MAX_MARKS]
+        if len(marked) >= MIN_TITLES and (not is_counted or _resemble([entries[title][0].text for title in marked])):
+            members = tuple(Member(chunk, marks[title]) for title in marked for chunk in entries[title])
             yield Family(", ".join(" ".join((*words, "#")) for words in kinds), members, is_counted)
 
 
@@ -152,7 +152,7 @@ def _read(title: str) -> Iterator[Mark]:
 def _resemble(texts: Iterable[str]) -> bool:
     """Whether, on average, half of a text's words (without numbers) occur in at least half of the
     texts. If all texts were required, one odd text would break up a large family."""
-    bags = [{t for t in tokens(text) if t[0].isalpha()} for text in texts]
+    bags = [{t for t in words_of(text) if t[0].isalpha()} for text in texts]
     counts = Counter(word for bag in bags for word in bag)
     common = {word for word, n in counts.items() if n >= len(bags) / 2}
     return sum(len(bag & common) for bag in bags) >= ALIKE * sum(map(len, bags))

@@ -117,8 +117,8 @@ class Journal(database.Book):
         self, entries: Sequence[Entry], *, who: str, collection: str, kind: Kind = "edit", batch: str | None = None
     ) -> tuple[Edit, ...]:
         """Record pending edits, all or none (several need a `batch`). Raises ConflictError if a chunk has one."""
-        own = {"who": who, "collection": collection, "kind": kind, "state": "pending", "batch": batch}
-        rows = [{"at": datetime.now(UTC), **own, **asdict(entry)} for entry in entries]
+        step = {"who": who, "collection": collection, "kind": kind, "state": "pending", "batch": batch}
+        rows = [{"at": datetime.now(UTC), **step, **asdict(entry)} for entry in entries]
         try:
             with self._writing() as connection:
                 begun = map(_edit, connection.execute(edits.insert().returning(edits), rows))
@@ -245,15 +245,15 @@ class Journal(database.Book):
     def turnable(self, kind: Turn, collection: str, chunk_id: str | None = None) -> Edit | None:
         """The edit to undo or redo next; None if there is none. Undo reverts the last edit that is done. Redo restores
         the one undone last, unless one was saved since."""
-        own = _scope(collection, chunk_id)
-        saved = own.where(edits.c.kind == "edit")
+        in_scope = _scope(collection, chunk_id)
+        saved = in_scope.where(edits.c.kind == "edit")
         if kind == "undo":
             return self._first(saved.where(edits.c.state == "done"), edits.c.id)
         last_saved = saved.where(edits.c.state.in_(("done", "undone"))).subquery()
         last = sa.select(sa.func.max(last_saved.c.id)).scalar_subquery()
         after = edits.alias("after")
         redone = edits.c.state == "undone", after.c.state == "done", after.c.id > last
-        return self._first(own.join(after, after.c.of == edits.c.id).where(*redone), after.c.id)
+        return self._first(in_scope.join(after, after.c.of == edits.c.id).where(*redone), after.c.id)
 
     def _entries(self, query: sa.Select[Any]) -> tuple[Edit, ...]:
         return tuple(map(_edit, self._read(query)))

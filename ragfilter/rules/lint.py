@@ -26,8 +26,8 @@ from ragfilter.rules.values import (
     parts,
     spellings,
     stands_alone,
-    tokens,
     values,
+    words_of,
 )
 from ragfilter.text.normalise import UNSPACED, normalise, script
 from ragfilter.text.words import singular_of
@@ -184,18 +184,18 @@ def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Findi
         of_title = {i: values(title) for i, title in titles.items()}
         for chunk_id in ids:
             others = {v.number for i in ids if i != chunk_id for v in of_title[i]}
-            own = [v for v in of_title[chunk_id] if v.number not in others]
-            fix = _with_value(rule, own[0]) if len(own) == 1 else None
+            distinct = [v for v in of_title[chunk_id] if v.number not in others]
+            fix = _with_value(rule, distinct[0]) if len(distinct) == 1 else None
             shared[chunk_id] = _finding("shared", "", message, fix, sure=False).on(chunk_id)
     return shared
 
 
 def _with_value(rule: Rule, value: Value) -> Rule | None:
     """The rule with a group for the value instead of other numbers of the same thing; None if it asks for the value."""
-    own, terms = _meaning(value.named), [*chain(*rule.contain_one_of), *rule.required]
-    if any(_same(_meaning(term), own) for term in terms):
+    meaning, terms = _meaning(value.named), [*chain(*rule.contain_one_of), *rule.required]
+    if any(_same(_meaning(term), meaning) for term in terms):
         return None
-    wrong = {t for t in terms if (m := _meaning(t))[1] and _same((m[0], own[1]), own)}
+    wrong = {t for t in terms if (m := _meaning(t))[1] and _same((m[0], meaning[1]), meaning)}
     return rule.with_parts(
         contain_one_of=(
             *(group for group in rule.contain_one_of if wrong.isdisjoint(group)),
@@ -330,15 +330,15 @@ def _bare_numbers(rule: Rule, title: str) -> Iterator[Finding]:
         if place.startswith("contain_none_of") or not _is_bare(term):
             continue
         group = _GROUP.match(place)
-        own = group[0] if group else place
-        others = {w for at, t in rule.terms.items() if not at.startswith(own) for w in tokens(t)}
+        part = group[0] if group else place
+        others = {w for at, t in rule.terms.items() if not at.startswith(part) for w in words_of(t)}
         # Several required numbers narrow each other down, if there is at least one word as well.
         together = place.startswith("contain_all_of") and any(w[0].isalpha() for w in others)
         if counted & others or together:
             continue
         message = f"“{shorten(term)}” is a bare number, so any question with that number matches. Add what it counts."
-        terms = _counting(rule.demands[own], term, title) if group else None
-        yield _finding("bare", place, message, rule.replaced(own, terms) if terms else None)
+        terms = _counting(rule.demands[part], term, title) if group else None
+        yield _finding("bare", place, message, rule.replaced(part, terms) if terms else None)
 
 
 def _counting(group: Sequence[str], term: str, title: str) -> tuple[str, ...]:
@@ -362,7 +362,7 @@ def _is_bare(term: str) -> bool:
 def _counted(title: str) -> Iterator[str]:
     """The words before the numbers in a title, including ranges and lists."""
     before = ""
-    for token in tokens(title):
+    for token in words_of(title):
         if is_number(token):
             yield before
         elif token != "-":
@@ -374,7 +374,7 @@ def _everywhere(rule: Rule) -> Iterator[Finding]:
     for place, term in rule.terms.items():
         # "?" ends most questions, but "???" does not.
         sign = len(term.strip()) == 1 and not term.strip().isalnum()
-        if not sign and not all(token in COMMON for token in tokens(term)):
+        if not sign and not all(token in COMMON for token in words_of(term)):
             continue
         so = "the group asks nothing" if _GROUP.match(place) else "it asks nothing"
         if place.startswith("contain_none_of"):
@@ -387,11 +387,11 @@ def _everywhere(rule: Rule) -> Iterator[Finding]:
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
     """Find values in only some of their usual spellings: the chunk's values, and others that also have the acronym."""
-    own = (*values(title), *values(text))
-    counted = {value.words for value in own}
+    chunk_values = (*values(title), *values(text))
+    counted = {value.words for value in chunk_values}
     of_rule = (v for group in rule.demands.values() for term in group for v in values(term))
     others = (value for value in of_rule if value.words not in counted)
-    for value in dict.fromkeys((*own, *others)):
+    for value in dict.fromkeys((*chunk_values, *others)):
         short = acronym(value.words)
         if not short or value.last is not None or stands_alone(str(value.number)):
             continue

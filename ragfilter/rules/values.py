@@ -121,7 +121,7 @@ class Name:
         return " ".join(self.words)
 
 
-def tokens(text: str) -> tuple[str, ...]:
+def words_of(text: str) -> tuple[str, ...]:
     """The words, numbers and signs of normalised `text`."""
     return tuple(_TOKEN.findall(normalise(text)))
 
@@ -133,7 +133,7 @@ def is_number(token: str) -> bool:
 def parts(text: str) -> tuple[str | Number, ...]:
     """The words, signs and numbers of normalised `text`; a range is one number. A line end is a
     sign, and the cells of a table follow their headings."""
-    words = tokens(_LINE.sub(f" {LINE_END} ", unfold(text.strip())))
+    words = words_of(_LINE.sub(f" {LINE_END} ", unfold(text.strip())))
     parts_read: list[str | Number] = []
     at = 0
     while at < len(words):
@@ -265,7 +265,7 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
     number = str(value.number)
     if value.last is None and stands_alone(number):
         # Longer spellings with this number are redundant: the number alone matches them.
-        forms = [*(each for each in forms if number not in tokens(each)), number]
+        forms = [*(each for each in forms if number not in words_of(each)), number]
     return tuple(dict.fromkeys(forms))
 
 

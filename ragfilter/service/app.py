@@ -33,9 +33,9 @@ from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service import access, bodies
 from ragfilter.service.access import ASSETS, Caller, Problem, Refused, TokenGate, error_response
 from ragfilter.service.bodies import merged
+from ragfilter.service.caller_workspace import CallerWorkspace
 from ragfilter.service.executor import Executor
 from ragfilter.service.metrics import Metrics
-from ragfilter.service.workspace import CallerWorkspace
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 

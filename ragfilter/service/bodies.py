@@ -13,15 +13,15 @@ from uuid import uuid4
 
 from pydantic import BaseModel, Field, JsonValue
 
-from ragfilter.answer.context import estimate
 from ragfilter.errors import SettingsError
 from ragfilter.library.result import Result
 from ragfilter.model import MAX_LEVEL, Chunk, Metric, Status, User, similarity
-from ragfilter.report.rows import ChunkRow, rerank_score
+from ragfilter.results.rows import ChunkRow, rerank_score
 from ragfilter.service.access import Caller, Refused
 from ragfilter.settings.config import Given, merge
 from ragfilter.settings.profiles import PROFILES, profile
 from ragfilter.settings.schema import Settings
+from ragfilter.text.tokens import estimate
 
 MAX_HITS = 1000
 MAX_DOCUMENTS = 200

@@ -433,7 +433,7 @@ class Settings(Section):
     def changed_from(self, base: Self) -> dict[str, Any]:
         """The values that differ from `base`, by dotted path, in the form of flags and links: a table as its JSON."""
         values = ((f.path, self.get(f.path), base.get(f.path)) for f in fields())
-        return {path: _flat(own) for path, own, other in values if own != other}
+        return {path: _flat(value) for path, value, other in values if value != other}
 
 
 def _flat(value: Any) -> Any:

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from ragfilter.basics.threads import Shelf
+from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Collection, Vectors, Where
@@ -376,7 +376,7 @@ class VersionedStore(ABC, Generic[C]):
         """Searches use no catalogue if one of our collections has more chunks than this."""
         self.writable: Callable[[str], bool] = lambda name: False
         """Whether changes to a foreign collection are allowed."""
-        self.chunks: Shelf[Chunk] = Shelf(CHUNKS_KEPT)
+        self.chunks: SharedCache[Chunk] = SharedCache(CHUNKS_KEPT)
         """Complete chunks by collection version and id, since questions share many of them."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
         self.counts: dict[str, tuple[str, int]] = {}

@@ -135,8 +135,8 @@ class Copies:
         rows = []
         for row, vector in zip(table.drop_columns(["vector"]).to_pylist(), _vectors(table), strict=True):
             fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
-            own = json.loads(row["metadata"])
-            chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
+            metadata = json.loads(row["metadata"])
+            chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": metadata})
             rows.append(StoredRow(chunk, vector, as_given, fingerprint))
         return rows
 

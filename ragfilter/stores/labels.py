@@ -81,7 +81,8 @@ UNCOUNTED = "gone:"
 @dataclass(frozen=True, slots=True)
 class Quotation:
     """The text that a label judges, independent of chunking: the quoted text, its source and page, and its characters
-    `start` to `end` in the source. -1 means unknown. `score` rates a fuzzy match, in percent."""
+    `start` to `end` in the source. -1 means unknown; without an end, the start is from `starts_of`. `score` rates a
+    fuzzy match, in percent."""
 
     quote: str
     source: str = ""
@@ -129,12 +130,20 @@ class LabelBook(database.Book):
                 connection.execute(_labels.insert(), rows)
         return len(rows)
 
+    def unquoted(self, collection: str) -> dict[int, str]:
+        """The chunk ids of the labels without a quotation, by the label's id."""
+        quoted = sa.select(_quotations.c.label)
+        bare = sa.select(_labels.c.id, _labels.c.chunk_id).where(_labels.c.id.not_in(quoted))
+        return {row.id: row.chunk_id for row in self._read(bare.filter_by(collection=collection))}
+
     def quote(self, collection: str, chunks: Mapping[str, Chunk]) -> None:
-        """Add the chunks' texts as quotations to their labels without one."""
-        bare = sa.select(_labels.c.id, _labels.c.chunk_id).where(
-            _labels.c.collection == collection, _labels.c.id.not_in(sa.select(_quotations.c.label))
-        )
-        rows = [(i, quotation_of(chunks[name])) for i, name in self._read(bare) if name in chunks]
+        """Add quotations to the labels without one, from all `chunks` of the collection, in the order of their text."""
+        starts = starts_of(chunks.values())
+        rows = [
+            (i, replace(quotation_of(chunks[name]), start=starts[name]))
+            for i, name in self.unquoted(collection).items()
+            if name in chunks
+        ]
         with self._writing() as connection:
             _insert(connection, rows)
 
@@ -146,9 +155,10 @@ class LabelBook(database.Book):
         return {row.label: Quotation(*(row._mapping[each] for each in columns)) for row in rows}
 
     def move(self, moved: Mapping[int, tuple[Quotation, Sequence[str]]]) -> None:
-        """Give labels new quotations and chunks, all or none. A label with several chunks becomes several labels."""
+        """Give labels new quotations and chunks, all or none, the oldest first: the latest still counts. A label with
+        several chunks becomes several labels."""
         with self._writing() as connection:
-            for label_id, (quotation, chunk_ids) in moved.items():
+            for label_id, (quotation, chunk_ids) in sorted(moved.items()):
                 removed = _labels.delete().where(_labels.c.id == label_id).returning(_labels)
                 old = connection.execute(removed).mappings().first()
                 connection.execute(_quotations.delete().where(_quotations.c.label == label_id))
@@ -166,15 +176,17 @@ class LabelBook(database.Book):
 
     def standing(self, collection: str, query: str | None = None) -> tuple[Label, ...]:
         """Every labeller's latest label for each pair, for one question or all, oldest first."""
-        mine = {"collection": collection} | ({} if query is None else {"query": _plain(query)})
-        select = sa.select(_labels).filter_by(**mine)
         last: dict[tuple[str, str, str, str], Label] = {}
-        for row in self._read(select.order_by(_labels.c.id)):
-            label = _label(row)
+        for label in self.history(collection, query):
             pair = (label.query, label.chunk_id, label.who, label.made_by)
             last.pop(pair, None)
             last[pair] = label
         return tuple(last.values())
+
+    def history(self, collection: str, query: str | None = None) -> list[Label]:
+        """Every label, oldest first, including replaced ones: a chunk may hold several quotes, each with its label."""
+        mine = {"collection": collection} | ({} if query is None else {"query": _plain(query)})
+        return [_label(row) for row in self._read(sa.select(_labels).filter_by(**mine).order_by(_labels.c.id))]
 
     def holds(self, collection: str) -> bool:
         """Whether anybody has labelled a chunk of the collection."""
@@ -278,6 +290,16 @@ def quotation_of(chunk: Chunk) -> Quotation:
     """The whole text of a chunk as the quotation of its labels."""
     page = -1 if chunk.page is None else chunk.page
     return Quotation(whole(chunk.text), whole(chunk.source), page)
+
+
+def starts_of(chunks: Iterable[Chunk]) -> dict[str, int]:
+    """About where each chunk begins in its source: the characters of the source's chunks before it."""
+    starts: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    for chunk in chunks:
+        starts[chunk.id] = sizes.get(chunk.source, 0)
+        sizes[chunk.source] = starts[chunk.id] + len(chunk.text)
+    return starts
 
 
 def selected_quotation(chunk: Chunk, selected: str) -> Quotation | None:

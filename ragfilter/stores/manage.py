@@ -40,7 +40,7 @@ with extra("chroma"):
 if TYPE_CHECKING:
     from ragfilter.stores.workspace import Store, StoredCollection
 
-BOOKS = (journal.Journal, drafting.DraftStore, labels.LabelBook, preferences.Preferences, runs.Runs)
+BOOKS = (journal.Journal, drafting.DraftStore, labels.LabelBook, preferences.PreferenceBook, runs.Runs)
 PAGE = 1000
 
 
@@ -68,8 +68,8 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
     with locked(workspace, old), locked(workspace, new), closing(EveryTable(workspace.database_url)) as rows:
         _must_be_ours(store, old)
         # A foreign collection of that name would hide it.
-        own = {info.name for info in store.collections()}
-        if new in own | opening.openings(workspace.files).keys():
+        names = {info.name for info in store.collections()}
+        if new in names | opening.openings(workspace.files).keys():
             raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
         contents = workspace.contents
         with ExitStack() as undo:
@@ -150,7 +150,7 @@ OTHER = "Name a workspace that is empty, or that this copy was begun in."
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopiedTable:
     """The size of a collection or table in both places. `new` is the number copied just now."""
 
     name: str
@@ -161,7 +161,7 @@ class Copied:
 
 def copy_workspace(
     source: Workspace, target: Workspace, progress: Callable[[str], Progress | None]
-) -> tuple[Copied, ...]:
+) -> tuple[CopiedTable, ...]:
     """Copy every collection that ragfilter made, with its rules, labels, votes, runs and journal, and the saved
     settings. `progress` returns the progress callback for a collection. Raises InputError if the target has something
     else under the same name, and StoreError if the copy differs from the original."""
@@ -181,7 +181,7 @@ def copy_workspace(
     return (*collections, *tables, _copy_files(source.files, target.files))
 
 
-def _copy_collection(name: str, source: Workspace, target: Workspace, progress: Progress | None) -> Copied:
+def _copy_collection(name: str, source: Workspace, target: Workspace, progress: Progress | None) -> CopiedTable:
     with locked(source, name), locked(target, name):
         sent = _checksum(name, source)
         count = source.store().collection(name).count()
@@ -190,7 +190,7 @@ def _copy_collection(name: str, source: Workspace, target: Workspace, progress: 
         except CollectionMissing:
             there = ""
         if there == sent:
-            return Copied(name, count, 0, sent)
+            return CopiedTable(name, count, 0, sent)
         if there:
             raise InputError(f"{name} is another collection in the target.", remedy=OTHER)
         rows = list(_rows(name, source))
@@ -210,7 +210,7 @@ def _copy_collection(name: str, source: Workspace, target: Workspace, progress: 
         rebuild(name, workspace=target, progress=progress)
     if _checksum(name, target) != sent:
         raise _differs(f"the collection {name}")
-    return Copied(name, count, count, sent)
+    return CopiedTable(name, count, count, sent)
 
 
 def _rows(name: str, workspace: Workspace, ordered: Callable[[Iterable[str]], list[str]] = list) -> Iterator[StoredRow]:
@@ -236,7 +236,7 @@ def _checksum(name: str, workspace: Workspace) -> str:
     return digest.hexdigest()
 
 
-def _copy_table(table: sa.Table, source: EveryTable, target: EveryTable) -> Copied:
+def _copy_table(table: sa.Table, source: EveryTable, target: EveryTable) -> CopiedTable:
     sent, there = source.rows(table), target.rows(table)
     fresh = [row for key, row in sent.items() if key not in there]
     if fresh:
@@ -244,10 +244,10 @@ def _copy_table(table: sa.Table, source: EveryTable, target: EveryTable) -> Copi
     if target.rows(table) != sent:
         raise _differs(f"the table {table.name}")
     checksum = sha256(repr(sorted(sent.items(), key=repr)).encode()).hexdigest()
-    return Copied(table.name, len(sent), len(fresh), checksum)
+    return CopiedTable(table.name, len(sent), len(fresh), checksum)
 
 
-def _copy_files(source: TextFiles, target: TextFiles) -> Copied:
+def _copy_files(source: TextFiles, target: TextFiles) -> CopiedTable:
     """Copy saved settings, and the list of foreign collections."""
     names = [f"{config.SAVED}/{name}" for name in source.names(config.SAVED)]
     sent = {name: text for name in (*names, opening.FILE) if (text := source.read(name))}
@@ -257,7 +257,7 @@ def _copy_files(source: TextFiles, target: TextFiles) -> Copied:
             raise InputError(f"The target has another file {name}.", remedy=OTHER)
         target.write(name, text)
     checksum = sha256(repr(sorted(sent.items())).encode()).hexdigest()
-    return Copied("files", len(sent), len(fresh), checksum)
+    return CopiedTable("files", len(sent), len(fresh), checksum)
 
 
 def _differs(what: str) -> StoreError:

@@ -88,14 +88,14 @@ def to_entry(chunk_id: str, metadata: Metadata | None, *, ours: bool = False) ->
 
 def _own_fields(row: Metadata) -> dict[str, Any]:
     """The source's own fields; in a foreign collection, every key that is not ours."""
-    own = {key: value for key, value in row.items() if key not in OURS}
+    fields = {key: value for key, value in row.items() if key not in OURS}
     if OWN_KEY not in row:
-        return own
+        return fields
     try:
         inside = loads(str(row[OWN_KEY]))
     except (ValueError, RecursionError):
         inside = None
-    return own | (inside if isinstance(inside, dict) else {OWN_KEY: row[OWN_KEY]})
+    return fields | (inside if isinstance(inside, dict) else {OWN_KEY: row[OWN_KEY]})
 
 
 def references(value: object) -> tuple[str, ...]:

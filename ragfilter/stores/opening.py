@@ -107,13 +107,13 @@ def resolve_location(folder: str) -> str:
         raise InputError(f"{folder} cannot be used: {error}.", remedy="Name a folder.") from None
 
 
-def open_store(folder: str, own: str) -> ChromaStore | TableStore:
-    """Open the store in a foreign Chroma folder, on a foreign server or in a database; `own` is the
+def open_store(folder: str, workspace: str) -> ChromaStore | TableStore:
+    """Open the store in a foreign Chroma folder, on a foreign server or in a database; `workspace` is the
     address of the workspace. Raises InputError if there is no store, StoreUnavailable."""
     if is_address(folder):
         from ragfilter.stores.postgres.tables import TableStore
 
-        return TableStore(own if folder == OWN_DATABASE and own else folder)
+        return TableStore(workspace if folder == OWN_DATABASE and workspace else folder)
     if folder.startswith(SERVERS):
         return Server(folder, timeout_s=SERVER_S).open()
     # Otherwise Chroma would create a new store there.
@@ -155,9 +155,9 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
         raise StoreError(f"Collection {name!r} is empty.", remedy="Open one that has chunks.")
     ids = list(known)[:SAMPLE]
     first, sample = collection.chunks(ids), collection.vectors(ids)
-    there, own = sample.shape[1], embedder.embed(["a"]).shape[1]
-    if there != own:
-        message = f"The vectors of {name!r} have {there} dimensions, but {embedder.name} makes {own}."
+    vector_size, model_size = sample.shape[1], embedder.embed(["a"]).shape[1]
+    if vector_size != model_size:
+        message = f"The vectors of {name!r} have {vector_size} dimensions, but {embedder.name} makes {model_size}."
         raise StoreError(message, remedy="Name the embedding model that made them.")
     unit = bool((np.abs(np.linalg.norm(sample, axis=1) - 1) < NEAR_ONE).all())
     hidden = sum(1 for c in known.values() if c.clearance != 0 or c.department)
@@ -183,7 +183,7 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
             "no chunk has a clearance or department: everybody sees all",
         ),
     )
-    size = f"{chunks(len(known))}, {there} dimensions, space {collection.space}"
+    size = f"{chunks(len(known))}, {vector_size} dimensions, space {collection.space}"
     checks = (ForeignCheck(good, works if good else lacks) for good, works, lacks in tests)
     return (ForeignCheck(True, size), *checks)
 
@@ -255,12 +255,12 @@ class Stores:
         folder = resolve_location(opening.folder) if opening.folder else ""
         if folder == str(self._workspace.chroma_dir):
             folder = ""
-        own = {info.name for info in self._workspace.store().collections()}
-        if not folder and self._workspace.address and name not in own:
+        names = {info.name for info in self._workspace.store().collections()}
+        if not folder and self._workspace.address and name not in names:
             folder = OWN_DATABASE
         store = self.at(folder)
         other = self._openings().get(name)
-        if (folder and name in own) or (other is not None and other.folder != folder):
+        if (folder and name in names) or (other is not None and other.folder != folder):
             message = f"There is another collection {name!r} in this workspace."
             raise InputError(message, remedy="Rename or close that one first.")
         collection = (

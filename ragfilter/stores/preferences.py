@@ -1,6 +1,6 @@
-"""Votes on which of two answers is better, stored in the workspace's database with the labels. A vote concerns a
+"""Which of two answers people preferred, stored in the workspace's database with the labels. A preference concerns a
 question and a pair of sides, in either order. A side is its settings and the chunks in its prompt. Each person has one
-vote per pair, and their last one counts. Source: docs/design.md#preferences."""
+preference per pair, and their last one counts. Source: docs/design.md#preferences."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CHOICES: Mapping[Choice, str] = {
 }
 _TURNED: Mapping[Choice, Choice] = {"first": "second", "second": "first"}
 
-_votes = database.table(
+_preferences = database.table(
     "preferences", at=TIME, who=TEXT, collection=TEXT, query=TEXT, first=TEXT, second=TEXT, choice=TEXT
 )
-sa.Index("preferences_of_query", _votes.c.collection, _votes.c.query)
+sa.Index("preferences_of_query", _preferences.c.collection, _preferences.c.query)
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class PairSide:
     """A side of a pair: the basis of its answer. `chunks` are the ids in the prompt, in order;
     `settings` are the changes from `profile`; `model` is the model that answered."""
 
@@ -47,36 +47,36 @@ class Answered:
     @property
     def text(self) -> str:
         """The side as text; equal sides have equal text."""
-        own = [self.profile, dict(self.settings), list(self.chunks), self.model]
-        return json.dumps(own, sort_keys=True)
+        basis = [self.profile, dict(self.settings), list(self.chunks), self.model]
+        return json.dumps(basis, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Vote:
-    """One person's vote on a pair; `at` is in UTC."""
+class Preference:
+    """The side of a pair that one person preferred, if any; `at` is in UTC."""
 
     at: datetime
     who: str
     collection: str
     query: str
-    first: Answered
-    second: Answered
+    first: PairSide
+    second: PairSide
     choice: Choice
 
-    def seen_from(self, left: Answered) -> Choice:
+    def seen_from(self, left: PairSide) -> Choice:
         """The choice as seen with `left` as the first side."""
         return self.choice if left.text == self.first.text else _turned(self.choice)
 
 
-class Preferences(database.Book):
-    """The votes in the database at `url`."""
+class PreferenceBook(database.Book):
+    """The preferences in the database at `url`."""
 
     what = "preferences"
     called = "The book of preferences"
-    tables = (_votes,)
+    tables = (_preferences,)
 
-    def vote(self, collection: str, query: str, left: Answered, right: Answered, choice: Choice, *, who: str) -> None:
-        """Record a vote, replacing this person's earlier one on the pair."""
+    def record(self, collection: str, query: str, left: PairSide, right: PairSide, choice: Choice, *, who: str) -> None:
+        """Record a preference, replacing this person's earlier one on the pair."""
         first, second = sorted((left, right), key=lambda side: side.text)
         row = {
             "who": whole(who),
@@ -86,26 +86,26 @@ class Preferences(database.Book):
             "second": second.text,
         }
         turned = choice if first is left else _turned(choice)
-        vote = _votes.insert().values(**row, at=datetime.now(UTC), choice=turned)
-        self._write(_votes.delete().filter_by(**row), vote)
+        preference = _preferences.insert().values(**row, at=datetime.now(UTC), choice=turned)
+        self._write(_preferences.delete().filter_by(**row), preference)
 
-    def votes(self, collection: str) -> tuple[Vote, ...]:
-        """The votes on the questions of a collection, oldest first."""
-        mine = sa.select(_votes).filter_by(collection=collection)
-        return tuple(map(_vote, self._read(mine.order_by(_votes.c.id))))
+    def of(self, collection: str) -> tuple[Preference, ...]:
+        """The preferences on the questions of a collection, oldest first."""
+        rows = sa.select(_preferences).filter_by(collection=collection)
+        return tuple(map(_preference, self._read(rows.order_by(_preferences.c.id))))
 
 
-def on_pair(votes: Iterable[Vote], left: Answered, right: Answered) -> tuple[Vote, ...]:
-    """The votes on exactly this pair of sides."""
+def on_pair(preferences: Iterable[Preference], left: PairSide, right: PairSide) -> tuple[Preference, ...]:
+    """The preferences on exactly this pair of sides."""
     pair = {left.text, right.text}
-    return tuple(each for each in votes if {each.first.text, each.second.text} == pair)
+    return tuple(each for each in preferences if {each.first.text, each.second.text} == pair)
 
 
-def on_settings(votes: Iterable[Vote], left: Answered, right: Answered) -> Counter[Choice]:
-    """The number of votes for each choice between answers with these two settings, over all questions."""
+def on_settings(preferences: Iterable[Preference], left: PairSide, right: PairSide) -> Counter[Choice]:
+    """The number of preferences for each choice between answers with these two settings, over all questions."""
     tally: Counter[Choice] = Counter()
     mine, theirs = _settings(left), _settings(right)
-    for each in votes:
+    for each in preferences:
         pair = _settings(each.first), _settings(each.second)
         if pair == (mine, theirs):
             tally[each.choice] += 1
@@ -114,7 +114,7 @@ def on_settings(votes: Iterable[Vote], left: Answered, right: Answered) -> Count
     return tally
 
 
-def _settings(side: Answered) -> str:
+def _settings(side: PairSide) -> str:
     return json.dumps([side.profile, dict(side.settings)], sort_keys=True)
 
 
@@ -122,11 +122,11 @@ def _turned(choice: Choice) -> Choice:
     return _TURNED.get(choice, choice)
 
 
-def _vote(row: sa.Row[Any]) -> Vote:
+def _preference(row: sa.Row[Any]) -> Preference:
     sides = _side(row.first), _side(row.second)
-    return Vote(database.in_utc(row.at), row.who, row.collection, row.query, *sides, row.choice)
+    return Preference(database.in_utc(row.at), row.who, row.collection, row.query, *sides, row.choice)
 
 
-def _side(text: str) -> Answered:
+def _side(text: str) -> PairSide:
     profile, settings, chunks, model = json.loads(text)
-    return Answered(profile, settings, tuple(chunks), model)
+    return PairSide(profile, settings, tuple(chunks), model)

@@ -16,7 +16,7 @@ from functools import cache
 from itertools import groupby
 
 from ragfilter.model import Chunk, User
-from ragfilter.stores.labels import UNCOUNTED, Found, Label, LabelBook, Quotation, quotation_of
+from ragfilter.stores.labels import UNCOUNTED, Found, Label, LabelBook, Quotation, quotation_of, starts_of
 from ragfilter.text.normalise import normalise
 
 RUN = 4
@@ -65,6 +65,7 @@ class QuoteFinder:
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self._chunks = {chunk.id: chunk for chunk in chunks}
         self._at = {i: n for n, i in enumerate(self._chunks)}
+        self._starts = starts_of(self._chunks.values())
         self._words = {i: _words(chunk.text) for i, chunk in self._chunks.items()}
         self._sources: dict[str, list[str]] = defaultdict(list)
         self._runs: dict[Words, set[str]] = defaultdict(set)
@@ -89,6 +90,9 @@ class QuoteFinder:
         exact = [i for i in whole if quotation.quote in self._chunks[i].text]
         if ids := exact or whole:
             sure = len(ids) == 1 or self._overlap(ids, words)
+            if not sure and quotation.start >= 0:
+                # A text that occurs several times is the one at about this place.
+                ids, sure = [min(ids, key=lambda i: abs(self._starts[i] - quotation.start))], True
             how: Found = "exact" if exact else "normalised"
             return Located(tuple(ids), how if sure else "ambiguous")
         ids = self._cover(shared, len(words))
@@ -141,7 +145,7 @@ def remap(
     finder, quotations = QuoteFinder(chunks), book.quotations(collection)
     find = cache(finder.find)
     groups: dict[tuple[object, ...], list[Label]] = defaultdict(list)
-    for label in book.standing(collection):
+    for label in book.history(collection):
         if label.id in quotations:
             plain = replace(quotations[label.id], found="", score=100)
             groups[label.query, label.who, label.made_by, label.grade, plain].append(label)
@@ -149,23 +153,23 @@ def remap(
     mapped, lost = 0, []
     for (*_, quotation), labels in groups.items():
         assert isinstance(quotation, Quotation)
-        first, *others = labels
+        *others, last = labels
         if all(label.chunk_id in same for label in labels):
             continue
-        if not others and finder.holds(first.chunk_id, quotation):
+        if not others and finder.holds(last.chunk_id, quotation):
             continue
         finding = find(quotation)
         ids: Sequence[str] = finding.chunk_ids
         if finding.found in UNFOUND:
-            bare = first.chunk_id.removeprefix(UNCOUNTED)
-            lost.append((first.query, bare, finding.found))
+            bare = last.chunk_id.removeprefix(UNCOUNTED)
+            lost.append((last.query, bare, finding.found))
             ids = [f"{UNCOUNTED}{bare}"]
         elif {*ids} == {label.chunk_id for label in labels}:
             continue
         else:
             mapped += 1
         new = _found(quotation, finding)
-        moved |= {first.id: (new, ids)} | {label.id: (new, ()) for label in others}
+        moved |= {last.id: (new, ids)} | {label.id: (new, ()) for label in others}
     if not dry:
         book.move(moved)
     return Relabelled(mapped, tuple(lost))

@@ -84,8 +84,8 @@ class Runs(database.Book):
 
     def keep(self, run_id: int, query_id: str, record: Mapping[str, Any]) -> None:
         """Store the record of a query, replacing any earlier one."""
-        own = {"run": run_id, "query_id": query_id}
-        self._write(_records.delete().filter_by(**own), _records.insert().values(**own, body=json.dumps(record)))
+        key = {"run": run_id, "query_id": query_id}
+        self._write(_records.delete().filter_by(**key), _records.insert().values(**key, body=json.dumps(record)))
 
     def saved(self, collection: str | None = None) -> tuple[Run, ...]:
         """The runs of a collection, or all, newest first."""
@@ -140,9 +140,9 @@ def _row(plan: Plan) -> dict[str, Any]:
 def _run(row: sa.Row[Any]) -> Run:
     values = dict(row._mapping)
     level, departments, unrestricted = json.loads(values.pop("viewer"))
-    own = {name: values.pop(name) for name in ("id", "who", "name", "done")}
+    of_run = {name: values.pop(name) for name in ("id", "who", "name", "done")}
     at = database.in_utc(values.pop("at"))
     changes = json.loads(values.pop("changes"))
     user = User(level, tuple(departments), unrestricted)
     plan = Plan(**values, changes=changes, viewer=user)
-    return Run(plan=plan, at=at, **own)
+    return Run(plan=plan, at=at, **of_run)

@@ -19,8 +19,8 @@ from ragfilter.ui import jobs
 from ragfilter.ui.kit import controls, guide, problems, question_box
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.request_guard import RequestGuard, hosts
-from ragfilter.ui.session import link, state, views, widget
-from ragfilter.ui.session.views import PageRun
+from ragfilter.ui.session import link, state, widget
+from ragfilter.ui.session.page_run import PageRun, begin_page, gather_view
 
 WIDTH = 230
 """Pixels of the sidebar."""
@@ -63,7 +63,7 @@ def inspect() -> None:
     controls.choose(page_run, reset=False)
     problems.notices(state.notices())
     question_box.draw(page_run)
-    view, error = views.gather_view(page_run)
+    view, error = gather_view(page_run)
     if view is not None:
         from ragfilter.ui.inspect import page
 
@@ -149,7 +149,7 @@ def _begin(title: str, *, relist: bool = False, undo: bool = True) -> PageRun:
 def _begin_run(*, relist: bool = False) -> PageRun:
     """Begin the run of a page. If that fails, show the error and stop."""
     try:
-        return views.begin(relist=relist)
+        return begin_page(relist=relist)
     except RagfilterError as error:
         problems.show(error)
         st.stop()

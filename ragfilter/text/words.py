@@ -117,7 +117,7 @@ def shared_values(query_values: frozenset[Value], text: str) -> frozenset[Value]
     return frozenset()
 
 
-def tokens(text: str) -> tuple[str, ...]:
+def words_of(text: str) -> tuple[str, ...]:
     """The words and numbers of a text in normal form, with plurals as singulars."""
     return tuple(chain.from_iterable(map(_tokens, normalise(text[:MAX_TEXT]).split())))
 
@@ -131,14 +131,14 @@ def _tokens(part: str) -> tuple[str, ...]:
 @lru_cache(maxsize=8192)
 def _counts(text: str) -> tuple[Counter[str], int]:
     """How often each word occurs in the text, and its number of words."""
-    words = tokens(text)
+    words = words_of(text)
     return Counter(words), len(words)
 
 
 @lru_cache(maxsize=2048)
 def values(text: str) -> frozenset[Value]:
     """Every name with the number that follows it, directly or after "of" or "is"."""
-    words = tokens(text)
+    words = words_of(text)
     values_found = set()
     for i, word in enumerate(words):
         if not _NUMBER.fullmatch(word):

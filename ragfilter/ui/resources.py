@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import streamlit as st
 
-from ragfilter.basics.threads import Shelf
+from ragfilter.basics.threads import SharedCache
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
 from ragfilter.indexing.sentences import prepare_when_idle
+from ragfilter.layers.prune import SentencePruner
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
-from ragfilter.models.pruner import SentencePruner
 from ragfilter.protocols import Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
@@ -44,7 +44,7 @@ WORKING = (JOB, "ScriptRunner.scriptThread")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ShelfSpec(Generic[V]):
+class CacheSpec(Generic[V]):
     """A cache of at most `size` values, declared by the module that uses it."""
 
     size: int
@@ -57,19 +57,19 @@ class Resources:
     bench: Workbench
     deployment: Deployment
     sentences: VectorCache | None = None
-    pools: Shelf[Pool] = field(default_factory=lambda: Shelf(POOLS))
-    scores: Shelf[float] = field(default_factory=lambda: Shelf(SCORES))
-    answers: Shelf[Answer] = field(default_factory=lambda: Shelf(ANSWERS))
-    vectors: Shelf[Vectors] = field(default_factory=lambda: Shelf(VECTORS))
-    chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf(CHUNKS))
+    pools: SharedCache[Pool] = field(default_factory=lambda: SharedCache(POOLS))
+    scores: SharedCache[float] = field(default_factory=lambda: SharedCache(SCORES))
+    answers: SharedCache[Answer] = field(default_factory=lambda: SharedCache(ANSWERS))
+    vectors: SharedCache[Vectors] = field(default_factory=lambda: SharedCache(VECTORS))
+    chunks: SharedCache[Chunk] = field(default_factory=lambda: SharedCache(CHUNKS))
 
     jobs: Jobs = field(default_factory=Jobs)
     checks: Checks = field(default_factory=Checks)
-    shelves: dict[ShelfSpec[Any], Shelf[Any]] = field(default_factory=dict)
+    caches: dict[CacheSpec[Any], SharedCache[Any]] = field(default_factory=dict)
 
-    def shelf(self, spec: ShelfSpec[V]) -> Shelf[V]:
+    def cache(self, spec: CacheSpec[V]) -> SharedCache[V]:
         """The cache that a module has declared."""
-        return self.shelves.setdefault(spec, Shelf(spec.size))
+        return self.caches.setdefault(spec, SharedCache(spec.size))
 
     def embedder(self, *, only_known: bool = False, progress: Progress | None = None) -> CachedEmbedder:
         """The model for sentences, which reuses stored and earlier vectors."""
@@ -79,14 +79,14 @@ class Resources:
     def backends(self, collection: str) -> Backends:
         """The workbench's backends, with a reranker that caches its scores, and sentence vectors that are stored."""
         plain = replace(self.bench.backends(collection), pruner=SentencePruner(self.embedder()))
-        make = plain.reranker
+        make = plain.make_reranker
         if make is None:
             return plain
 
-        def reranker(quality: Quality) -> Reranker:
+        def cached_reranker(quality: Quality) -> Reranker:
             return CachedReranker(make(quality), reranker_key(quality), self.scores)
 
-        return replace(plain, reranker=reranker)
+        return replace(plain, make_reranker=cached_reranker)
 
 
 def open_resources() -> Resources:
@@ -119,32 +119,32 @@ def _somebody_waits() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CachedReranker:
-    """`inner`, with its scores cached on `shelf`. Raises ModelError as `inner` does."""
+    """`inner`, with its scores cached in `cache`. Raises ModelError as `inner` does."""
 
     inner: Reranker
     name: str
-    shelf: Shelf[float]
+    cache: SharedCache[float]
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         keys = [(self.name, query, blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()) for text in texts]
-        known = {k: self.shelf.get(k) for k in keys}
+        known = {k: self.cache.get(k) for k in keys}
         missing = [(k, t) for k, t in zip(keys, texts, strict=True) if known[k] is None]
         if missing:
             fresh = self.inner.score(query, [text for _, text in missing])
             for (k, _), score in zip(missing, fresh, strict=True):
-                known[k] = self.shelf.put(k, score)
+                known[k] = self.cache.put(k, score)
         return [value for k in keys if (value := known[k]) is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class CachedEmbedder:
-    """`inner`, with its vectors cached on `shelf`.
+    """`inner`, with its vectors cached in `cache`.
 
     With `only_known` the model is never called: an unknown text raises ModelError. `progress` is told of every few
     texts. If it raises, the work ends, but embedded texts stay cached."""
 
     inner: Embedder
-    shelf: Shelf[Vectors]
+    cache: SharedCache[Vectors]
     only_known: bool = False
     progress: Progress | None = None
     stored: VectorCache | None = None
@@ -155,18 +155,18 @@ class CachedEmbedder:
         return self.inner.name
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        known = {text: self.shelf.get((self.name, text)) for text in texts}
+        known = {text: self.cache.get((self.name, text)) for text in texts}
         missing = [text for text, vector in known.items() if vector is None]
         if missing and self.stored is not None:
             for text, stored in self.stored.find(self.name, missing).items():
-                known[text] = self.shelf.put((self.name, text), stored)
+                known[text] = self.cache.put((self.name, text), stored)
             missing = [text for text in missing if known[text] is None]
         if missing and self.only_known:
             raise ModelError(f"{len(missing)} texts are not embedded yet.")
         for start in range(0, len(missing), TEXTS_AT_ONCE):
             part = missing[start : start + TEXTS_AT_ONCE]
             for text, vector in zip(part, self.inner.embed(part), strict=True):
-                known[text] = self.shelf.put((self.name, text), vector)
+                known[text] = self.cache.put((self.name, text), vector)
             if self.progress is not None:
                 self.progress(start + len(part), len(missing))
         return np.stack([vector for text in texts if (vector := known[text]) is not None])

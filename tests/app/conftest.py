@@ -23,7 +23,7 @@ from chromadb.api.client import Client
 from streamlit.testing.v1 import AppTest
 from waiting import PATIENT_S, PROCESS_S
 
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, PoolResult
@@ -276,7 +276,7 @@ def library(open_page: OpenPage) -> Callable[..., PoolResult]:
         settings = config.load(profile=profile, environ={}, flags=given).settings
         backends = resources.open_resources().bench.backends("demo")
         user = None if (flags or {}).get("clearance.enabled") is False else PUBLIC
-        return run(question, settings, backends, user, wide=True)
+        return search_and_filter(question, settings, backends, user, wide=True)
 
     return ask
 

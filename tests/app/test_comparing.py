@@ -11,7 +11,7 @@ import pytest
 from labelled_demo import put_labelled
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.ingest import demo
 from ragfilter.settings import config
 from ragfilter.ui import resources
@@ -161,7 +161,7 @@ def test_a_vote_on_the_two_answers_is_counted_and_changed(page: Callable[..., An
     assert any("This pair: 1 vote, 1 for B." in text for text in shown.html)
     shown.press("prefer-compare-neither")
     assert any("This pair: 1 vote, 1 both poor." in text for text in shown.html)
-    (vote,) = resources.open_resources().bench.preferences.votes("demo")
+    (vote,) = resources.open_resources().bench.preferences.of("demo")
     assert len(vote.first.chunks + vote.second.chunks) == 17
     assert {vote.first.profile, vote.second.profile} == {"full", "unfiltered"}
 
@@ -169,7 +169,7 @@ def test_a_vote_on_the_two_answers_is_counted_and_changed(page: Callable[..., An
 def _kept() -> list[str]:
     """The titles that profile full keeps."""
     settings = config.load(profile="full", environ={}).settings
-    result = run(CLERIC, settings, resources.open_resources().bench.backends("demo"), wide=True)
+    result = search_and_filter(CLERIC, settings, resources.open_resources().bench.backends("demo"), wide=True)
     return [hit.chunk.title for hit in result.kept]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from labelled_demo import put_labelled
 
-from ragfilter.evaluate.measure import measure
+from ragfilter.evaluate.query_records import measure
 from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.ingest import demo
 from ragfilter.model import User

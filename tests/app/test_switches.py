@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.report import rows
+from ragfilter.results import rows
 from ragfilter.ui.kit.controls import setting_key as key
 
 pytestmark = pytest.mark.model

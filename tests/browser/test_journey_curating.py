@@ -13,8 +13,9 @@ import pytest
 from playwright.sync_api import expect
 
 from ragfilter.cli.app import main
-from ragfilter.evaluate import evaluation, measure
+from ragfilter.evaluate import evaluation
 from ragfilter.evaluate.effect import GatheredQuestions, make_labelled
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.ingest import demo
 from ragfilter.library.workspace import open_workspace
 from ragfilter.settings.config import load
@@ -34,7 +35,7 @@ def written(copy_demo: Callable[[], Path]) -> GatheredQuestions:
     queries, qrels = demo.queries(), demo.qrels()
     with open_workspace(copy_demo()) as bench:
         asked = {i: text for i, text in queries.items() if i in qrels}
-        pools = measure.completed_pools(asked, settings, bench.backends("demo"))
+        pools = completed_pools(asked, settings, bench.backends("demo"))
     return make_labelled(pools, qrels, settings)
 
 

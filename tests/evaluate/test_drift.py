@@ -13,7 +13,7 @@ import pytest
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.gate import read_log, shifts, what_moved
-from ragfilter.evaluate.measure import from_document, records_of, to_document
+from ragfilter.evaluate.query_records import from_document, records_of, to_document
 from ragfilter.evaluate.runs import MeasuredRun, earlier, moved_since
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User

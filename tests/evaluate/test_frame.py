@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from evaluate.test_measure import GAP, OWLBEARS, counted, pool_of
+from evaluate.test_query_records import GAP, OWLBEARS, counted, pool_of
 from scipy.stats import permutation_test
 
 from ragfilter.evaluate import frame
@@ -24,8 +24,8 @@ from ragfilter.evaluate.frame import (
     rows,
     side_by_side,
 )
-from ragfilter.evaluate.measure import QueryRecord, records_of
 from ragfilter.evaluate.prefixes import Curve, frontier, prefixes, within
+from ragfilter.evaluate.query_records import QueryRecord, records_of
 from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, UNFILTERED, variants
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings

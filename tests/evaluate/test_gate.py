@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from evaluate.test_measure import CLIFF, FLAT, K4, QRELS
+from evaluate.test_query_records import CLIFF, FLAT, K4, QRELS
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.evaluation import score

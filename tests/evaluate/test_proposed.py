@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ragfilter.evaluate.effect import GatheredQuestions, Suggested, make_labelled, suggest
+from ragfilter.evaluate.effect import GatheredQuestions, SuggestedRules, make_labelled, suggest
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.schema import Settings
 
@@ -29,7 +29,7 @@ def labelled(**asked: str) -> GatheredQuestions:
     return make_labelled(pools, {i: {i.replace("_", "-"): 1} for i in asked}, PASSING)
 
 
-def rules(made: Suggested) -> dict[str, list[list[str]]]:
+def rules(made: SuggestedRules) -> dict[str, list[list[str]]]:
     return {p.chunk.id: json.loads(p.rule)["contain_one_of"] for p in made.proposals}
 
 

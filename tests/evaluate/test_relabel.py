@@ -147,6 +147,49 @@ def test_evidence_decides_which_of_the_new_chunks_a_label_judges(book: LabelBook
     assert [each.chunk_id for each in book.standing("c")] == ["a#2"]
 
 
+def test_every_quote_of_a_chunk_finds_its_own_chunk(book: LabelBook) -> None:
+    whole = Chunk("a#1", f"{STEM} {TAIL}", source="a")
+    halves = [Chunk("a#1", TAIL, source="a"), Chunk("a#2", STEM, source="a")]
+    for question, grade in [("who lives there?", 2), ("who throws?", 0)]:
+        book.label("c", question, ["a#1"], grade, who="ann", quotation=selected_quotation(whole, STEM))
+        book.label("c", question, ["a#1"], 2, who="ann", quotation=selected_quotation(whole, TAIL))
+    # A grade that its labeller replaced stays replaced.
+    for grade in (2, 0, 1):
+        book.label("c", "who heals?", ["a#1"], grade, who="ann", quotation=selected_quotation(whole, STEM))
+    assert remap(book, "c", halves).lost == ()
+    assert sorted((each.query, each.chunk_id, each.grade) for each in book.standing("c")) == [
+        ("who heals?", "a#2", 1),
+        ("who lives there?", "a#1", 2),
+        ("who lives there?", "a#2", 2),
+        ("who throws?", "a#1", 2),
+        ("who throws?", "a#2", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "ids", "found"), [(0, ["c0"], "exact"), (260, ["c2"], "exact"), (-1, ["c0", "c2"], "ambiguous")]
+)
+def test_a_text_that_occurs_twice_is_the_one_at_the_place_of_the_quote(start: int, ids: list[str], found: str) -> None:
+    texts = [f"{STEM} Here.", TAIL, f"{STEM} There."]
+    finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
+    finding = finder.find(Quotation(STEM, "a", start=start))
+    assert (list(finding.chunk_ids), finding.found) == (ids, found)
+
+
+def test_a_label_of_a_chunk_that_occurs_twice_keeps_its_place(book: LabelBook) -> None:
+    texts = [STEM, TAIL, "Bread " * 20, STEM, TAIL]
+    chunks = [Chunk(f"a#{n}", text, source="a") for n, text in enumerate(texts)]
+    book.label("c", "who heals?", ["a#3"], 2, who="ann")
+    book.quote("c", {chunk.id: chunk for chunk in chunks})
+    texts = [f"{STEM} {TAIL}", "Bread " * 20, f"{STEM} {TAIL}"]
+    pairs = [Chunk(f"b#{n}", text, source="a") for n, text in enumerate(texts)]
+    assert remap(book, "c", pairs).mapped == 1
+    assert [each.chunk_id for each in book.standing("c")] == ["b#2"]
+    # This place is only about right, so it is not exported as characters of the source.
+    (line,) = span_lines({each.id: each for each in book.standing("c")}, book.quotations("c"))
+    assert "start" not in json.loads(line)
+
+
 def test_an_ambiguous_label_is_settled_by_naming_its_chunk(book: LabelBook) -> None:
     twice = [
         Chunk("a#1", f"{STEM} Here.", source="a"),

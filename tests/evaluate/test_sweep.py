@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.maps import axes, make
-from ragfilter.evaluate.measure import records_of
 from ragfilter.evaluate.prefixes import DEEPEST, prefixes, prefixes_of_pools
+from ragfilter.evaluate.query_records import records_of
 from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import variants
 from ragfilter.layers.strategies.base import strategies

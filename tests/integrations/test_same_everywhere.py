@@ -18,6 +18,7 @@ from stores import Remembering
 
 import ragfilter as rf
 from ragfilter.cli import options
+from ragfilter.cli.query import ask
 from ragfilter.engine.replay import entering_hits, replay
 from ragfilter.ingest import demo
 from ragfilter.layers.quality import reranker_key
@@ -168,7 +169,7 @@ def test_all_keep_the_same_chunks_in_the_same_order(
                 loaded = options.load_config(profile, None, None, {})
                 flt = rf.Filter(profile, reranker=once)
                 store.catalogue_limit = CHUNKS
-                asked = options.ask(query, loaded.settings, backends, user)
+                asked = ask(query, loaded.settings, backends, user)
                 kept = [hit.id for hit in asked.kept]
                 assert [hit.id for hit in bench["demo"].search(query, profile, user=user)] == kept
                 assert by_page(query, loaded.settings, user, page) == kept

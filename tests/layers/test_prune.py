@@ -14,11 +14,10 @@ from stores import OneVector
 import ragfilter as rf
 from ragfilter.answer.context import sent, without
 from ragfilter.answer.extractive import extract
+from ragfilter.engine.pipeline import join_pools
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import join_pools
-from ragfilter.layers.prune import pieces
+from ragfilter.layers.prune import SentencePruner, pieces
 from ragfilter.model import Chunk, Hit, Pool, Pruning
-from ragfilter.models.pruner import SentencePruner
 from ragfilter.protocols import PrunePassage
 from ragfilter.settings.schema import Settings
 

@@ -12,7 +12,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers import quality
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
-from ragfilter.report.summary import layer_line
+from ragfilter.results.summary import layer_line
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Quality, Settings
 

@@ -12,8 +12,8 @@ from chats import ask, delta, failed
 from faults import KEY, SSE, Behave, Handler, Serve, hang, well
 from waiting import OWN_S, PATIENT_S, ends_soon
 
-from ragfilter.answer.reply import MAX_BYTES
 from ragfilter.errors import ChatError
+from ragfilter.models.chat import MAX_BYTES
 from ragfilter.models.openai import MAX_BODY_BYTES, MAX_EVENT_BYTES, _Body
 
 

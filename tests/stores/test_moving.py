@@ -16,7 +16,7 @@ from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.settings import config
 from ragfilter.stores.index import index
-from ragfilter.stores.manage import Copied, copy_workspace
+from ragfilter.stores.manage import CopiedTable, copy_workspace
 from ragfilter.stores.qdrant import QdrantPlace
 from ragfilter.stores.workspace import Workspace
 from ragfilter.testing import CHUNKS, QUERY
@@ -46,7 +46,7 @@ def database(address: str, tmp_path: Path) -> Iterator[Workspace]:
         yield workspace
 
 
-def copied(source: Workspace, target: Workspace) -> dict[str, Copied]:
+def copied(source: Workspace, target: Workspace) -> dict[str, CopiedTable]:
     return {each.name: each for each in copy_workspace(source, target, lambda name: None)}
 
 

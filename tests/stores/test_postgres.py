@@ -15,7 +15,7 @@ from stores import OneVector
 from test_kept_before import KEPT, kept_in
 
 from ragfilter.engine.gather import Backends, gather
-from ragfilter.engine.run import run
+from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.errors import ConflictError, OutcomeUnknown, StoreError, StoreUnavailable, WorkspaceLocked
 from ragfilter.ingest.records import Record
 from ragfilter.model import UNRESTRICTED, Chunk, User
@@ -144,7 +144,7 @@ def test_rules_reach_as_far_without_a_catalogue(store: PgStore, wide: bool) -> N
     settings = load(profile="query-must", environ={}).settings
     settings = settings.with_values({"retrieval.pool_size": 50})
     backends = Backends(store.collection("ruled"), OneVector({}, np.array([1.0, 0.0])))
-    result = run("Which cleric?", settings, backends, User(), wide=wide)
+    result = search_and_filter("Which cleric?", settings, backends, User(), wide=wide)
     assert [hit.id for hit in result.kept] == [f"c{i}" for i in range(2000, 2009)]
     assert {hit.found_by for hit in result.kept} == {"rules"}
 

@@ -12,8 +12,8 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score
-from ragfilter.report.rows import rows
-from ragfilter.report.thresholds import cut_line
+from ragfilter.results.rows import rows
+from ragfilter.results.thresholds import cut_line
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect import curve_panel, curve_plot
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.model import PoolResult
-from ragfilter.report.rows import rows
-from ragfilter.report.thresholds import change_to_keep, cut_line
+from ragfilter.results.rows import rows
+from ragfilter.results.thresholds import change_to_keep, cut_line
 from ragfilter.settings.schema import field
 from ragfilter.ui.inspect import curve_panel, curve_plot
 from tests.ui.test_curve import CLIFFS, result

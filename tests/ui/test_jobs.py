@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from waiting import PATIENT_S
 
-from ragfilter.basics.threads import Shelf
+from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import InputError
 from ragfilter.protocols import Vectors
 from ragfilter.ui.jobs import MAX_JOBS, Job, Jobs
@@ -90,9 +90,9 @@ class Counting:
         return np.zeros((len(texts), 2), dtype=np.float32)
 
 
-def embedding(embedder: Counting, texts: Sequence[str], shelf: Shelf[Vectors]) -> Work:
+def embedding(embedder: Counting, texts: Sequence[str], cache: SharedCache[Vectors]) -> Work:
     def work(job: Job[None]) -> None:
-        CachedEmbedder(embedder, shelf, progress=job.step).embed(texts)
+        CachedEmbedder(embedder, cache, progress=job.step).embed(texts)
 
     return work
 
@@ -119,9 +119,9 @@ def test_no_more_work_at_once_than_is_allowed() -> None:
 
 
 def test_work_ends_once_every_run_that_wanted_it_is_gone() -> None:
-    jobs, embedder, shelf = Jobs(1), Counting(), Shelf[Vectors](1000)
+    jobs, embedder, cache = Jobs(1), Counting(), SharedCache[Vectors](1000)
     texts = [f"text {n}" for n in range(10 * TEXTS_AT_ONCE)]
-    work = embedding(embedder, texts, shelf)
+    work = embedding(embedder, texts, cache)
     with ExitStack() as another:
         with jobs.joined("a question", work) as job:
             assert another.enter_context(jobs.joined("a question", work)) is job
@@ -134,4 +134,4 @@ def test_work_ends_once_every_run_that_wanted_it_is_gone() -> None:
     with jobs.joined("a question", work) as anew:
         assert anew is not job
         assert anew.wait(PATIENT_S)
-    assert len(shelf) == len(texts)
+    assert len(cache) == len(texts)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ragfilter.basics.threads import Shelf
+from ragfilter.basics.threads import SharedCache
 from ragfilter.engine.gather import Backends
+from ragfilter.engine.pipeline import PoolCompleter
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import Completion
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, PoolResult
@@ -66,7 +66,7 @@ class Workbench:
         self.said: str | ChatError = "a -> KEEP"
         self.calls = 0
         self.broken = False
-        self.pools: Shelf[Pool] = Shelf(4)
+        self.pools: SharedCache[Pool] = SharedCache(4)
         self.judgements = JudgementCache()
 
     def backends(self, _: str) -> Backends:
@@ -102,7 +102,7 @@ class Workbench:
     def press(self, pool: Pool, settings: Settings) -> Pool:
         """Press the button in a session that has drawn `pool`."""
         needs = replay(pool, settings).needs
-        return keep_pool(ASKED, Completion(settings, self.backends(""), UNRESTRICTED).complete(pool, needs), self)  # type: ignore[arg-type]
+        return keep_pool(ASKED, PoolCompleter(settings, self.backends(""), UNRESTRICTED).complete(pool, needs), self)  # type: ignore[arg-type]
 
     def now(self, settings: Settings) -> PoolResult:
         """What a session sees after a redraw."""

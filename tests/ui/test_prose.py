@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streamlit_markdown import READER, acts, fetches, runs
 from waiting import ends_soon
 
-from ragfilter.answer.reply import MAX_BYTES
+from ragfilter.models.chat import MAX_BYTES
 from ragfilter.ui.look.prose import literal, message, on_button, written
 
 FETCHES = (

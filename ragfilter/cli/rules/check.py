@@ -10,12 +10,14 @@ from typing import Annotated, Any
 
 from ragfilter.cli import options
 from ragfilter.cli.app import command
+from ragfilter.cli.label_options import QueryOptions
 from ragfilter.cli.output import progress, show, table, warn
 from ragfilter.cli.rules import select as selection
 from ragfilter.cli.rules.select import Where, rules
 from ragfilter.errors import InputError
-from ragfilter.evaluate import measure, rule_matrix
+from ragfilter.evaluate import rule_matrix
 from ragfilter.evaluate.effect import suggest
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 from ragfilter.model import Chunk, User
 from ragfilter.rules import lint, rule_files
@@ -62,7 +64,7 @@ def check(
     user = filtering.viewer
     fixed: dict[str, str | None] = {}
     proposals: list[lint.Finding] = []
-    saved = selection.Saved()
+    saved = selection.SaveOutcome()
     with place.open("rules") as bench:
         if kinds and "family" in kinds:
             every = selection.select(bench, place.collection, where, user=user).chunks
@@ -208,7 +210,7 @@ def list_(
 def matrix(
     place: options.Place,
     filtering: options.Filtering,
-    measuring: options.QueryOptions,
+    measuring: QueryOptions,
     chunk: Annotated[
         str | None, options.text_argument(metavar="CHUNK", help="Show only this chunk's rule, by group and term.")
     ] = None,
@@ -228,7 +230,7 @@ def matrix(
         store = bench.collection(place.collection)
         catalogue, head = store.entries(), place.head(store.incomplete)
         rule = None if chunk is None else _rule_of(chunk, catalogue, user)
-        pools = measure.completed_pools(
+        pools = completed_pools(
             labels.labelled or labels.queries, settings, place.backends(bench), user, progress=progress("queries")
         )
     questions = pools, labels.qrels, catalogue.values(), settings, user

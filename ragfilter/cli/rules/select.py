@@ -13,11 +13,13 @@ from typing import Annotated
 import typer
 
 from ragfilter.cli.app import make_group
-from ragfilter.cli.options import DryRun, Filtering, Place, QueryOptions, Texts, text_argument
+from ragfilter.cli.label_options import QueryOptions
+from ragfilter.cli.options import DryRun, Filtering, Place, Texts, text_argument
 from ragfilter.cli.output import progress, tell, text_of, warn
 from ragfilter.errors import InputError
-from ragfilter.evaluate import measure, query_sets
+from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.effect import Effect, GatheredQuestions, make_labelled
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.model import Chunk, User
 from ragfilter.rules import edits
 from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
@@ -120,7 +122,7 @@ Rules = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SaveOutcome:
     """The outcome of a change: its effect, if measured, and whether it was saved (`done`). `wanted`
     is False if labelled queries would lose relevant chunks and the user did not agree."""
 
@@ -137,16 +139,16 @@ class Saving(QueryOptions):
     yes: Annotated[bool, "--yes", "-y", "Save even if labelled queries lose recall."] = False
     dry_run: DryRun = False
 
-    def weigh(self, rules: Rules, bench: Workbench, place: Place, filtering: Filtering) -> Saved:
+    def weigh(self, rules: Rules, bench: Workbench, place: Place, filtering: Filtering) -> SaveOutcome:
         """Measure the change. Asks whether to save it if labelled queries would lose relevant chunks."""
         effect = None
         if rules and not (self.queries is None and self.yes):
             known = gather_labelled(self, bench, place, filtering, bare=True)
             effect = None if known is None else known.effect(rules)
         wanted = self.dry_run or self._agrees(effect)
-        return Saved(effect, wanted, done=wanted and not self.dry_run)
+        return SaveOutcome(effect, wanted, done=wanted and not self.dry_run)
 
-    def save(self, rules: Rules, expected: Rules, bench: Workbench, place: Place, filtering: Filtering) -> Saved:
+    def save(self, rules: Rules, expected: Rules, bench: Workbench, place: Place, filtering: Filtering) -> SaveOutcome:
         """Save `rules` as one change, unless it is not wanted. Raises what `edits.save_all` raises."""
         saved = self.weigh(rules, bench, place, filtering)
         if saved.done:
@@ -181,7 +183,7 @@ def gather_labelled(
             return None
     queries = labels.queries if bare and options.queries else labels.labelled
     store = place.backends(bench)
-    pools = measure.completed_pools(queries, settings, store, user, progress=progress("queries"))
+    pools = completed_pools(queries, settings, store, user, progress=progress("queries"))
     return make_labelled(pools, labels.qrels, settings, user)
 
 

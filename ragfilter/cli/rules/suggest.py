@@ -21,7 +21,8 @@ import typer
 from ragfilter.basics.files import kind, read_lines, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import File, Filtering, Place, QueryOptions
+from ragfilter.cli.label_options import QueryOptions
+from ragfilter.cli.options import File, Filtering, Place
 from ragfilter.cli.rules.select import Selection, Where, effect_text, gather_labelled, rules, select
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import effect

@@ -92,10 +92,10 @@ class Items:
         name = api_title(source, tree)
         yield from _guides(source, tree)
         for number, tag in enumerate(as_list(tree.get("tags"))):
-            own, prose = as_dict(tag).get("name"), as_dict(tag).get("description")
-            if _has_text(own) and _has_text(prose):
-                place, names = ("tags", str(number)), (f"tags/{_slug(own)}",)
-                yield Item("tag", source, place, names, tag, title=f"{name} > {own}", prose=prose)
+            tag_name, prose = as_dict(tag).get("name"), as_dict(tag).get("description")
+            if _has_text(tag_name) and _has_text(prose):
+                place, names = ("tags", str(number)), (f"tags/{_slug(tag_name)}",)
+                yield Item("tag", source, place, names, tag, title=f"{name} > {tag_name}", prose=prose)
         for key in ("paths", "webhooks"):
             for path, node in self._parts(source, tree.get(key), key):
                 yield from self._operations(source, key, path, node)
@@ -116,13 +116,13 @@ class Items:
         for method in filter(node.__contains__, METHODS):
             operation = self.api.end(node[method])
             if isinstance(operation, dict):
-                own, upper = operation.get("operationId"), method.upper()
+                operation_id, upper = operation.get("operationId"), method.upper()
                 spelled = f"{upper}{path}" if key == "paths" else f"webhooks/{path}"
                 yield Item(
                     kind,
                     source,
                     (key, path, method),
-                    (own, spelled) if _has_text(own) else (spelled,),
+                    (operation_id, spelled) if _has_text(operation_id) else (spelled,),
                     operation,
                     path,
                     upper,

@@ -48,20 +48,20 @@ _TAG = re.compile(
 def title_and_text(item: Item, api: Descriptions, *, name: str, statuses: Sequence[str]) -> tuple[str, str]:
     """The title and the text of an item. `name` is the API's name, `statuses` are the statuses of a shared response.
     Operations and schemas do not name their API, because this would make all chunks alike."""
-    own, node = item.pointer[-1], item.node
+    key, node = item.pointer[-1], item.node
     if item.kind in ("guide", "tag"):
         title, lines = item.title, iter((_prose(item.prose),))
     elif item.method:
         title, lines = _one_line(node.get("summary")) or item.names[0], _operation(item, api)
     elif item.kind == "schema":
-        title, lines = f"{own} schema", _schema(node, own)
+        title, lines = f"{key} schema", _schema(node, key)
     elif item.kind == "response":
-        title = " ".join([f"{own} response", *statuses])
+        title = " ".join([f"{key} response", *statuses])
         used = f" with status {' or '.join(statuses)}" if statuses else ""
-        first = f"{own}: a response{used} that operations share ({name})."
+        first = f"{key}: a response{used} that operations share ({name})."
         lines = _response(node, first, api)
     else:
-        title, lines = f"{own} security scheme", _security_scheme(node, own, name)
+        title, lines = f"{key} security scheme", _security_scheme(node, key, name)
     return _cut(title, LONGEST_TITLE), _cut("\n".join(filter(None, lines)), LONGEST)
 
 

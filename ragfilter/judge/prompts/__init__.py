@@ -99,8 +99,8 @@ def _whole(folder: Path) -> Path:
 
 
 @lru_cache(maxsize=1)
-def _read(packaged: Path, own: Path | None) -> Mapping[str, PromptVariant]:
-    return MappingProxyType(read_folder(packaged) | (read_folder(own) if own else {}))
+def _read(packaged: Path, folder: Path | None) -> Mapping[str, PromptVariant]:
+    return MappingProxyType(read_folder(packaged) | (read_folder(folder) if folder else {}))
 
 
 def read_folder(folder: Path) -> dict[str, PromptVariant]:

@@ -84,9 +84,9 @@ def packaged() -> tuple[Template, ...]:
 def with_folder(folder: Path) -> tuple[Template, ...]:
     """The templates in `folder`, then the packaged ones with other names. Templates that fit every
     chunk come last. Raises InputError naming the file if it is unreadable or not a template."""
-    own = _read_folder(folder)
-    names = {template.category for template in own}
-    every = [*own, *(template for template in packaged() if template.category not in names)]
+    in_folder = _read_folder(folder)
+    names = {template.category for template in in_folder}
+    every = [*in_folder, *(template for template in packaged() if template.category not in names)]
     return tuple(sorted(every, key=_is_general))
 
 

@@ -9,7 +9,7 @@ from math import inf
 from typing import Any
 
 from ragfilter.basics.database import Book
-from ragfilter.basics.threads import Shelf
+from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import CollectionMissing, StoreError, extra
 from ragfilter.protocols import Catalogue
 from ragfilter.stores.postgres import rows
@@ -100,8 +100,8 @@ class PgDatabase(VectorDatabase):
         """By the number of a collection, with the version to which they belong."""
         self.versions: dict[int, int] = {}
         """The newest version seen, by the number of a collection."""
-        self.counts: Shelf[int] = Shelf(COUNTS_KEPT)
-        self.distinct_rules: Shelf[tuple[str, ...]] = Shelf(RULES_KEPT)
+        self.counts: SharedCache[int] = SharedCache(COUNTS_KEPT)
+        self.distinct_rules: SharedCache[tuple[str, ...]] = SharedCache(RULES_KEPT)
         super().__init__(address, timeout_s=timeout_s)
 
     def _begin(self, connection: sa.Connection) -> None:

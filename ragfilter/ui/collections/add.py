@@ -29,7 +29,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import PageRun, queue_indexing
+from ragfilter.ui.session.page_run import PageRun, queue_indexing
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -239,9 +239,9 @@ def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions) -> Non
         problem = _problem(name, page_run.resources) if name else ""
         if problem:
             st.error(message(problem))
-        fixed, own = bool(bench.deployment.embedding_model), bench.embedder.name
+        fixed, usual = bool(bench.deployment.embedding_model), bench.embedder.name
         about = FIXED_MODEL if fixed else ANY_MODEL
-        model = st.text_input("Embedding model", own, key="upload-model", disabled=fixed, help=about).strip() or own
+        model = st.text_input("Embedding model", usual, key="upload-model", disabled=fixed, help=about).strip() or usual
     order = Order(
         name,
         str(upload.folder),

@@ -24,8 +24,8 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
+from ragfilter.ui.session.page_run import PageRun
 from ragfilter.ui.session.state import MANAGED
-from ragfilter.ui.session.views import PageRun
 
 if TYPE_CHECKING:
     from ragfilter.stores.postgres.tables import TableStore
@@ -290,14 +290,14 @@ def _mapped(name: str, opening: Opening, resources: Resources, key: str) -> tupl
         for field, names in table.choices().items():
             chosen = columns.pop(field, "")
             label, at = f"{field.capitalize()} column", names.index(chosen) if chosen in names else None
-            own, about = f"{key}-{field}-{name}", "Every other column becomes a field of the same name."
-            column = st.selectbox(label, names, at, placeholder="all", key=own, disabled=not names, help=about)
+            widget_key, about = f"{key}-{field}-{name}", "Every other column becomes a field of the same name."
+            column = st.selectbox(label, names, at, placeholder="all", key=widget_key, disabled=not names, help=about)
             columns |= {field: column} if column else {}
         spaces = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
-        at, own = [*spaces].index(opening.metric) if opening.metric else None, f"{key}-metric-{name}"
+        at, widget_key = [*spaces].index(opening.metric) if opening.metric else None, f"{key}-metric-{name}"
         called, about = spaces.__getitem__, "Cosine if the vectors have no index."
         metric = st.selectbox(
-            "Distance", spaces, at, key=own, placeholder="as its index", format_func=called, help=about
+            "Distance", spaces, at, key=widget_key, placeholder="as its index", format_func=called, help=about
         )
     return columns, metric or ""
 

@@ -19,24 +19,24 @@ from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.model import PoolResult
 from ragfilter.publish.reports import of_runs, of_two
-from ragfilter.report.rows import Pairing, contrast, reason
-from ragfilter.report.summary import tokens
+from ragfilter.results.rows import Pairing, contrast, reason, visible_ids
+from ragfilter.results.summary import tokens_of
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
 from ragfilter.ui.compare.side_choice import ComparedSide, Sides, differences
-from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_set_choice, question_box, votes
+from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_set_choice, question_box
 from ragfilter.ui.kit.answer_sides import AnswerSide, numbered_sides
 from ragfilter.ui.kit.query_set_choice import ChosenSet
-from ragfilter.ui.kit.summary import Stack, StackRow, draw_stacks
+from ragfilter.ui.kit.stacks import Stack, StackRow, draw_stacks
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
-from ragfilter.ui.session import link, pools, state, views, widget
-from ragfilter.ui.session.views import PageRun, View
+from ragfilter.ui.session import link, pools, state, widget
+from ragfilter.ui.session.page_run import PageRun, View, gather_view
 
 ONE = "One question"
 
@@ -58,14 +58,14 @@ def draw(page_run: PageRun) -> None:
     if name:
         link.share(more=side_choice.parameters())
         link.show_address()
-        question_box.draw_link(slot, None)
+        link.draw_button(slot, ())
         controls.draw(page_run, None)
         _draw_set(page_run, sides, name, runs)
         return
     question_box.draw(page_run)
-    view, error = views.gather_view(page_run, side_choice.parameters())
+    view, error = gather_view(page_run, side_choice.parameters())
     link.show_address()
-    question_box.draw_link(slot, view)
+    link.draw_button(slot, () if view is None else visible_ids(view.result))
     controls.draw(page_run, None)
     if view is None:
         elements.unseen_heading("Compare", level=1)
@@ -169,7 +169,7 @@ def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str
     ]
     shared = f"both keep {'the same ' if not more else ''}{numbers.chunks(both)}"
     clauses = ", and ".join([*([shared] if both or not more else []), *more])
-    costs = f"A's prompt has {numbers.tokens(tokens(a.kept))}, B's {numbers.count(tokens(b.kept))}."
+    costs = f"A's prompt has {numbers.tokens(tokens_of(a.kept))}, B's {numbers.count(tokens_of(b.kept))}."
     return f"{clauses[:1].upper()}{clauses[1:]}. {costs}"
 
 
@@ -195,7 +195,7 @@ def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
 
 
 def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> None:
-    """Draw both answers with their citations, and the votes on them."""
+    """Draw both answers with their citations, and the preference between them."""
 
     def draw_answer(side: AnswerSide, other: AnswerSide, reply: Answer) -> None:
         cited = answers.draw_text(view, side, other, reply)
@@ -205,11 +205,11 @@ def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> N
     with st.container(key="compare-answers", border=True):
         pair_answers = answers.draw_columns(view, pair, (answers.title(pair[0]), answers.title(pair[1])), draw_answer)
         if pair_answers is not None:
-            voted = tuple(
-                votes.answered(each, reply, side.profile, side.settings)
+            pair_sides = tuple(
+                answers.side_of_pair(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, pair_answers, sides, strict=True)
             )
-            votes.draw(view, (voted[0], voted[1]), ("A", "B"), key="compare")
+            answers.draw_preference(view, (pair_sides[0], pair_sides[1]), ("A", "B"), key="compare")
 
 
 GOES_ON = "compare-measuring"

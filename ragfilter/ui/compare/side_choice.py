@@ -49,10 +49,10 @@ Sides = tuple[ComparedSide, ComparedSide]
 
 def choices(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> dict[str, str]:
     """The choices for a side, with their labels. A strategy that must be learned is offered once it is."""
-    called, own, learned = state.profile_label(), _own(letter), bool(in_force.cutoff.calibration)
+    called, changes, learned = state.profile_label(), _own(letter), bool(in_force.cutoff.calibration)
     labels = {IN_FORCE: "current settings" + (f", {called}" if called != state.session().profile else "")}
-    if own:
-        labels[OWN] = f"{_word(letter)} with {counted(len(own), 'change')}"
+    if changes:
+        labels[OWN] = f"{_word(letter)} with {counted(len(changes), 'change')}"
     labels |= {name: f"profile {name}" for name in PROFILES}
     cuts = [each.name for each in strategies().values() if each.values_of is None or learned]
     labels |= {f"{CUT_BY}{name}": f"current settings, cut by {name}" for name in cuts}

@@ -16,14 +16,14 @@ from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cutoff_detail
-from ragfilter.report import rows
+from ragfilter.results import rows
 from ragfilter.stores.labels import ASKED, GRADES, Label, qrels_of, selected_quotation
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import pools, state
-from ragfilter.ui.session.views import author
+from ragfilter.ui.session.page_run import author
 
 KEY, AHEAD = "labelling", 3
 """The component, and how many questions the browser holds."""

@@ -29,7 +29,7 @@ from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.views import PageRun
+from ragfilter.ui.session.page_run import PageRun
 
 PARTS = QUESTIONS, LABELS = "Questions", "Labels"
 UNASKED = 500
@@ -150,9 +150,9 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
     sentence = wording.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
     highest = measured.ranked("f1")[0]
     if measured.over_fixed_k and CURRENT not in highest["names"]:
-        name, own = highest["variant"], who[0].lower() + who[1:]
+        name, whose = highest["variant"], who[0].lower() + who[1:]
         if gain := frame.gain_over(measured.records, CURRENT, name):
-            sentence += f" {measuring.HIGHEST} {name} is {wording.compared(gain)} {own}."
+            sentence += f" {measuring.HIGHEST} {name} is {wording.compared(gain)} {whose}."
     if sentence:
         elements.draw(f'<p class="rf-lead">{elements.text(sentence)}</p>')
     elements.aside(*_staleness_notes(measured, chosen))
@@ -216,10 +216,10 @@ def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: 
     rows = measured.ranked(measure)
     measuring.draw_table(rows, measure, own=CURRENT, key="evaluation-rows", every=every, prices=prices)
     with st.expander("About these figures", key="about-figures", type="compact"):
-        own = measured.row(CURRENT)
+        current = measured.row(CURRENT)
         notes = [
             *wording.about_records(measured.records, measured.variants),
-            wording.unlabelled(own) if own else "",
+            wording.unlabelled(current) if current else "",
             *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
         ]
         elements.aside(*filter(None, notes))

@@ -48,14 +48,14 @@ def draw_questions(chosen: ChosenSet) -> None:
     # Start from the stored text after saving, or when another set is chosen.
     revision = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
     # A demo's own questions are not stored in the workspace.
-    own = name in (LABELLED, ASKED) or not book.queries(collection, name)
+    built_in = name in (LABELLED, ASKED) or not book.queries(collection, name)
     of_set = book, collection, name, chosen.chunks, chosen.user
     there = query_sets.questions(*of_set) if chosen.sets[name] else {}
     filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{revision}", there)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         about = "Changing the name renames the set. Built-in sets are saved as copies."
-        start, key, hint = "" if own else name, f"set-name-{revision}", "A name for your own set"
+        start, key, hint = "" if built_in else name, f"set-name-{revision}", "A name for your own set"
         title = st.text_input("Name of the set", start, key=key, persist_state="session", placeholder=hint, help=about)
         about = (
             "Add, change or delete lines, then save. Labels belong to the exact wording: rewording a question hides "
@@ -66,7 +66,7 @@ def draw_questions(chosen: ChosenSet) -> None:
             "Questions, one per line", start, key=key, persist_state="session", height=HEIGHT, help=about
         )
         with st.container(key="set-actions", horizontal=True, gap="small"):
-            save = partial(_save, chosen, None if own else name, revision, filled)
+            save = partial(_save, chosen, None if built_in else name, revision, filled)
             empty, about = not lines(text) or not title.strip(), "" if title.strip() else "Name the set first."
             elements.button("Save", "set-save", save, type="primary", disabled=empty, about=about)
             none = not chosen.sets[ASKED] or name == ASKED
@@ -74,9 +74,9 @@ def draw_questions(chosen: ChosenSet) -> None:
             elements.button(
                 "Add asked questions", "set-from-history", _add_asked, chosen, key, disabled=none, about=about
             )
-            with st.popover("Remove set", disabled=own):
+            with st.popover("Remove set", disabled=built_in):
                 about, label = "Cannot be undone. Labels stay with their questions.", f"Remove {literal(name)}"
-                elements.button(label, "set-remove", _remove, chosen, type="primary", disabled=own, about=about)
+                elements.button(label, "set-remove", _remove, chosen, type="primary", disabled=built_in, about=about)
             if there:
                 parts = 1 + counts_llm_labels()
                 elements.download(
@@ -233,8 +233,8 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     elements.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
     judged = [(first.query, first.chunk_id) for first, *_ in parted]
     names = [catalogue[i].name if i in catalogue else f"{i} (no longer there)" for _, i in judged]
-    said = ["; ".join(label.words for label in labels) for labels in parted]
-    table = pd.DataFrame({"question": [query for query, _ in judged], "chunk": names, "said": said})
+    words = ["; ".join(label.words for label in labels) for labels in parted]
+    table = pd.DataFrame({"question": [query for query, _ in judged], "chunk": names, "said": words})
     row = grid.picked(table, map(" ".join, judged), name="conflicts", columns=COLUMNS)
     if row is not None:
         query, chunk_id = judged[row]

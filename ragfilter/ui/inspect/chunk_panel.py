@@ -14,8 +14,8 @@ from ragfilter.engine.whatif import changes, stays, wording
 from ragfilter.layers.clearance import without_hidden_refs
 from ragfilter.layers.registry import layer
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
-from ragfilter.report import visible_ids
-from ragfilter.report.rows import rerank_score
+from ragfilter.results import visible_ids
+from ragfilter.results.rows import rerank_score
 from ragfilter.rules.match import rule_book
 from ragfilter.stores.labels import conflicts
 from ragfilter.text import numbers
@@ -26,7 +26,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.views import View, author
+from ragfilter.ui.session.page_run import View, author
 
 MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
 """The button for each grade, whose shortcut key is the grade."""
@@ -194,8 +194,8 @@ def _step(trace: LayerTrace, chunk_id: str) -> str:
 
 
 def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
-    offered, asked = changes(result, hit.id), wording(result, hit.id)
-    if not offered and asked is None:
+    offered, rewording = changes(result, hit.id), wording(result, hit.id)
+    if not offered and rewording is None:
         elements.empty(f"No change was found that {words}.", stays(result, hit.id))
         return
     elements.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
@@ -203,11 +203,11 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
     for n, change in enumerate(offered):
         elements.button(literal(change.words), f"whatif-{n}", state.change, change.values, icon="tune")
         _along(change.came, change.went, titles)
-    if asked is not None:
-        words = literal(f"Ask with: {', '.join(asked.terms)}")
+    if rewording is not None:
+        words = literal(f"Ask with: {', '.join(rewording.terms)}")
         about = "Adds the words that its rule requires, and asks again."
-        elements.button(words, "whatif-ask", state.ask, asked.question, icon="search", about=about)
-        _along(asked.came, asked.went, titles)
+        elements.button(words, "whatif-ask", state.ask, rewording.question, icon="search", about=about)
+        _along(rewording.came, rewording.went, titles)
 
 
 def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> None:
@@ -227,7 +227,7 @@ def _named(names: Sequence[str]) -> str:
 @problems.show_errors()
 def _rule(view: View, chunk: Chunk) -> None:
     """Draw the editor of the chunk's rule. Its code, which needs the journal, is imported when it is first drawn."""
-    from ragfilter.ui.kit.rule_editor import chunk_list, editor, rule_effect, saving
+    from ragfilter.ui.kit.rule_editor import editor, rule_effect, saving, visible_collection
 
     collection, resources, result = view.asked.collection, view.resources, view.shown
 
@@ -235,7 +235,7 @@ def _rule(view: View, chunk: Chunk) -> None:
         _effect(result, chunk, rule, changed=rule_effect.is_changed(chunk, rule))
 
     def harm_of(chunk_id: str, text: str) -> str:
-        visible = chunk_list.visible_collection(collection, state.settings(), resources)
+        visible = visible_collection.current(collection, state.settings(), resources)
         return rule_effect.harm_of_rule(visible, chunk_id, text, immediate=True)
 
     editor.draw(saving.Editing(chunk, collection, result.user, resources, effect, harm_of))

@@ -21,8 +21,8 @@ from ragfilter.layers.cutoff import cutoff_detail, distances_by_score, settings_
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, PoolResult
-from ragfilter.report.rows import ChunkRow
-from ragfilter.report.thresholds import CutLine, change_to_keep, compared, cut_line, keeps, limits
+from ragfilter.results.rows import ChunkRow
+from ragfilter.results.thresholds import CutLine, change_to_keep, compared, cut_line, keeps, limits
 from ragfilter.settings.schema import field
 from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
@@ -33,8 +33,8 @@ from ragfilter.ui.kit import controls
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
+from ragfilter.ui.session.page_run import View
 from ragfilter.ui.session.state import ALL, CUT
-from ragfilter.ui.session.views import View
 
 VIEW, TITLE_WIDTH = "cut", 30
 KEY, SECOND = "drag", "second-score"
@@ -131,11 +131,11 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
 
 def draw_controls(view: View) -> None:
     """Draw the controls of the cut: its settings and limits, a second curve and the legend."""
-    result, own = view.shown, state.own()
+    result, start = view.shown, state.initial()
     with elements.row("cut-controls", "top"):
         paths = _cut_settings(result)
         for path in paths:
-            controls.draw_setting(field(path), result.settings, own, view=VIEW, kept=dict(view.summary.strategies))
+            controls.draw_setting(field(path), result.settings, start, view=VIEW, kept=dict(view.summary.strategies))
         if not paths:
             elements.aside(
                 "The cutoff is off, and the judge decides how many stay. Switch Cutoff on in the sidebar to adjust a "

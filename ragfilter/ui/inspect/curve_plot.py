@@ -22,8 +22,8 @@ import plotly.graph_objects as go
 from ragfilter.layers.base import Mark
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, PoolResult
-from ragfilter.report.rows import ChunkRow
-from ragfilter.report.thresholds import CutLine, compared
+from ragfilter.results.rows import ChunkRow
+from ragfilter.results.thresholds import CutLine, compared
 from ragfilter.settings import schema
 from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers

@@ -11,15 +11,15 @@ import streamlit as st
 
 from ragfilter.errors import StoreError
 from ragfilter.layers.cutoff import cutoff_detail
-from ragfilter.report import ChunkRow, csv, kept_first, references
-from ragfilter.report.thresholds import compared
+from ragfilter.results import ChunkRow, csv, kept_first, references
+from ragfilter.results.thresholds import compared
 from ragfilter.rules.overview import WORDS, make_listing
 from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, question_box
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View
+from ragfilter.ui.session.page_run import View
 
 NAME, TITLE_PX = "rows", 188
 WIDE = "\u2003" * 16

@@ -9,12 +9,12 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
+from ragfilter.engine.pipeline import without_failures
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import without_failures
 from ragfilter.model import Judgement, NeedKind, PoolResult
 from ragfilter.protocols import Message, Usage
-from ragfilter.report import judge_stats, remarks, verdict_rows
-from ragfilter.report.verdicts import Forecast, JudgeStats, VerdictRow, forecast, judge_prompt, waits_for_judge
+from ragfilter.results import judge_stats, remarks, verdict_rows
+from ragfilter.results.verdicts import Forecast, JudgeStats, VerdictRow, forecast, judge_prompt, waits_for_judge
 from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -22,7 +22,7 @@ from ragfilter.ui.kit import grid
 from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import pools, state
-from ragfilter.ui.session.views import View
+from ragfilter.ui.session.page_run import View
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
 MAX_ROWS = 6

@@ -13,22 +13,22 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer.stream import VERSION, messages
+from ragfilter.engine.pipeline import without_failures
 from ragfilter.engine.replay import replay
-from ragfilter.engine.run import without_failures
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Need, PoolResult, Rounds
-from ragfilter.report import trace_text, visible_ids
-from ragfilter.report.summary import story
+from ragfilter.results import trace_text, visible_ids
+from ragfilter.results.summary import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import chunk_panel, curve_panel, hit_table, judge_panel
-from ragfilter.ui.kit import answers, controls, guide, problems, question_box, summary
+from ragfilter.ui.kit import answers, controls, guide, problems, question_box, stacks, summary
 from ragfilter.ui.kit.answer_sides import answer_sides
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import link, pools, state, widget
+from ragfilter.ui.session.page_run import View
 from ragfilter.ui.session.state import PANELS
-from ragfilter.ui.session.views import View
 
 
 class Slots(NamedTuple):
@@ -69,11 +69,11 @@ def begin(view: View) -> Slots:
     with left, st.container(key="passages"):
         elements.unseen_heading("Before and after")
         drops = current_story.drops_from_unfiltered
-        before, after = summary.before_and_after(view.as_user, drops)
+        before, after = stacks.before_and_after(view.as_user, drops)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         controls.draw_reset(f"Back to {now.profile}")
-        summary.draw_stacks((before, after), view.as_user, on_open=state.open_chunk)
+        stacks.draw_stacks((before, after), view.as_user, on_open=state.open_chunk)
     with right:
         elements.unseen_heading("Curve")
         curve_panel.draw(view)
@@ -126,9 +126,9 @@ def _open_more(view: View) -> None:
         ask = partial(state.update, use_trace=not only, pending="again")
         elements.button("Search again" if only else "Recorded hits", "open-recorded", ask, about=about)
     question_box.draw_present_button()
-    if link.looks(visible_ids(view.result)):
+    if link.looks(ids := visible_ids(view.result)):
         # The address bar has the rest.
-        question_box.draw_link(st.container(key="share", width="content"), view)
+        link.draw_button(st.container(key="share", width="content"), ids)
     st.space("stretch")
     guide.draw(view.resources)
 

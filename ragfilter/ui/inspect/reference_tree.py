@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from ragfilter.answer.context import estimate
 from ragfilter.layers.judge import DEPTHS, ReachedChunk, finder, walk
 from ragfilter.model import Chunk, PoolResult
 from ragfilter.protocols import Collection
-from ragfilter.report.verdicts import preview_expansion
+from ragfilter.results.verdicts import preview_expansion
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
+from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.resources import ShelfSpec
+from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View
+from ragfilter.ui.session.page_run import View
 
 CLOSURE = 1000
 """Maximum number of chunks read around one chunk."""
@@ -112,11 +112,11 @@ def tree_of(chunk_id: str, known: Known, result: PoolResult, *, as_operator: boo
         for ref in chunk.refs
         if ref not in inside
     }
-    told = {"ruled": True, "hidden": as_operator, "unknown": as_operator or result.user.unrestricted}
+    shown = {"ruled": True, "hidden": as_operator, "unknown": as_operator or result.user.unrestricted}
     names = [
         f"{known.by_id[ref].name if ref in known.by_id else ref} ({'its rule fails' if word == 'ruled' else word})"
         for ref, word in why.items()
-        if told.get(word)
+        if shown.get(word)
     ]
     return ReferenceTree(tuple(nodes), sums, Counter(why.values()), tuple(names))
 
@@ -148,14 +148,14 @@ FATES = {
     "new": ("+", "not found by the search"),
 }
 """The sign and words for each fate of a chunk in the result."""
-NEIGHBOURS: ShelfSpec[Known] = ShelfSpec(64)
+NEIGHBOURS: CacheSpec[Known] = CacheSpec(64)
 
 
 def draw(view: View, chunk: Chunk) -> None:
     """Draw the totals per depth, then the tree. A click opens chunks that the search found."""
     asked, result, resources = view.asked, view.shown, view.resources
     key, collection = (asked.collection, asked.version, chunk.id), resources.bench.collection(asked.collection)
-    known = resources.shelf(NEIGHBOURS).of(key, lambda: read_neighbours(chunk.id, collection))
+    known = resources.cache(NEIGHBOURS).of(key, lambda: read_neighbours(chunk.id, collection))
     tree = tree_of(chunk.id, known, result, as_operator=view.operator)
     if tree is None:
         elements.empty(

@@ -19,12 +19,12 @@ from ragfilter.errors import ModelError
 from ragfilter.model import Hit, PoolResult
 from ragfilter.protocols import ChatModel, Embedder, Progress
 from ragfilter.ui.jobs import Job, Stoppable
-from ragfilter.ui.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import CacheSpec, Resources
 
 TICK_S = 0.1
 MAX_ADDED = 2
 """Maximum number of quotes from chunks that only one context has."""
-ADDED: ShelfSpec[tuple[Quote, ...]] = ShelfSpec(128)
+ADDED: CacheSpec[tuple[Quote, ...]] = CacheSpec(128)
 """What one side adds to another, by the keys of both."""
 _CITATION = re.compile(r"\[\d[\d,;\s–-]*\]")
 LAST_CITATION = re.compile(r"\[\d+\]$")
@@ -152,16 +152,16 @@ def added(query: str, side: AnswerSide, other: AnswerSide, resources: Resources)
     key = _key(query, side, resources), _key(query, other, resources)
     embedder = resources.embedder(only_known=True)
     try:
-        return resources.shelf(ADDED).of(key, lambda: quotes_beyond(query, side.context, other.context, embedder))
+        return resources.cache(ADDED).of(key, lambda: quotes_beyond(query, side.context, other.context, embedder))
     except ModelError:
         return ()
 
 
 def quotes_beyond(query: str, context: Context, other: Context, embedder: Embedder) -> tuple[Quote, ...]:
     """Quotes nearest to the query from the chunks that `other` lacks, numbered as in `context`. Raises ModelError."""
-    own = _only_in(context, other)
-    quotes = extractive.extract(query, list(own.values()), embedder)[:MAX_ADDED]
-    numbers = list(own)
+    chunks = _only_in(context, other)
+    quotes = extractive.extract(query, list(chunks.values()), embedder)[:MAX_ADDED]
+    numbers = list(chunks)
     return tuple(Quote(numbers[q.number - 1], q.text, q.score, q.is_row) for q in quotes)
 
 

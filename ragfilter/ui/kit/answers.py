@@ -1,8 +1,9 @@
 """The answer from the kept chunks beside the one from a plain search. If an LLM fails, the extractive answer appears
-below its error. Text that rests on chunks missing from the other context is marked."""
+below its error. Text that rests on chunks missing from the other context is marked. People say which is better."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -15,14 +16,16 @@ from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
 from ragfilter.protocols import ChatModel
 from ragfilter.settings.config import of_profile
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.preferences import Choice, PairSide, on_pair, on_settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import answer_sides, votes
+from ragfilter.ui.kit import answer_sides, problems
 from ragfilter.ui.kit.answer_sides import LAST_CITATION, AnswerSide, Piece
 from ragfilter.ui.look import elements, prose
-from ragfilter.ui.resources import Resources
+from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View
+from ragfilter.ui.session.page_run import View, author
 
 TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
@@ -35,7 +38,7 @@ INSTEAD = "Instead, without an LLM: the sentences closest to the question."
 
 
 def draw(view: View) -> None:
-    """Draw both answers, with a button for any that the LLM has not given yet, and the votes on them."""
+    """Draw both answers, with a button for any that the LLM has not given yet, and the preference between them."""
     k = view.result.settings.retrieval.k
     sides = answer_sides.answer_sides(view.as_user)
 
@@ -48,15 +51,15 @@ def draw(view: View) -> None:
     pair = draw_columns(view, sides, titles, draw_answer)
     if pair is not None:
         plain = of_profile("unfiltered").with_values({"retrieval.k": k})
-        voted = (
-            votes.answered(sides[0], pair[0], state.session().profile, view.result.settings),
-            votes.answered(sides[1], pair[1], "unfiltered", plain),
+        pair_sides = (
+            side_of_pair(sides[0], pair[0], state.session().profile, view.result.settings),
+            side_of_pair(sides[1], pair[1], "unfiltered", plain),
         )
-        votes.draw(view, voted, (sides[0].label, sides[1].label), key="inspect")
+        draw_preference(view, pair_sides, (sides[0].label, sides[1].label), key="inspect")
 
 
 def draw_brief(view: View) -> None:
-    """Draw the text of both answers. The panel has their citations, costs and votes."""
+    """Draw the text of both answers. The panel has their citations, costs and preferences."""
     word = "Answer" if view.resources.bench.chat else "Quotes"
 
     def brief_title(side: AnswerSide) -> str:
@@ -233,3 +236,49 @@ def _quote(side: AnswerSide, piece: Piece) -> str:
     words = elements.text(side.renumbered(piece.text, LAST_CITATION))
     words = LAST_CITATION.sub(r"<b>\g<0></b>", words).replace("\n", "<br>")
     return f"<p>{f'<mark>{words}</mark>' if piece.apart else words}</p>"
+
+
+def side_of_pair(side: AnswerSide, answer: Answer, profile: str, settings: Settings) -> PairSide:
+    """One side as a preference stores it. Clearance is left out: a comparison never varies the user."""
+    changes = state.without_clearance(settings.changed_from(of_profile(profile)))
+    return PairSide(profile, changes, tuple(hit.id for hit in side.context.chunks), answer.model)
+
+
+@problems.show_errors()
+def draw_preference(view: View, pair: tuple[PairSide, PairSide], names: tuple[str, str], *, key: str) -> None:
+    """Draw the four buttons, the current choice and the tally. `names` are the columns'. `key` tells places apart."""
+    query, (left, right) = view.asked.query, pair
+    if left.text == right.text or left.chunks == right.chunks:
+        # Both contexts are the same, so there is nothing to choose between.
+        return
+    collection = state.session().collection
+    every = view.resources.bench.preferences.of(collection)
+    of_pair = on_pair((each for each in every if each.query == query.strip()), left, right)
+    mine = next((each.seen_from(left) for each in of_pair if each.who == author()), None)
+    first, second = names
+    choices: dict[Choice, tuple[str, str]] = {
+        "first": (f"{first.capitalize()} is better", f"for {first}"),
+        "second": (f"{second.capitalize()} is better", f"for {second}"),
+        "both": ("Both fine", "both fine"),
+        "neither": ("Both poor", "both poor"),
+    }
+
+    def tally(of: Counter[Choice]) -> str:
+        counts = [f"{of[choice]} {words}" for choice, (_, words) in choices.items() if of[choice]]
+        return ", ".join([numbers.counted(of.total(), "vote"), *counts])
+
+    on_this, on_these = Counter(each.seen_from(left) for each in of_pair), on_settings(every, left, right)
+    words = f"This pair: {tally(on_this)}." if of_pair else "No votes on this pair yet."
+    if on_these.total() > len(of_pair):
+        words += f" These settings over all questions: {tally(on_these)}."
+    with st.container(key=f"preference-{key}", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+            for choice, (label, _) in choices.items():
+                look = "primary" if choice == mine else "secondary"
+                elements.button(label, f"prefer-{key}-{choice}", _prefer, collection, query, *pair, choice, type=look)
+        elements.draw(f'<p class="rf-aside" role="status">{elements.text(words)}</p>')
+
+
+@state.tell_errors()
+def _prefer(collection: str, query: str, left: PairSide, right: PairSide, choice: Choice) -> None:
+    open_resources().bench.preferences.record(collection, query, left, right, choice, who=author())

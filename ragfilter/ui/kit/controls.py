@@ -24,7 +24,7 @@ from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.base import Cost, LayerSpec
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import User
-from ragfilter.report.summary import effects, layer_line
+from ragfilter.results.summary import effects, layer_line
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
@@ -32,9 +32,9 @@ from ragfilter.settings.schema import MIN_LABELLED, Settings, field, fields
 from ragfilter.text import numbers
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.resources import CacheSpec, Resources, open_resources
 from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.views import MAX_NAME, PageRun, View, author, set_author
+from ragfilter.ui.session.page_run import MAX_NAME, PageRun, View, author, set_author
 
 ORDER_HELP = (
     "Each layer gets what the one above lets through: hidden chunks go first, then rules and "
@@ -100,15 +100,15 @@ def draw_reset(label: str) -> None:
 def draw(page_run: PageRun, view: View | None) -> None:
     """Draw one line per layer in the order in which they act, and one for everything else. Layers that changed nothing
     are folded into one line, unless somebody changed their settings. `view` is None if there is no result."""
-    own = state.own()
-    changed = {field(path).section for path in page_run.settings.changed_from(own.settings)}
+    start = state.initial()
+    changed = {field(path).section for path in page_run.settings.changed_from(start.settings)}
     with st.sidebar, st.container(key="layers", gap=None):
         if page_run.collections:
-            _layers(page_run, own, changed, view)
-        _more(page_run, own, changed)
+            _layers(page_run, start, changed, view)
+        _more(page_run, start, changed)
 
 
-def _layers(page_run: PageRun, own: Config, changed: set[str], view: View | None) -> None:
+def _layers(page_run: PageRun, start: Config, changed: set[str], view: View | None) -> None:
     did = effects(view.shown) if view is not None else {}
     layers = [each for each in LAYERS if each.name != "clearance" and each.settings_names]
     busy = [each for each in layers if did.get(each.name) or each.name in changed]
@@ -118,7 +118,7 @@ def _layers(page_run: PageRun, own: Config, changed: set[str], view: View | None
         title = elements.text(ORDER_HELP)
         elements.draw(f'<p class="rf-caption" title="{title}"><span>Layers, in order</span>{came}</p>')
     for layer in layers if every else busy:
-        _line(layer, page_run, own, view, did.get(layer.name, ""), changed=layer.name in changed)
+        _line(layer, page_run, start, view, did.get(layer.name, ""), changed=layer.name in changed)
     if folded := len(layers) - len(busy):
         label = numbers.counted(folded, "layer" if view or not busy else "other layer")
         _opener("idle", f"{label} changed nothing" if view else label)
@@ -136,7 +136,7 @@ def _opener(name: str, label: str, about: str | None = None) -> None:
     elements.button(label, f"line-{name}", state.keep, not is_open, f"open-{name}", icon=icon, about=about, **look)
 
 
-def _line(layer: LayerSpec, page_run: PageRun, own: Config, view: View | None, did: str, *, changed: bool) -> None:
+def _line(layer: LayerSpec, page_run: PageRun, start: Config, view: View | None, did: str, *, changed: bool) -> None:
     """Draw a layer's switch, name and result; if the line is open, also its purpose, cost and controls."""
     name, settings = layer.name, page_run.settings
     on, cost = layer.enabled(settings), layer.cost(settings)
@@ -156,15 +156,15 @@ def _line(layer: LayerSpec, page_run: PageRun, own: Config, view: View | None, d
         sign = elements.sign(layer.mark, f"layer-{name}") if on else ""
         elements.draw(f'<p class="rf-line rf-did">{sign}{elements.text(words)}</p>')
         if switch is not None:
-            differs = "" if on == own.settings.get(switch.path) else f"It is {'off' if on else 'on'} in the profile. "
+            differs = "" if on == start.settings.get(switch.path) else f"It is {'off' if on else 'on'} in the profile. "
             elements.draw(f'<p class="rf-line">{elements.text(f"{differs}{switch.help} {COST_HELP[cost]}")}</p>')
-            tell_variable(switch.path, on, own)
+            tell_variable(switch.path, on, start)
         for each in layer.used(settings) if on else ():
             kept = dict(view.summary.strategies) if view and each == "strategy" else {}
-            draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
+            draw_setting(field(f"{name}.{each}"), settings, start, kept=kept)
 
 
-def _more(page_run: PageRun, own: Config, changed: set[str]) -> None:
+def _more(page_run: PageRun, start: Config, changed: set[str]) -> None:
     """Draw the settings outside the layers, the settings files, and the visitor's name."""
     layers = {each.name for each in LAYERS}
     _opener("settings", f"{MARK} More settings" if changed - layers else "More settings")
@@ -173,7 +173,7 @@ def _more(page_run: PageRun, own: Config, changed: set[str]) -> None:
     with st.container(key="inside-settings", gap=None):
         for info in fields():
             if info.section not in layers:
-                draw_setting(info, page_run.settings, own)
+                draw_setting(info, page_run.settings, start)
         _files(page_run)
         about = "Recorded with your labels, votes, runs and rule edits."
         given = widget.of("author-box", author(), set_author)
@@ -246,9 +246,9 @@ def setting_key(path: str, view: str = "set") -> str:
 
 
 def draw_setting(
-    info: FieldInfo, settings: Settings, own: Config, *, view: str = "set", kept: Mapping[str, int] | None = None
+    info: FieldInfo, settings: Settings, start: Config, *, view: str = "set", kept: Mapping[str, int] | None = None
 ) -> None:
-    """Draw the setting's widget. A value that differs from `own`, the profile with the environment's changes, is marked
+    """Draw the setting's widget. A value that differs from `start`, the profile in this environment, is marked
     and gets a reset button. `kept` is how many chunks each strategy of the cutoff would keep."""
     value = settings.get(info.path)
     if info.table:
@@ -257,23 +257,23 @@ def draw_setting(
         if note is not None:
             elements.draw(f'<p class="rf-aside">{elements.text(info.label)}: {elements.text(note)}</p>')
         return
-    before = own.settings.get(info.path)
+    before = start.settings.get(info.path)
     is_changed = value != before
     # The container is the same whether or not the value is changed, because a widget that moves loses focus.
     with st.container(key=f"box-{setting_key(info.path, view)}", gap=None):
         _widget(info, value, view, f"{MARK} {info.label}" if is_changed else info.label, kept or {})
         if view == "set":
-            tell_variable(info.path, value, own)
+            tell_variable(info.path, value, start)
         if is_changed:
-            variable = own.variable(info.path, before)
+            variable = start.variable(info.path, before)
             label = value_text(info, before) + (f" ({variable})" if variable else "")
             key, about = f"back-{setting_key(info.path, view)}", "Back to this value."
             elements.button(label, key, state.change, {info.path: before}, icon="undo", type="tertiary", about=about)
 
 
-def tell_variable(path: str, value: Any, own: Config) -> None:
+def tell_variable(path: str, value: Any, start: Config) -> None:
     """Draw the environment variable that gave a setting this value, if one did."""
-    if variable := own.variable(path, value):
+    if variable := start.variable(path, value):
         elements.draw(f'<p class="rf-aside">from the variable {elements.text(variable)}</p>')
 
 
@@ -339,7 +339,7 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[st
 USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"
 MAX_LEVEL = 5
-OFFERED: ShelfSpec[tuple[str, ...]] = ShelfSpec(16)
+OFFERED: CacheSpec[tuple[str, ...]] = CacheSpec(16)
 """The departments of each collection."""
 
 
@@ -412,7 +412,7 @@ def departments(resources: Resources) -> tuple[str, ...]:
     name = state.session().collection
     try:
         store = resources.bench.collection(name).snapshot()
-        return resources.shelf(OFFERED).of(
+        return resources.cache(OFFERED).of(
             (name, store.content or store.version),
             lambda: tuple(sorted({c.department for c in (store.catalogue() or {}).values() if c.department})),
         )

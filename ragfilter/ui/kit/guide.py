@@ -20,7 +20,7 @@ from ragfilter.ui.kit.question_box import examples
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import PageRun, View
+from ragfilter.ui.session.page_run import PageRun, View
 
 NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."

@@ -23,11 +23,11 @@ from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.theme import THREE_DECIMALS, Ink
-from ragfilter.ui.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import author
+from ragfilter.ui.session.page_run import author
 
-MEASURED: ShelfSpec[MeasuredRun] = ShelfSpec(8)
+MEASURED: CacheSpec[MeasuredRun] = CacheSpec(8)
 STOP = "Stops after the current question. Measure continues from there."
 
 
@@ -71,7 +71,7 @@ def load(run_id: int, resources: Resources) -> MeasuredRun:
     """A run with its records, cached. Raises InputError if it was removed, StoreError."""
     saved = resources.bench.runs
     run = saved.get(run_id)
-    return resources.shelf(MEASURED).of((run.id, run.done), lambda: runs.load(run, saved))
+    return resources.cache(MEASURED).of((run.id, run.done), lambda: runs.load(run, saved))
 
 
 MEASURES = ("f1", "precision", "recall", "f2", "ndcg", "tokens")

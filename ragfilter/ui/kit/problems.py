@@ -14,11 +14,11 @@ from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import layer
 from ragfilter.model import Failure, PoolResult
-from ragfilter.report import judge_stats
+from ragfilter.results import judge_stats
 from ragfilter.ui.look import elements, prose
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import PageRun, queue_indexing
+from ragfilter.ui.session.page_run import PageRun, queue_indexing
 
 MAX_PROBLEMS = 5
 COMMANDS: dict[Action, str] = {

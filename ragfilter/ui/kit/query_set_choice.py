@@ -14,12 +14,12 @@ from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.text import numbers
 from ragfilter.ui.look import elements
-from ragfilter.ui.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.views import PageRun
+from ragfilter.ui.session.page_run import PageRun
 
 LLM = "with-llm"
-LABELS: ShelfSpec[Labels | None] = ShelfSpec(4)
+LABELS: CacheSpec[Labels | None] = CacheSpec(4)
 """The labels of each collection that a user can see."""
 
 
@@ -130,7 +130,7 @@ def every_label(resources: Resources, collection: str, user: User) -> Labels | N
     def read() -> Labels | None:
         return query_sets.everything(book, collection, opened.entries(), user)
 
-    return resources.shelf(LABELS).of(key, read)
+    return resources.cache(LABELS).of(key, read)
 
 
 def labelled_questions(resources: Resources, collection: str) -> Collection[str]:

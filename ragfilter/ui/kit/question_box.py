@@ -1,5 +1,5 @@
-"""The question: its box with examples, and the buttons that show its result to others: Present, the link to exactly
-this page, and the report. Report calls no model: it has the answers that exist by then."""
+"""The question: its box with examples, and the buttons that show its result to others: Present and Report. Report calls
+no model: it has the answers that exist by then."""
 
 from __future__ import annotations
 
@@ -10,32 +10,23 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
-from ragfilter.report import visible_ids
 from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.resources import Resources, ShelfSpec
-from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.views import PageRun, View
+from ragfilter.ui.resources import CacheSpec, Resources
+from ragfilter.ui.session import state, widget
+from ragfilter.ui.session.page_run import PageRun, View
 
 if TYPE_CHECKING:
     from ragfilter.ui.kit.answer_sides import AnswerSide
 
-LINK = (
-    '<button type="button" class="rf-copy" title="Copies a link with the question, settings, '
-    "user, open chunk and panel, ranks shown and filter. A chunk that this user cannot see is left "
-    'out."><i aria-hidden="true">link</i><span>Link</span></button>'
-    '<p class="rf-unseen" role="status"></p>'
-)
 MAX_EXAMPLES = 6
 LONGEST = 34
-QUERIES: ShelfSpec[dict[str, str]] = ShelfSpec(2)
+QUERIES: CacheSpec[dict[str, str]] = CacheSpec(2)
 """The labelled questions of the demos."""
 EXAMPLES = {
     "demo": {
@@ -142,15 +133,6 @@ def draw_present_button() -> None:
         elements.button(label, "present-button", switch, icon=icon, type="tertiary", shortcut=shortcut)
 
 
-def draw_link(slot: DeltaGenerator, view: View | None) -> None:
-    """Draw the button that copies the link in `slot`, if a question was asked."""
-    if shared := state.session().shared:
-        with slot:
-            ids = () if view is None else visible_ids(view.result)
-            data = urlencode(shared | link.looks(ids))
-            elements.mount("kit/copy_link.js", LINK, key="copy-link", data=data, width="content")
-
-
 def draw_report(view: View, key: str) -> None:
     """Draw the button that downloads the report on the current question."""
     # The report is made outside the page run, without its session.
@@ -194,7 +176,7 @@ def examples(collection: str, resources: Resources) -> dict[str, str]:
     if collection in EXAMPLES:
         # Imported here, because only one of them is needed.
         queries = import_module(f"ragfilter.ingest.{collection}").queries
-        every = resources.shelf(QUERIES).of(collection, queries)
+        every = resources.cache(QUERIES).of(collection, queries)
         return {label: every.get(i, i) for i, label in EXAMPLES[collection].items()}
     with suppress(RagfilterError):
         labelled = [*query_set_choice.labelled_questions(resources, collection)][:MAX_EXAMPLES]

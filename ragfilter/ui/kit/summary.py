@@ -1,39 +1,29 @@
-"""What the filter did: the headline; the strip, with the kept chunks, the reason, and what every layer let through; and
-before and after as two stacks of titled chunks, row by row."""
+"""What the filter did: the headline, and the strip with the kept chunks, the reason and what each layer let through."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import compress
 
-import streamlit as st
-
-from ragfilter.answer.context import fits
 from ragfilter.answer.extractive import unmentioned
-from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
-from ragfilter.model import Hit, Outcome, PoolResult
-from ragfilter.report.summary import DropGroup, Story, Summary, first_words, sentences
-from ragfilter.report.thresholds import as_applied, foreign_thresholds
-from ragfilter.report.verdicts import judge_stats, waits_for_judge
+from ragfilter.model import PoolResult
+from ragfilter.results.summary import DropGroup, Story, Summary, first_words, sentences
+from ragfilter.results.thresholds import as_applied, foreign_thresholds
+from ragfilter.results.verdicts import judge_stats, waits_for_judge
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import problems, query_set_choice
-from ragfilter.ui.kit.answer_sides import page_numbers
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import View, current_collections
+from ragfilter.ui.session.page_run import View, current_collections
 
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
@@ -164,112 +154,4 @@ def _bar(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float,
         f'<span class="rf-name"><i style="color:{colour}">{sign}</i> {elements.text(title)}</span>'
         f'<span class="rf-count"><b>{numbers.count(n)}</b> <em>{numbers.ms(ms)}</em></span>'
         f'<span class="rf-bar"><i style="width:{share:.1f}%;background:{colour}"></i></span></li>'
-    )
-
-
-MAX_ROWS = 15
-"""How many rows are drawn. If there are more, kept chunks take precedence."""
-TITLE_WIDTH = 42
-
-
-@dataclass(frozen=True, slots=True)
-class StackRow:
-    """A chunk of a stack: its outcome, the layer and setting that decided, and why in words. It is
-    `alone` if the other stack lacks it. Both answers cite it by its `number`, 0 for none."""
-
-    chunk_id: str
-    title: str
-    outcome: Outcome = "kept"
-    layer: str = "top_k"
-    why: str = ""
-    setting: str = ""
-    alone: bool = False
-    number: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """One side. An entry is None if only the other stack has a chunk there."""
-
-    label: str
-    entries: tuple[StackRow | None, ...]
-
-    @property
-    def count(self) -> int:
-        """How many chunks it has."""
-        return sum(entry is not None for entry in self.entries)
-
-
-def before_and_after(result: PoolResult, drops: Sequence[DropGroup]) -> tuple[Stack, Stack]:
-    """The chunks that a plain search would send, with `drops` marked, and the kept ones."""
-    kept = {hit.id for hit in result.kept}
-    plain = unfiltered(result.pool, result.settings, result.user)
-    drop_by_id = {chunk_id: drop for drop in drops for chunk_id in drop.ids}
-    decisions = result.outcomes()
-
-    def row(hit: Hit) -> StackRow:
-        entry = StackRow(hit.id, hit.chunk.name, why="found by plain search", number=cited.get(hit.id, 0))
-        if drop := drop_by_id.get(hit.id):
-            return replace(entry, outcome="dropped", layer=drop.layer, why=drop.words, setting=drop.setting)
-        if hit.id in kept:
-            outcome = decisions[hit.id].outcome if hit.id in decisions else "kept"
-            return replace(entry, outcome=outcome, why="passes the filter")
-        return entry
-
-    plain_ids = {hit.id for hit in plain}
-    beyond = [hit for hit in result.kept if hit.id not in plain_ids]
-    fitting = fits(plain, result.settings.context.max_context_tokens)[0]
-    cited = page_numbers(result.kept, [*compress(plain, fitting)])
-    before = (*map(row, plain), *(None for _ in beyond))
-    after = (*(row(hit) if hit.id in kept else None for hit in plain), *map(row, beyond))
-    return Stack("Before: plain search", before), Stack("After: filtered", after)
-
-
-def draw_stacks(
-    stacks: Sequence[Stack], among: PoolResult, *, key: str = "stacks", on_open: Callable[[str], None] | None = None
-) -> None:
-    """Draw the stacks side by side. Shortened titles stay distinct from all hits in `among`.
-    `on_open` gets the id of the chosen chunk."""
-    # The last stack has the kept chunks.
-    ranked = sorted(range(len(stacks[0].entries)), key=lambda n: stacks[-1].entries[n] is None)
-    visible = sorted(ranked if len(ranked) <= MAX_ROWS + 1 else ranked[:MAX_ROWS])
-    rows = [[stack.entries[n] for n in visible] for stack in stacks]
-    stacked = (row.title for entries in rows for row in entries if row)
-    titles = list(dict.fromkeys([*stacked, *(hit.chunk.name for hit in among.hits)]))
-    short = dict(zip(titles, telling_titles(titles, TITLE_WIDTH), strict=True))
-    opens = on_open is not None
-    drawn = (_stack(stack, entries, short, opens=opens) for stack, entries in zip(stacks, rows, strict=True))
-    elements.draw(f'<div class="rf-stacks">{"".join(drawn)}</div>')
-    if on_open is not None:
-        elements.mount("kit/stacks.js", key=key, on_opened_change=partial(_open, key, on_open), height=0)
-
-
-def _open(key: str, on_open: Callable[[str], None]) -> None:
-    if chunk_id := st.session_state[key].opened:
-        on_open(chunk_id)
-
-
-def _stack(stack: Stack, entries: Sequence[StackRow | None], short: Mapping[str, str], *, opens: bool) -> str:
-    more = stack.count - sum(entry is not None for entry in entries)
-    label = elements.text(stack.label)
-    role = f'aria-label="{label}: {numbers.chunks(stack.count)}"'
-    if opens:
-        role = f'role="listbox" tabindex="0" {role}'
-    rest = f'<p class="rf-rest">{numbers.count(more)} more</p>' if more else ""
-    return (
-        f'<section class="rf-stack"><p class="rf-stack-head">{label}<b>{numbers.count(stack.count)}</b></p>'
-        f"<ul {role}>{''.join(_row(entry, short, opens=opens) for entry in entries)}</ul>{rest}</section>"
-    )
-
-
-def _row(entry: StackRow | None, short: Mapping[str, str], *, opens: bool) -> str:
-    if entry is None:
-        return '<li class="rf-slot" aria-hidden="true"></li>'
-    role = f'role="option" aria-selected="false" data-id="{elements.text(entry.chunk_id)}"' if opens else ""
-    style = "rf-fallen" if entry.outcome == "dropped" else "rf-alone" if entry.alone else ""
-    number = f"<i>[{entry.number}]</i>" if entry.number else ""
-    sign = elements.outcome_sign(entry.outcome, entry.layer, entry.setting)
-    return (
-        f'<li data-passage class="{style}" title="{elements.text(f"{entry.title}: {entry.why}")}" {role}>'
-        f"{number}{sign}{elements.text(short[entry.title])}</li>"
     )

@@ -8,14 +8,14 @@ from pathlib import Path
 import streamlit as st
 
 from ragfilter.model import Pruning
-from ragfilter.report.summary import DropGroup
-from ragfilter.report.summary import story as story_of
+from ragfilter.results.summary import DropGroup
+from ragfilter.results.summary import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import answers, controls, problems, question_box, summary
+from ragfilter.ui.kit import answers, controls, problems, question_box, stacks, summary
 from ragfilter.ui.look import elements
-from ragfilter.ui.session import link, state, views
-from ragfilter.ui.session.views import PageRun, View
+from ragfilter.ui.session import link, state
+from ragfilter.ui.session.page_run import PageRun, View, gather_view
 
 
 def draw(page_run: PageRun) -> None:
@@ -23,7 +23,7 @@ def draw(page_run: PageRun) -> None:
     outcome with both answers."""
     st.html(Path(elements.__file__).with_name("present.css"))
     problems.notices(state.notices())
-    view, error = views.gather_view(page_run)
+    view, error = gather_view(page_run)
     link.show_address()
     if view is None:
         elements.unseen_heading("Present", level=1)
@@ -78,12 +78,12 @@ def _pruned(view: View) -> None:
 
 def _picture(view: View, drops: Sequence[DropGroup], now: int, last: int) -> None:
     """Draw both stacks, and the buttons that drop the chunks, one reason at a time."""
-    before, after = summary.before_and_after(view.as_user, drops)
+    before, after = stacks.before_and_after(view.as_user, drops)
     if now < last:
         left = (each if each and each.outcome != "dropped" else None for each in before.entries)
-        after = summary.Stack("Left so far" if now else "Everything found", tuple(left))
+        after = stacks.Stack("Left so far" if now else "Everything found", tuple(left))
     elements.unseen_heading("Before and after")
-    summary.draw_stacks((before, after), view.as_user)
+    stacks.draw_stacks((before, after), view.as_user)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
         label, to = ("After", last) if now < last else ("Before", 0)
         look = {"icon": "compare", "type": "primary", "shortcut": "B"}

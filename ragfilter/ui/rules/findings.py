@@ -10,7 +10,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate.effect import Suggested, suggest
+from ragfilter.evaluate.effect import SuggestedRules, suggest
 from ragfilter.rules.bulk import BulkPlan, plan_fixes
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.rule import place_name
@@ -18,12 +18,12 @@ from ragfilter.stores.labels import ASKED
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import chunk_list, drafting, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving, visible_collection
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.resources import ShelfSpec
-from ragfilter.ui.rules import bulk_and_files
+from ragfilter.ui.resources import CacheSpec
+from ragfilter.ui.rules import many_rules
 from ragfilter.ui.session import state
 
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
@@ -32,14 +32,14 @@ PROPOSED = ("family", "draft")
 MAX_LISTED, TITLE_WIDTH = 1_000, 24
 WIDTHS = {"chunk": 176, "finding": 336}
 """In pixels, chosen so that a window 900 wide shows the finding."""
-FIXES: ShelfSpec[BulkPlan] = ShelfSpec(4)
+FIXES: CacheSpec[BulkPlan] = CacheSpec(4)
 Listed = tuple[str, Finding]
 """A finding with its kind, or the family for which it proposes a rule."""
 
 
 def draw(visible: VisibleCollection) -> None:
     """Draw the findings, and the effect of applying them."""
-    chunk_list.draw_filter(visible)
+    visible_collection.draw_filter(visible)
     running = drafting.is_running(visible.collection, visible.resources)
     with st.expander("Draft rules with an LLM", expanded=running):
         drafting.draw(visible)
@@ -68,7 +68,7 @@ def draw(visible: VisibleCollection) -> None:
         _one(visible, None if picked is None else listed[picked][1])
 
 
-def _families(visible: VisibleCollection) -> Suggested | None:
+def _families(visible: VisibleCollection) -> SuggestedRules | None:
     """The families of chunks, found in the background once requested."""
     rules = state.session().rules
     if rules.families != visible.collection:
@@ -84,7 +84,7 @@ def _families(visible: VisibleCollection) -> Suggested | None:
     content = store.content or visible.version
     key = ("families", visible.collection, content, user, visible.settings, visible.questions_key, known is None)
 
-    def look(_: Job[Suggested]) -> Suggested:
+    def look(_: Job[SuggestedRules]) -> SuggestedRules:
         asked = resources.bench.labels.queries(visible.collection, ASKED).values()
         return suggest(filter(user.sees, store.chunks(ids).values()), asked, known)
 
@@ -92,12 +92,14 @@ def _families(visible: VisibleCollection) -> Suggested | None:
     return jobs.result(job, "findings-looking", "Looking for families")
 
 
-def _findings(visible: VisibleCollection, families: Suggested | None) -> list[Listed]:
+def _findings(visible: VisibleCollection, families: SuggestedRules | None) -> list[Listed]:
     """The findings about filtered chunks: problems, proposals, then families with rules."""
-    ids = [row.id for row in chunk_list.selected(visible)]
-    ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), chunk_list.listing(visible).shared
-    if len(ruled) > chunk_list.MAX_READ:
-        elements.aside(f"Texts are read for up to {chunk_list.MAX_READ:,} rules. A narrower filter may find more.")
+    ids = [row.id for row in visible_collection.selected(visible)]
+    ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), visible_collection.listing(visible).shared
+    if len(ruled) > visible_collection.MAX_READ:
+        elements.aside(
+            f"Texts are read for up to {visible_collection.MAX_READ:,} rules. A narrower filter may find more."
+        )
     findings = [finding for chunk in ruled.values() for finding in visible.resources.checks.findings(chunk)]
     findings += [shared[i] for i in ids if i in shared]
     proposed = [(draft.kind, draft) for draft in drafting.findings(visible)]
@@ -138,7 +140,7 @@ def _all(visible: VisibleCollection, findings: Sequence[Finding]) -> None:
     include = doubtful > 0 and st.checkbox(f"Include the doubtful ones ({doubtful:,})", key=DOUBTFUL, help=about)
     plan = _plan(visible, findings, include)
     if plan.after or include or not doubtful:
-        bulk_and_files.preview(visible, "Apply", plan, "findings")
+        many_rules.preview(visible, "Apply", plan, "findings")
     else:
         elements.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
 
@@ -155,7 +157,7 @@ def _plan(visible: VisibleCollection, findings: Sequence[Finding], doubtful: boo
         with st.spinner("Fixing the rules …"):
             return plan_fixes(visible.read(ids).values(), kinds, visible.chunks)
 
-    fixes = visible.resources.shelf(FIXES).of((*visible.key, ids, kinds), fix)
+    fixes = visible.resources.cache(FIXES).of((*visible.key, ids, kinds), fix)
     after = {**fixes.after, **proposed}
     return BulkPlan(after, {i: visible.chunks[i].rule for i in after})
 
@@ -169,17 +171,15 @@ def _one(visible: VisibleCollection, finding: Finding | None) -> None:
     rules = {chunk.id: finding.fixed}
     sure = finding.fix is not None and rule_effect.confirm(visible, rules, "finding-sure")
     with st.container(key="finding-actions", horizontal=True, gap="small"):
-        elements.button(
-            "Apply this one", "finding-apply", bulk_and_files.save, visible, rules, "Apply", disabled=not sure
-        )
+        elements.button("Apply this one", "finding-apply", many_rules.save, visible, rules, "Apply", disabled=not sure)
         about = "Opens the editor with the fix, if there is one. Nothing is saved."
         elements.button("Edit first", "finding-edit", _edit, visible, finding, about=about)
     if finding.fix is not None:
-        bulk_and_files.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
+        many_rules.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
 
 
 def _edit(visible: VisibleCollection, finding: Finding) -> None:
     chunk = visible.chunks[finding.chunk_ids[0]]
     if finding.fix is not None:
         saving.set_unsaved(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
-    chunk_list.edit(chunk.id)
+    visible_collection.edit(chunk.id)

@@ -19,13 +19,13 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor import rule_effect, saving, visible_collection
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.resources import ShelfSpec
+from ragfilter.ui.resources import CacheSpec
 
-MATRICES: ShelfSpec[Matrix] = ShelfSpec(4)
+MATRICES: CacheSpec[Matrix] = CacheSpec(4)
 TITLE_WIDTH, RULE_CHARS = 27, 27
 """Characters that fit into a column of the tables, even in capitals."""
 
@@ -75,7 +75,7 @@ def columns() -> dict[str, Any]:
 def measured(visible: VisibleCollection) -> Matrix | None:
     """The last matrix for these settings and questions, even if rules have changed since."""
     key = visible.collection, visible.user, visible.settings, visible.questions_key
-    return visible.resources.shelf(MATRICES).get(key)
+    return visible.resources.cache(MATRICES).get(key)
 
 
 def rule_cell(rule: str | None) -> str:
@@ -90,9 +90,9 @@ def _matrix(visible: VisibleCollection, questions: GatheredQuestions) -> Matrix:
         with st.spinner("Replaying the questions without each rule …"):
             return build_matrix(questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)
 
-    of, shelf = (visible.user, visible.settings, visible.questions_key), visible.resources.shelf(MATRICES)
-    matrix = shelf.of((*visible.key, *of), build)
-    return shelf.put((visible.collection, *of), matrix)
+    of, cache = (visible.user, visible.settings, visible.questions_key), visible.resources.cache(MATRICES)
+    matrix = cache.of((*visible.key, *of), build)
+    return cache.put((visible.collection, *of), matrix)
 
 
 def draw(visible: VisibleCollection) -> None:
@@ -134,7 +134,9 @@ def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questi
         elements.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
-    elements.button("Edit", "matrix-edit", chunk_list.edit, row.chunk_ids[0], about="Opens the chunk under Chunks.")
+    elements.button(
+        "Edit", "matrix-edit", visible_collection.edit, row.chunk_ids[0], about="Opens the chunk under Chunks."
+    )
     try:
         rule = parse(row.rule)
     except RuleError as error:

@@ -18,12 +18,12 @@ from ragfilter.text import numbers
 from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
-from ragfilter.ui.resources import ShelfSpec
+from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.rules import matrix
 
-PASSES: ShelfSpec[Mapping[str, int]] = ShelfSpec(4)
+PASSES: CacheSpec[Mapping[str, int]] = CacheSpec(4)
 """How many pasted questions meet each rule."""
 TEXT, QUESTION = "tester-text", "tester-question"
 MAX_QUESTIONS, MAX_LISTED, MAX_TERMS = 10_000, 500, 4
@@ -52,7 +52,7 @@ def draw(visible: VisibleCollection) -> None:
         return
     book = rule_book(tuple(of_rule))
     key = (*visible.key, tuple(questions))
-    passes = visible.resources.shelf(PASSES).of(key, lambda: book.count_passes(questions))
+    passes = visible.resources.cache(PASSES).of(key, lambda: book.count_passes(questions))
     if book.errors:
         unreadable = counted(len(book.errors), "unreadable rule")
         st.error(f"{unreadable} left out: every question passes. Under Chunks, choose the state invalid.")

@@ -14,24 +14,24 @@ from ragfilter.rules.journal import Step, Turn
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import rule_effect
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
 from ragfilter.ui.kit.rule_editor.saving import DONE
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.resources import ShelfSpec
-from ragfilter.ui.rules import bulk_and_files
+from ragfilter.ui.resources import CacheSpec
+from ragfilter.ui.rules import many_rules
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import author
+from ragfilter.ui.session.page_run import author
 
 PAGE, TITLE_WIDTH = 50, 35
-TURNS: ShelfSpec[dict[Turn, int]] = ShelfSpec(8)
+TURNS: CacheSpec[dict[Turn, int]] = CacheSpec(8)
 
 
 def draw_undo_redo(visible: VisibleCollection) -> None:
     """Draw the buttons that undo and redo the last change to the collection's rules."""
     among, journal = _among(visible), visible.resources.bench.journal
     key = (*visible.key, journal.export_mark(visible.collection))
-    steps = visible.resources.shelf(TURNS).of(key, lambda: _next_turns(journal.steps(visible.collection, among=among)))
+    steps = visible.resources.cache(TURNS).of(key, lambda: _next_turns(journal.steps(visible.collection, among=among)))
     turns: tuple[tuple[Turn, str], ...] = (("undo", "Ctrl+Z"), ("redo", "Ctrl+Shift+Z"))
     for turn, keys in turns:
         label, off = turn.capitalize(), turn not in steps
@@ -108,8 +108,8 @@ def _what(step: Step) -> str:
 def _step(visible: VisibleCollection, edit_id: int | None) -> None:
     among = _among(visible)
     step = () if edit_id is None else visible.resources.bench.journal.step(edit_id)
-    own = (edit for edit in step if edit.collection == visible.collection)
-    visible_edits = [edit for edit in own if among is None or edit.chunk_id in among]
+    of_collection = (edit for edit in step if edit.collection == visible.collection)
+    visible_edits = [edit for edit in of_collection if among is None or edit.chunk_id in among]
     if not visible_edits:
         elements.empty("No change is open.", "Click a row.")
         return
@@ -119,7 +119,7 @@ def _step(visible: VisibleCollection, edit_id: int | None) -> None:
     if states & {"done", "undone"}:
         _turn(visible, first.id, "undo" if "done" in states else "redo")
     diffs = [(visible.name(edit.chunk_id), edit.before, edit.after) for edit in visible_edits]
-    bulk_and_files.draw_diffs(diffs, "history-changes")
+    many_rules.draw_diffs(diffs, "history-changes")
     rule_effect.wait(visible)
 
 
@@ -145,7 +145,7 @@ def _go(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
         changed = edits.turn(turn, collection, bench.journal, edit_id=edit_id, who=author(), among=among)
     except RagfilterError as error:
         failed = "" if isinstance(error, OutcomeUnknown) else f"Not {done}: "
-        bulk_and_files.put_outcome(f"{failed}{error}", good=False)
+        many_rules.put_outcome(f"{failed}{error}", good=False)
     else:
-        bulk_and_files.put_outcome(f"{done.capitalize()}: {counted(len(changed), 'rule')}.", good=True)
+        many_rules.put_outcome(f"{done.capitalize()}: {counted(len(changed), 'rule')}.", good=True)
         state.renew()

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ragfilter.errors import SettingsError
@@ -16,6 +18,7 @@ from ragfilter.rules.overview import WORDS
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.text.normalise import whole
+from ragfilter.ui.look import elements
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import CUT, KEY, PANELS, WINDOWS, Session
 
@@ -27,6 +30,12 @@ PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states
 """The open part of the Rules page and its filter."""
 SEPARATOR = ";"
 """Stands between the values of a filter."""
+BUTTON = (
+    '<button type="button" class="rf-copy" title="Copies a link with the question, settings, '
+    "user, open chunk and panel, ranks shown and filter. A chunk that this user cannot see is left "
+    'out."><i aria-hidden="true">link</i><span>Link</span></button>'
+    '<p class="rf-unseen" role="status"></p>'
+)
 LOOKS = (CHUNK, PANEL, WINDOW, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
 UNSCORED = "unscored"
 """In the link if rerank scores were wanted but not fetched, so that the link shows the same result."""
@@ -202,3 +211,11 @@ def show_address() -> None:
     params, session.unshown = session.unshown, None
     if params is not None and st.query_params.to_dict() != params:
         st.query_params.from_dict(params)
+
+
+def draw_button(slot: DeltaGenerator, nameable: Collection[str]) -> None:
+    """Draw the button in `slot` that copies the link, if a question was asked. `nameable` is as in `looks`."""
+    if shared := state.session().shared:
+        with slot:
+            data = urlencode(shared | looks(nameable))
+            elements.mount("kit/copy_link.js", BUTTON, key="copy-link", data=data, width="content")

@@ -17,8 +17,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.engine.gather import gather, wanted_hits
+from ragfilter.engine.pipeline import PoolCompleter, Replay, join_pools, replay_completed, without_failures
 from ragfilter.engine.replay import count_clean, renew_rules, replay
-from ragfilter.engine.run import Completion, Replay, complete_all, join_pools, without_failures
 from ragfilter.engine.search import find_chunks
 from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.model import NeedKind, Pool, PoolResult, User
@@ -106,8 +106,8 @@ def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources
         # without stored vectors are embedded.
         result = session.replays.of(pool, settings, user)
         if needs := [need for need in result.needs if need.kind == "prune"]:
-            completion = Completion(settings, resources.backends(asked.collection), user)
-            pool = keep_pool(asked, completion.complete(pool, needs), resources)
+            completer = PoolCompleter(settings, resources.backends(asked.collection), user)
+            pool = keep_pool(asked, completer.complete(pool, needs), resources)
     return _fulfil(pool, asked, settings, resources, slot)
 
 
@@ -152,7 +152,7 @@ def _fulfil(pool: Pool, asked: AskedQuestion, settings: Settings, resources: Res
 
     def work(job: Job[Pool]) -> Pool:
         chat = backends.chat and Stoppable(backends.chat, job.stop)
-        return Completion(settings, replace(backends, chat=chat), user).complete(pool, needs)
+        return PoolCompleter(settings, replace(backends, chat=chat), user).complete(pool, needs)
 
     if not needs:
         abandon(resources)
@@ -245,8 +245,8 @@ def complete_pool(
     pool = without_failures(pool, "rerank", "prune")
     backends = resources.backends(asked.collection)
     kinds: tuple[NeedKind, ...] = ("rerank", "prune") if score else ("prune",)
-    result = complete_all(pool, settings, backends, user, kinds=kinds, replayer=replayer)
-    pool = Completion(settings, backends, user).look_up(result.pool, result.needs)
+    result = replay_completed(pool, settings, backends, user, kinds=kinds, replayer=replayer)
+    pool = PoolCompleter(settings, backends, user).look_up(result.pool, result.needs)
     return keep_pool(asked, pool, resources)
 
 

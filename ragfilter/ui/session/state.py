@@ -269,10 +269,10 @@ def settings_of(profile: str, changes: Mapping[str, Any]) -> Settings:
 
 def beginning(profile: str) -> dict[str, Any]:
     """The environment's changes to a profile, with which a session starts. Raises SettingsError."""
-    return _own(profile).settings.changed_from(of_profile(profile))
+    return _with_environment(profile).settings.changed_from(of_profile(profile))
 
 
-def _own(profile: str) -> Config:
+def _with_environment(profile: str) -> Config:
     return _load(profile, frozenset((k, v) for k, v in os.environ.items() if config.reads(k)))
 
 
@@ -415,15 +415,15 @@ def without_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {path: value for path, value in changes.items() if path != CLEARANCE}
 
 
-def own() -> Config:
+def initial() -> Config:
     """The settings that a reset restores."""
-    start = _own(session().profile)
-    return replace(start, settings=start.settings.with_values(ON), origins=without_clearance(start.origins))
+    loaded = _with_environment(session().profile)
+    return replace(loaded, settings=loaded.settings.with_values(ON), origins=without_clearance(loaded.origins))
 
 
 def changed() -> dict[str, Any]:
     """The settings that a reset would change, without the records of tuning."""
-    values = settings().changed_from(own().settings)
+    values = settings().changed_from(initial().settings)
     return {path: value for path, value in values.items() if not field_of(path).table}
 
 

@@ -17,13 +17,13 @@ from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.frame import flat
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
-from ragfilter.evaluate.measure import completed_pools
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import QueryChange, changes
 from ragfilter.evaluate.tune import MARGIN, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
-from ragfilter.report.thresholds import learned_elsewhere
+from ragfilter.results.thresholds import learned_elsewhere
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
@@ -33,7 +33,7 @@ from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import measuring, problems, query_set_choice
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import PageRun
+from ragfilter.ui.session.page_run import PageRun
 from ragfilter.ui.tune import tuning_map
 
 

@@ -14,7 +14,7 @@ import streamlit as st
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, by_factors, gathering_for, make, usual
-from ragfilter.evaluate.measure import completed_pools
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import RECORD
 from ragfilter.evaluate.sweep import changes
 from ragfilter.evaluate.tune import recorded
@@ -33,13 +33,13 @@ from ragfilter.ui.kit.question_box import open_inspect
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.theme import CLEAR, LEGEND, THREE_DECIMALS, UNDIMMED, Ink
-from ragfilter.ui.resources import ShelfSpec
+from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import PageRun
+from ragfilter.ui.session.page_run import PageRun
 
 Axes = tuple[str, str]
 STOP = "Stops after the current question. Nothing is changed."
-POOLS: ShelfSpec[Mapping[str, Pool]] = ShelfSpec(4)
+POOLS: CacheSpec[Mapping[str, Pool]] = CacheSpec(4)
 """The pools of every labelled question of a set."""
 
 
@@ -57,7 +57,7 @@ def replayed(page_run: PageRun, labels: Labels, axes: Axes, *, pressed: bool) ->
     them for other settings. None if there is no map, or if it was stopped or failed."""
     resources, settings = page_run.resources, page_run.settings
     backends, user = resources.backends(state.session().collection), state.user()
-    pools_key, shelf = _key(page_run, labels, axes), resources.shelf(POOLS)
+    pools_key, cache = _key(page_run, labels, axes), resources.cache(POOLS)
     # Leave out the settings of the axes and their record. A click on the map changes only those,
     # so the map stays valid.
     moving = {*axes, RECORD}
@@ -65,12 +65,12 @@ def replayed(page_run: PageRun, labels: Labels, axes: Axes, *, pressed: bool) ->
     key = ("map", pools_key, others, user, axes)
 
     def work(job: Job[ReplayedMap]) -> ReplayedMap:
-        pools = shelf.get(pools_key)
+        pools = cache.get(pools_key)
         if pools is None:
             wide = gathering_for(settings, *axes)
             pools = completed_pools(labels.labelled, wide, backends, user, progress=job.step)
             if not any(pool.failures for pool in pools.values()):
-                shelf.put(pools_key, pools)
+                cache.put(pools_key, pools)
         replaying = partial(job.step, what="Replaying")
         replayed_map = make(pools, labels.qrels, settings, user, *axes, progress=replaying)
         return ReplayedMap(labels, pools, replayed_map)
@@ -80,7 +80,7 @@ def replayed(page_run: PageRun, labels: Labels, axes: Axes, *, pressed: bool) ->
         return resources.jobs.start(user, key, work)
 
     job: Job[ReplayedMap] | None = resources.jobs.find(key)
-    if pressed or (job is None and shelf.get(pools_key) is not None):
+    if pressed or (job is None and cache.get(pools_key) is not None):
         job = start()
     found = jobs.result(job, "mapping", "Gathering", stop=STOP)
     if found is not None and not found.surface.holds(settings):

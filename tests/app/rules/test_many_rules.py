@@ -15,7 +15,7 @@ from rules_page import MATRIX, choose_part, confirmed, open_rules, save_bulk, se
 
 from ragfilter.rules.journal import Entry, Journal
 from ragfilter.ui import resources
-from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect
+from ragfilter.ui.kit.rule_editor import rule_effect, visible_collection
 
 pytestmark = pytest.mark.model
 SPREAD = '{"contain_one_of":[["owl"],["bear"],["claw"]]}'
@@ -92,7 +92,7 @@ def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> N
 
 
 def test_a_bulk_change_is_checked_beyond_what_was_searched(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (chunk_list, rule_effect):
+    for module in (visible_collection, rule_effect):
         monkeypatch.setattr(module, "MAX_LABELLED", 1)
     page.at.text_input(key="rules-text").set_value("attack-matrix")
     page.run().choose("rules-part", "Bulk").choose("bulk-kind", "Set a rule")

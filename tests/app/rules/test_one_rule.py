@@ -12,12 +12,12 @@ from faults import says, servers
 from rules_page import CLERIC, MATRIX, choose_part, open_chunk, open_rules, rules_frame, settled, stored, told, write
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import measure, query_sets
+from ragfilter.evaluate import query_sets
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.ui import resources
-from ragfilter.ui.kit.rule_editor import chunk_list
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor import rule_effect, visible_collection
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 
 pytestmark = pytest.mark.model
 WIZARD = '{"contain":"wizard"}'
@@ -27,7 +27,11 @@ THEIRS, DRAFT = '{"contain":"theirs"}', '{"contain_one_of":[["eye","beholder"]]}
 
 def test_an_edit_reads_the_chunks_and_their_exports_no_second_time(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     open_chunk(page, "monster-beholder")
-    for place, name in ((chunk_list, "make_listing"), (chunk_list, "Catalogue"), (Journal, "edited_since_export")):
+    for place, name in (
+        (visible_collection, "make_listing"),
+        (visible_collection, "Catalogue"),
+        (Journal, "edited_since_export"),
+    ):
         monkeypatch.setattr(place, name, None)
     write(page, '{"contain":"eye"}')
     page.at.text_input(key="rules-text").set_value("monster-beholder")
@@ -123,7 +127,7 @@ def test_the_effect_is_shown_and_harm_asks_once_more_even_if_gathering_failed(
     write(page, WIZARD)
     assert "would change" in told(page)
     with monkeypatch.context() as patch:
-        patch.setattr(measure, "completed_pools", fail)
+        patch.setattr(rule_effect, "completed_pools", fail)
         # The questions are not gathered yet for the new settings.
         page.session.changes = {"retrieval.pool_size": 190}
         settled(page.run())

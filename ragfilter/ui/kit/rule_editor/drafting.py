@@ -24,17 +24,17 @@ from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.jobs import Job, Stoppable
-from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor import rule_effect, saving, visible_collection
 from ragfilter.ui.kit.rule_editor.saving import Editing, Trouble
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message, model_label
-from ragfilter.ui.resources import Resources, ShelfSpec, open_resources
+from ragfilter.ui.resources import CacheSpec, Resources, open_resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import UnsavedRule
 
 Run = Job[list[Draft]]
-DOUBTED: ShelfSpec[list[Finding]] = ShelfSpec(4)
+DOUBTED: CacheSpec[list[Finding]] = CacheSpec(4)
 SAMPLE = 40
 """How many of the selected chunks the cost is estimated from."""
 LOOK_S = 0.5
@@ -153,7 +153,7 @@ def findings(visible: VisibleCollection) -> list[Finding]:
     known = rule_effect.gathered(visible)
     texts = tuple((draft.chunk_id, draft.text) for draft in unsaved)
     key = (*visible.key, visible.settings, visible.questions_key, known is None, texts)
-    return visible.resources.shelf(DOUBTED).of(key, lambda: _doubted(visible, unsaved, known))
+    return visible.resources.cache(DOUBTED).of(key, lambda: _doubted(visible, unsaved, known))
 
 
 def _doubted(visible: VisibleCollection, unsaved: Sequence[Draft], known: GatheredQuestions | None) -> list[Finding]:
@@ -180,7 +180,7 @@ def _begin(visible: VisibleCollection) -> None:
     """Draw the cost of drafting, and the button that starts it."""
     sender = state.user()
     there = {draft.chunk_id for draft in _stored(visible) if draft.rule is not None}
-    left = [row.chunk for row in chunk_list.selected(visible) if row.id not in there and sender.sees(row.chunk)]
+    left = [row.chunk for row in visible_collection.selected(visible) if row.id not in there and sender.sees(row.chunk)]
     # Chunks with a written rule are drafted only if the filter shows no others.
     chunks = [chunk for chunk in left if not chunk.rule] or left
     if not chunks:

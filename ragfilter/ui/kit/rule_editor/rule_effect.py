@@ -11,18 +11,18 @@ from zlib import crc32
 import streamlit as st
 
 from ragfilter.errors import RuleError
-from ragfilter.evaluate import measure
 from ragfilter.evaluate.effect import Changes, Effect, GatheredQuestions, QueryEffect, make_labelled
+from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.model import Chunk, Pool
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
-from ragfilter.ui.kit.rule_editor.chunk_list import MAX_LABELLED, VisibleCollection
+from ragfilter.ui.kit.rule_editor.visible_collection import MAX_LABELLED, VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.resources import ShelfSpec
+from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.session import state
 
 MAX_ROWS, MAX_NAMES = 4, 5
@@ -30,10 +30,10 @@ NO_LABELS = (
     "Only labelled questions can show whether a change does harm. Label chunks on "
     "Inspect, or import labelled questions on Evaluate."
 )
-POOLS: ShelfSpec[dict[str, Pool]] = ShelfSpec(2)
+POOLS: CacheSpec[dict[str, Pool]] = CacheSpec(2)
 """The gathered pools, by question."""
-RENEWED: ShelfSpec[GatheredQuestions] = ShelfSpec(4)
-EFFECTS: ShelfSpec[Effect] = ShelfSpec(16)
+RENEWED: CacheSpec[GatheredQuestions] = CacheSpec(4)
+EFFECTS: CacheSpec[Effect] = CacheSpec(16)
 
 
 def gathered(visible: VisibleCollection) -> GatheredQuestions | None:
@@ -41,14 +41,14 @@ def gathered(visible: VisibleCollection) -> GatheredQuestions | None:
     job = _job(visible)
     if job is None or not job.done or job.failure:
         return None
-    shelf, key = visible.resources.shelf(RENEWED), (job, visible.version)
-    known = shelf.get(key)
+    cache, key = visible.resources.cache(RENEWED), (job, visible.version)
+    known = cache.get(key)
     if known is None:
         known = job.value().renew(visible.chunks)
         if known.short:
             _job(visible, known)
             return None
-        shelf.put(key, known)
+        cache.put(key, known)
     # A new label for a known question needs no new search.
     return replace(known, qrels=visible.qrels)
 
@@ -84,13 +84,13 @@ def _job(visible: VisibleCollection, known: GatheredQuestions | None = None) -> 
     # With the judge on, each of hundreds of questions would call the LLM.
     settings = visible.settings.with_values({"query_must.enabled": True, "judge.enabled": False})
     collection = (visible.collection, resources.bench.collection(visible.collection).content, settings, visible.user)
-    pools = resources.shelf(POOLS).of(collection, dict)
+    pools = resources.cache(POOLS).of(collection, dict)
     again = frozenset() if known is None else known.short
     backends, qrels = resources.backends(visible.collection), visible.qrels
 
     def gather(job: Job[GatheredQuestions]) -> GatheredQuestions:
         left = {i: text for i, text in wanted.items() if i in again or text not in pools}
-        new = measure.completed_pools(left, settings, backends, visible.user, progress=job.step)
+        new = completed_pools(left, settings, backends, visible.user, progress=job.step)
         pools.update({wanted[i]: pool for i, pool in new.items()})
         every = {i: pools[text] for i, text in wanted.items()}
         return make_labelled(every, qrels, settings, visible.user)
@@ -129,7 +129,7 @@ def draw(visible: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
 
 def _effect(visible: VisibleCollection, known: GatheredQuestions, changes: Changes) -> Effect:
     key = (*visible.key, known.settings, visible.questions_key, frozenset(changes.items()))
-    return visible.resources.shelf(EFFECTS).of(key, lambda: known.effect(changes))
+    return visible.resources.cache(EFFECTS).of(key, lambda: known.effect(changes))
 
 
 def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:

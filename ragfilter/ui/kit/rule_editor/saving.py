@@ -21,8 +21,8 @@ from ragfilter.text.normalise import whole
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import pools, state, widget
+from ragfilter.ui.session.page_run import author
 from ragfilter.ui.session.state import UnsavedRule
-from ragfilter.ui.session.views import author
 
 T = TypeVar("T")
 Act = Turn | Literal["save"]

@@ -19,11 +19,11 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.look import elements
-from ragfilter.ui.resources import Resources, ShelfSpec
+from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import link, state
 
-LISTINGS: ShelfSpec[Listing] = ShelfSpec(8)
-VISIBLE: ShelfSpec[Catalogue] = ShelfSpec(8)
+LISTINGS: CacheSpec[Listing] = CacheSpec(8)
+VISIBLE: CacheSpec[Catalogue] = CacheSpec(8)
 """What a user can see of each collection."""
 PART = "rules-part"
 FILTERS = TEXT, TYPES, SOURCES, STATES = link.TEXT, link.TYPES, link.SOURCES, link.STATES
@@ -103,7 +103,7 @@ class VisibleCollection:
         return listed | {i: chunk for i, chunk in texts.items() if self.user.sees(chunk)}
 
 
-def visible_collection(collection: str, settings: Settings, resources: Resources) -> VisibleCollection:
+def current(collection: str, settings: Settings, resources: Resources) -> VisibleCollection:
     """The collection in its current state. Raises StoreError."""
     user = state.onlooker()
     store = resources.bench.collection(collection)
@@ -111,13 +111,13 @@ def visible_collection(collection: str, settings: Settings, resources: Resources
     if not user.unrestricted:
         entries = ((i, chunk) for i, chunk in chunks.items() if user.sees(chunk))
         key = (collection, version, user)
-        chunks = resources.shelf(VISIBLE).of(key, lambda: Catalogue(dict(entries)))
+        chunks = resources.cache(VISIBLE).of(key, lambda: Catalogue(dict(entries)))
     return VisibleCollection(collection, version, settings, user, resources, chunks)
 
 
 def listing(visible: VisibleCollection) -> Listing:
     """The rows of the collection, cached for each version, with unsaved ones marked."""
-    journal, shelf = visible.resources.bench.journal, visible.resources.shelf(LISTINGS)
+    journal, cache = visible.resources.bench.journal, visible.resources.cache(LISTINGS)
     key = (*visible.key, journal.export_mark(visible.collection))
     unsaved, checks = state.unsaved_chunk_ids(), visible.resources.checks
 
@@ -126,7 +126,7 @@ def listing(visible: VisibleCollection) -> Listing:
         with st.spinner("Checking the rules …"):
             return make_listing(visible.chunks.values(), checks, exported=exported)
 
-    return shelf.of((key, unsaved), lambda: shelf.of(key, plain).with_drafts(unsaved))
+    return cache.of((key, unsaved), lambda: cache.of(key, plain).with_drafts(unsaved))
 
 
 def rule_filter() -> RuleFilter:

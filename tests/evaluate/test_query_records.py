@@ -16,7 +16,14 @@ from ragfilter.errors import ChatError, InputError, SettingsError
 from ragfilter.evaluate.evaluation import document, evaluate, score
 from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable, visible
-from ragfilter.evaluate.measure import QueryRecord, completed_pools, from_document, measure, records_of, to_document
+from ragfilter.evaluate.query_records import (
+    QueryRecord,
+    completed_pools,
+    from_document,
+    measure,
+    records_of,
+    to_document,
+)
 from ragfilter.evaluate.variants import CURRENT, UNFILTERED, Variant, variants, with_unfiltered
 from ragfilter.evaluate.wording import left_out
 from ragfilter.judge.call import JudgementCache

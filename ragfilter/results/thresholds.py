@@ -89,21 +89,21 @@ def _of(trace: LayerTrace, result: PoolResult, before: list[SettingLimit]) -> It
 def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict[str, float]]:
     """The name of the value that the cutoff compared, and each hit's value, by id; also for hits
     that have one but did not reach the cutoff. Without a cut, the distances."""
-    own = {hit.id: hit.distance for hit in result.hits}
+    values = {hit.id: hit.distance for hit in result.hits}
     if detail is None:
-        return VALUE_NAMES["distance"], own
+        return VALUE_NAMES["distance"], values
     if detail.value_kind == "rerank":
-        own = {h.id: 1.0 - h.rerank_score for h in result.hits if h.rerank_score is not None}
+        values = {h.id: 1.0 - h.rerank_score for h in result.hits if h.rerank_score is not None}
     elif detail.value_kind == "lowered":
         # Hits dropped before the words layer keep their own distance.
         decisions = result.trace("words").decisions
-        own |= {d.chunk_id: d.value for d in decisions if d.value is not None}
+        values |= {d.chunk_id: d.value for d in decisions if d.value is not None}
     elif detail.value_kind == "probability":
-        own = {}
+        values = {}
     elif score := result.settings.cutoff.score:
         has_name = detail.value_kind == "named"
-        own = distances_by_score(result.hits, score, result.pool) if has_name else {}
-    return detail.value_name, own | dict(zip(detail.ids, detail.values, strict=True))
+        values = distances_by_score(result.hits, score, result.pool) if has_name else {}
+    return detail.value_name, values | dict(zip(detail.ids, detail.values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,13 +266,13 @@ def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
     chosen = profile(name)
     if chosen.fitted == here:
         return ""
-    own = Settings().with_values(dict(chosen.values))
+    profile_settings = Settings().with_values(dict(chosen.values))
     labels = [
         info.label
         for layer in LAYERS
         if layer.settings_names and layer.enabled(settings)
         for info in (field(f"{layer.name}.{each}") for each in layer.used(settings))
-        if info.unit in SCALES and settings.get(info.path) == own.get(info.path)
+        if info.unit in SCALES and settings.get(info.path) == profile_settings.get(info.path)
     ]
     if not labels:
         return ""

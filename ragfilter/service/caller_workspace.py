@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter import protocols, report
+from ragfilter import protocols, results
 from ragfilter.errors import ModelError
 from ragfilter.library.filter import Filter
 from ragfilter.library.result import Result
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Reranker
-from ragfilter.report import ChunkRow
+from ragfilter.results import ChunkRow
 from ragfilter.service.access import Caller
 from ragfilter.service.metrics import Metrics
 from ragfilter.settings.schema import Settings
@@ -84,6 +84,6 @@ class CallerWorkspace:
     def _counted(self, ask: Callable[[], Result]) -> ResultWithRows:
         started = perf_counter()
         result = ask()
-        rows = report.rows(result)
+        rows = results.rows(result)
         self.metrics.count_question(self.path, result, rows, perf_counter() - started)
         return result, rows

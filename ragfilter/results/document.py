@@ -19,10 +19,10 @@ from ragfilter.errors import InputError
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
-from ragfilter.report.rows import COLUMNS, ChunkRow, kept_first, rows
-from ragfilter.report.rows import references as refs_of
-from ragfilter.report.summary import in_prompt, layer_line, max_security_level, tokens
-from ragfilter.report.verdicts import judge_document
+from ragfilter.results.rows import COLUMNS, ChunkRow, kept_first, rows
+from ragfilter.results.rows import references as refs_of
+from ragfilter.results.summary import in_prompt, layer_line, max_security_level, tokens_of
+from ragfilter.results.verdicts import judge_document
 from ragfilter.text import numbers
 
 LAYER = ("layer", "enabled", "n_in", "n_out", "ms", "note")
@@ -90,8 +90,8 @@ def _hits(result: PoolResult, references: bool) -> list[dict[str, Any]]:
     for row in rows(result):
         chunk = kept.get(row.id)
         more = {} if chunk is None else {"text": chunk.text, "metadata": dict(chunk.metadata)}
-        own = dict(zip(COLUMNS, row[:-1], strict=True))
-        documents.append(own | more | struck.get(row.id, {}) | scores.get(row.id, {}))
+        columns = dict(zip(COLUMNS, row[:-1], strict=True))
+        documents.append(columns | more | struck.get(row.id, {}) | scores.get(row.id, {}))
     if references:
         refs = refs_of(result)
         for document in documents:
@@ -258,7 +258,7 @@ def _final(result: PoolResult, listed: Sequence[ChunkRow]) -> Iterator[str]:
         yield f"{row.place:5d}. {row.title} [{row.id}]  {row.distance:.4f}  {why}"
     for need in result.needs:
         yield f"  waits for {need.kind}: {need.why}"
-    size = numbers.tokens(tokens(result.kept))
+    size = numbers.tokens(tokens_of(result.kept))
     yield f"Context: about {size} in {numbers.chunks(len(result.kept))}"
 
 

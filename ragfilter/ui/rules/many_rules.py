@@ -16,12 +16,12 @@ from ragfilter.rules.bulk import BulkPlan, RuleChange
 from ragfilter.rules.rule_files import FileChange, ImportPlan, RefusedLine
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import chunk_list, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.chunk_list import VisibleCollection
+from ragfilter.ui.kit.rule_editor import rule_effect, saving, visible_collection
+from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
-from ragfilter.ui.session.views import author
+from ragfilter.ui.session.page_run import author
 
 GROUP, SPELLINGS, REPLACE, SET = "Add a group", "Add spellings", "Replace a term", "Set a rule"
 REMOVE = "Remove the rule"
@@ -96,7 +96,7 @@ def _diff(before: str | None, after: str | None) -> str:
 
 def draw(visible: VisibleCollection) -> None:
     """Draw the filter, the choice of change, its preview and the button that saves it."""
-    chunk_list.draw_filter(visible)
+    visible_collection.draw_filter(visible)
     kind = st.segmented_control(
         "Change", ACTIONS, key=KIND, default=GROUP, required=True, persist_state="session", on_change=_forget
     )
@@ -106,7 +106,7 @@ def draw(visible: VisibleCollection) -> None:
         if any(st.session_state.get(name) for name in FIELDS):
             elements.aside(saving.error_text(error))
         return
-    plan = bulk.plan(change, [row.chunk for row in chunk_list.selected(visible)])
+    plan = bulk.plan(change, [row.chunk for row in visible_collection.selected(visible)])
     preview(visible, ACTIONS[str(kind)], plan, "bulk")
 
 
@@ -156,7 +156,7 @@ def draw_files(visible: VisibleCollection) -> None:
 def _export(visible: VisibleCollection) -> None:
     # Read before the rules, so that only edits in the file count as exported.
     last_edit = visible.resources.bench.journal.last_edit(visible.collection)
-    visible = chunk_list.visible_collection(visible.collection, visible.settings, visible.resources)
+    visible = visible_collection.current(visible.collection, visible.settings, visible.resources)
     chunks = [chunk for chunk in visible.chunks.values() if chunk.rule]
     where = "for version control, where `ragfilter rules check` and `rules test` check them."
     st.markdown(f"**Export** {counted(len(chunks), 'rule')} {where}")

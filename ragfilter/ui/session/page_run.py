@@ -14,7 +14,7 @@ from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.model import PoolResult, User
-from ragfilter.report import ChunkRow, Summary, rows, summary
+from ragfilter.results import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, qrels_of
 from ragfilter.text.normalise import whole
@@ -164,7 +164,7 @@ class View:
         return rows(self.as_user) if self.operator else self.rows
 
 
-def begin(*, relist: bool = False) -> PageRun:
+def begin_page(*, relist: bool = False) -> PageRun:
     """Open the workspace, and the session from the link; with `relist`, list the collections again. Raises
     RagfilterError."""
     with st.spinner("Opening the workspace …"):

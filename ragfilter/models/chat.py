@@ -17,10 +17,10 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragfilter.answer.context import estimate
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message, ReplyStore, Usage
 from ragfilter.text.normalise import ends_in_half, whole
+from ragfilter.text.tokens import estimate
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Reply(NamedTuple):
     failed: ChatErrorKind | Literal["", "model"] = ""
 
 
-def ask(chat: ChatModel, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object]) -> Reply:
+def ask_model(chat: ChatModel, messages: Sequence[Message], *, timeout_s: float, schema: Mapping[str, object]) -> Reply:
     """Make one call and read its whole answer. Never raises."""
     pieces: list[str] = []
     usage: Usage | None = None
@@ -102,8 +102,8 @@ class StoredReplies(Generic[T]):
                 self._replies.put(self._key(request), self._values.dump_json(value).decode())
 
     def _key(self, request: Sequence[object]) -> str:
-        asked = json.dumps([self._endpoint, *request], default=astuple)
-        return f"{self._name}:{sha256(asked.encode()).hexdigest()}"
+        whole_request = json.dumps([self._endpoint, *request], default=astuple)
+        return f"{self._name}:{sha256(whole_request.encode()).hexdigest()}"
 
 
 def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator[Delta]:

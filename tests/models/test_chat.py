@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from ragfilter.answer import stream as answer
 from ragfilter.answer.context import Context
-from ragfilter.answer.reply import MAX_BYTES, bounded, estimated_usage, without_thought
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.judge.prompt import build_prompt
 from ragfilter.model import Chunk, Hit, Verdict
+from ragfilter.models.chat import MAX_BYTES, bounded, estimated_usage, without_thought
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.rules import drafting as suggest
 from ragfilter.settings.schema import Judge

@@ -91,7 +91,7 @@ def _strategies(result: PoolResult) -> tuple[tuple[str, int], ...]:
     return tuple((cut.strategy, cut.kept) for cut in cuts)
 
 
-def tokens(hits: Sequence[Hit]) -> int:
+def tokens_of(hits: Sequence[Hit]) -> int:
     """Estimated tokens of the hits in a prompt, without a budget."""
     return int(fits(hits, NO_BUDGET)[1])
 
@@ -231,13 +231,13 @@ MAX_REASONS = 3
 
 def _passing(story: Story) -> str:
     """``Plain search found 15 passages; 2 pass the filter: 13 were about another armor class.``"""
-    n, own = story.unfiltered, story.kept - story.brought
-    if own == n and not story.beyond:
+    n, passed = story.unfiltered, story.kept - story.brought
+    if passed == n and not story.beyond:
         passing = ", and it passes the filter" if n == 1 else ", and all pass the filter"
-    elif not own:
+    elif not passed:
         passing = "; none pass the filter"
     else:
-        passing = f"; {numbers.count(own)} {'passes' if own == 1 else 'pass'} the filter"
+        passing = f"; {numbers.count(passed)} {'passes' if passed == 1 else 'pass'} the filter"
     if story.beyond:
         passing += f" ({numbers.count(story.beyond)} from farther down the list)"
     ranked = sorted(story.drops_from_unfiltered, key=lambda drop: -len(drop.ids))

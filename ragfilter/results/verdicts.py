@@ -8,7 +8,6 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.answer.context import estimate
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.judge.call import JudgementCache
 from ragfilter.judge.prompt import JudgePrompt
@@ -16,9 +15,10 @@ from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.judge import DEPTHS, ChunkSource, ReachedChunk, clean_finder, finder, prompt_for_user, walk
 from ragfilter.model import ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
-from ragfilter.report.rows import visible_ids
+from ragfilter.results.rows import visible_ids
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
+from ragfilter.text.tokens import estimate
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices

@@ -23,8 +23,8 @@ from typing import Any
 
 from ragfilter.answer.context import fits
 from ragfilter.engine.gather import Backends, gather
+from ragfilter.engine.pipeline import replay_completed, search_and_filter
 from ragfilter.engine.replay import ReplayMemo, Replays, replay, unfiltered
-from ragfilter.engine.run import complete_all, run
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.labelled_queries import Labels, Queries
 from ragfilter.evaluate.metrics import ndcg, relevant_of
@@ -35,7 +35,7 @@ from ragfilter.layers.clearance import effective_user, visible_pool
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, Status, User
 from ragfilter.protocols import ChatModel, Progress
-from ragfilter.report import judge_stats
+from ragfilter.results import judge_stats
 from ragfilter.settings.schema import Settings
 
 PATIENT = {"quality.reranker_timeout_ms": 600_000}
@@ -96,7 +96,7 @@ def measure(
 
     The variants share one search and the models' outputs. `timed` runs every variant by itself to
     measure its `query_ms`. Raises InputError if a variant needs an LLM and none is configured,
-    SettingsError if the first variant does not apply, and what `engine.run` raises.
+    SettingsError if the first variant does not apply, and what `search_and_filter` raises.
     """
     check_llm(variants, backends.chat)
     user = viewer_of(variants, user)
@@ -129,7 +129,7 @@ def viewer_of(variants: Sequence[Variant], user: User | None) -> User:
 
 def completed_pool(text: str, settings: Settings, backends: Backends, user: User | None) -> Pool:
     """The pool of a query as `user` sees it, with everything that `settings` need."""
-    result = run(text, settings.with_values(PATIENT), backends, user, wide=True)
+    result = search_and_filter(text, settings.with_values(PATIENT), backends, user, wide=True)
     return visible_pool(result.pool, result.user)
 
 
@@ -167,7 +167,7 @@ def shared_pools(text: str, variants: Sequence[Variant], backends: Backends, use
             continue
         patient = variant.settings.with_values(PATIENT)
         try:
-            settled[key] = complete_all(pool, patient, backends, user, replayer=replayer).pool
+            settled[key] = replay_completed(pool, patient, backends, user, replayer=replayer).pool
         except SettingsError:
             if variant is variants[0]:
                 raise
@@ -214,8 +214,8 @@ def to_document(records: Sequence[QueryRecord]) -> dict[str, Any]:
     first = records[0]
     curve = next(record.curve for record in records if record.curve is not None)
     shared = {name: getattr(first, name) for name in _SHARED}
-    own = {r.variant: {name: getattr(r, name) for name in _OWN} for r in records}
-    return {**shared, "curve": asdict(curve), "variants": own}
+    by_variant = {r.variant: {name: getattr(r, name) for name in _OWN} for r in records}
+    return {**shared, "curve": asdict(curve), "variants": by_variant}
 
 
 def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
@@ -225,8 +225,8 @@ def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
     curve = Curve(**(values | lists))
     shared = {name: document[name] for name in _SHARED}
     return tuple(
-        QueryRecord(variant=name, curve=curve if name == UNFILTERED else None, **shared, **own)
-        for name, own in document["variants"].items()
+        QueryRecord(variant=name, curve=curve if name == UNFILTERED else None, **shared, **values_of_variant)
+        for name, values_of_variant in document["variants"].items()
     )
 
 

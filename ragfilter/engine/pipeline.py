@@ -45,7 +45,7 @@ EDGE = 1e-6
 """Tolerance for scores outside 0 to 1, since models compute in single precision."""
 
 
-def run(
+def search_and_filter(
     query: str, settings: Settings, backends: Backends, user: User | None = None, *, wide: bool = False
 ) -> PoolResult:
     """Gather and replay until no needs are left, for the command line, `OpenCollection.search` and measurements.
@@ -57,7 +57,7 @@ def run(
     """
     started = perf_counter()
     pool, scan = gather_with_scan(query, settings, backends, user, wide=wide)
-    result = complete_all(pool, settings, backends, user, replayer=partial(replay, scan=scan), push_down=not wide)
+    result = replay_completed(pool, settings, backends, user, replayer=partial(replay, scan=scan), push_down=not wide)
     _log(result, (perf_counter() - started) * 1000)
     return result
 
@@ -85,7 +85,7 @@ def _log(result: PoolResult, ms: float) -> None:
     log.info(text, result.query, n_retrieved, n_kept, 100 * reduction, ms, fallback, extra={"fields": fields})
 
 
-def complete_all(
+def replay_completed(
     pool: Pool,
     settings: Settings,
     backends: Backends,
@@ -95,12 +95,12 @@ def complete_all(
     replayer: Replay = replay,
     push_down: bool = False,
 ) -> PoolResult:
-    """Replay and complete the pool until no need of these `kinds` is left. `push_down` is as in `Completion`."""
-    completion = Completion(settings, backends, user, push_down)
+    """Replay and complete the pool until no need of these `kinds` is left. `push_down` is as in `PoolCompleter`."""
+    completer = PoolCompleter(settings, backends, user, push_down)
     result = replayer(pool, settings, user)
     for _ in range(ROUNDS):
         check_stopped()
-        completed = completion.complete(pool, [need for need in result.needs if need.kind in kinds])
+        completed = completer.complete(pool, [need for need in result.needs if need.kind in kinds])
         if completed is pool:
             break
         pool = completed
@@ -109,7 +109,7 @@ def complete_all(
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class PoolCompleter:
     """Completes pools for replays with these settings, as `user`.
 
     With `push_down`, an expansion fetches only chunks that the user can see.
@@ -271,9 +271,9 @@ def _with_failure(pool: Pool, kind: NeedKind, model: str, error: Exception) -> P
 
 def _scores(query: str, texts: list[str], settings: Settings, backends: Backends) -> Sequence[float]:
     """One score per text, in any range. Raises ModelError, TimeoutError and whatever the reranker raises."""
-    if backends.reranker is None:
+    if backends.make_reranker is None:
         raise ModelError("No reranker is set up.", remedy="Pass one in Backends.")
-    reranker = backends.reranker(settings.quality)
+    reranker = backends.make_reranker(settings.quality)
     seconds = settings.quality.reranker_timeout_ms / 1000
     # A reranker may return NumPy numbers, which JSON cannot encode.
     scores = [float(score) for score in within(seconds, lambda: reranker.score(query, texts))]
