@@ -15,8 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter import results
 from ragfilter.basics import files as cells
 from ragfilter.engine.replay import replay
-from ragfilter.model import Chunk, Decision, Hit, Outcome, Pool, PoolResult, User
-from ragfilter.results.rows import deciding
+from ragfilter.model import Chunk, Decision, Hit, LayerTrace, Outcome, Pool, PoolResult, User
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -75,6 +74,8 @@ def decision(layer: str, outcome: Outcome) -> Decision:
 @pytest.mark.parametrize(
     ("decisions", "kept", "expected"),
     [
+        ([], True, "no layer checked it"),
+        ([], False, "no layer checked it"),
         ([("query_must", "kept"), ("cutoff", "kept"), ("context", "kept")], True, "cutoff kept"),
         ([("query_must", "kept"), ("top_k", "kept"), ("context", "kept")], True, "query_must kept"),
         (
@@ -83,6 +84,7 @@ def decision(layer: str, outcome: Outcome) -> Decision:
             "entities pinned",
         ),
         ([("query_must", "kept"), ("cutoff", "dropped")], False, "cutoff dropped"),
+        ([("quality", "dropped"), ("cutoff", "dropped")], False, "cutoff dropped"),
         # Cut, then brought back by an expansion: it stays, so the expansion explains it.
         ([("cutoff", "dropped"), ("judge", "expanded"), ("context", "kept")], True, "judge expanded"),
         # ExpandedChunk in, but there was no room.
@@ -90,9 +92,10 @@ def decision(layer: str, outcome: Outcome) -> Decision:
     ],
 )
 def test_the_decision_that_explains_a_hit(decisions: list[tuple[str, Outcome]], kept: bool, expected: str) -> None:
-    found = deciding([decision(layer, outcome) for layer, outcome in decisions], kept=kept)
-    assert found is not None
-    assert found.reason == expected
+    traces = tuple(LayerTrace(layer, True, 1, 1, (decision(layer, outcome),)) for layer, outcome in decisions)
+    hits = (Hit(Chunk("x"), 0.1, 1),)
+    result = replace(giants(), hits=hits, kept=hits if kept else (), traces=traces)
+    assert [row.reason for row in results.rows(result)] == [expected]
 
 
 def test_kept_come_first_in_their_own_order() -> None:

@@ -18,7 +18,7 @@ from ragfilter.errors import InputError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec
-from ragfilter.layers.clearance import effective_user, is_clean, with_chunks, with_clearance
+from ragfilter.layers.clearance import effective_user, with_chunks, with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User
 from ragfilter.protocols import Catalogue, ChatModel, Collection, DistinctRules, Embedder, Pruner, Reranker, Vectors
@@ -241,7 +241,7 @@ def _search(vector: Vectors, findings: SearchFindings, rules: Sequence[str] | No
         check_stopped()
         findings.pairs = pairs = search.nearest(vector, n)
         findings.searches += 1
-        clean = sum(passes(i) for i, _ in pairs)
+        clean = sum([passes(i) for i, _ in pairs])
         if clean >= reach.wanted:
             return
         if n >= reach.most or sum(search.seen(i) for i, _ in pairs) < n:
@@ -279,14 +279,12 @@ def _distinct_rules(search: Search) -> tuple[str, ...] | None:
 
 def _clean_test(settings: Settings, search: Search, scan: Scan, *, wide: bool) -> Callable[[str], bool]:
     fits, known, user = matcher(settings.retrieval.source_pattern), search.known, search.user
-    if wide:
-        # Rules count even while they are off, so that switching them on needs no further search.
-        on = settings.query_must.model_copy(update={"enabled": True})
-        settings = settings.model_copy(update={"query_must": on})
+    # If wide, rules count even while they are off, so that switching them on needs no further search.
+    meets = scan.passes if wide or settings.query_must.enabled else lambda rule: True
 
     def passes(chunk_id: str) -> bool:
         chunk = known.get(chunk_id)
-        return chunk is not None and fits(chunk.source) and is_clean(chunk, settings, scan, user)
+        return chunk is not None and fits(chunk.source) and user.sees(chunk) and meets(chunk.rule)
 
     return passes
 
@@ -412,8 +410,7 @@ def _payload(pairs: Pairs, shown: set[str], search: Search) -> dict[str, Chunk]:
     """Complete chunks for the hits that are `shown`; the catalogue's entries for the rest."""
     full = {i: c for i in shown if (c := search.known.get(i)) is not None and c.loaded}
     full |= search.collection.chunks([i for i, _ in pairs if i in shown and i not in full])
-    chunks = ((i, full.get(i) or search.known.get(i)) for i, _ in pairs)
-    return {i: chunk for i, chunk in chunks if chunk is not None}
+    return {i: chunk for i, _ in pairs if (chunk := full.get(i) or search.known.get(i)) is not None}
 
 
 def _with_pinned_texts(

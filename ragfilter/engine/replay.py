@@ -53,7 +53,7 @@ def replay(
             memo[scan_rules] = scan or scan_rules(pool)
         sides = clearance.visible_entities(pool, user)
         first = entering_hits(pool, settings, user)
-        memo[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
+        memo[start] = first, replace(pool, entities=sides), {hit.chunk.id: hit for hit in first}
     hits, pool_with_sides, entered = before = memo[start]
     shared = memo.setdefault((settings.retrieval, user), {})
     inputs = LayerInput(settings, pool_with_sides, memo[scan_rules], user, shared=shared, explain=explain)
@@ -69,12 +69,13 @@ def replay(
         # By identity: `memo` keeps the earlier steps alive, and hashing them would take long.
         own = tuple(getattr(settings, name, None) for name in (layer.name, *layer.reads))
         key = (layer.name, own, settings.retrieval, id(before))
-        if key not in memo:
+        # Looked up as rarely as possible, since each time hashes the settings.
+        if (known := memo.get(key)) is None:
             started = perf_counter()
             output = layer.apply(hits, inputs)
-            new = [hit for hit in output.hits if hit.id not in entered]
-            memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
-        step, new, ms = before = memo[key]
+            new = [hit for hit in output.hits if hit.chunk.id not in entered]
+            known = memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
+        step, new, ms = before = known
         n_in, n_out = len(hits), len(step.hits)
         traces.append(
             LayerTrace(

@@ -73,11 +73,9 @@ class Search:
         pairs: Pairs = []
         for width in (min(first, WIDER * n), WIDER * n):
             pairs = self._learned(self.collection.nearest(vector, width, where=self._where()))
-            if self.push_down or all(self.seen(i) for i, _ in pairs):
-                return pairs[:n]
-            places = [place for place, (i, _) in enumerate(pairs, start=1) if self.seen(i)]
-            if len(places) >= n:
-                return pairs[: places[n - 1]]
+            places = [place for place, (i, _) in enumerate(pairs, start=1) if self.push_down or self.seen(i)]
+            if len(places) >= min(n, len(pairs)):
+                return pairs[: places[n - 1]] if len(places) >= n else pairs
         if self.catalogue is None:
             return pairs
         mine = self.among(vector, n, [i for i in self.known if self.seen(i)])
@@ -164,11 +162,11 @@ def fuse(dense: Sequence[str], lexical: Pairs) -> Mapping[str, Mapping[str, Scor
 
 def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
     """The distinct chunks that `chunks` refer to, without texts."""
-    ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
+    ids = dict.fromkeys([ref for chunk in chunks for ref in chunk.refs])
     there = find_chunks(collection, ids)
-    known = (there[i] for i in ids if i in there)
+    known = [there[i] for i in ids if i in there]
     # Most come from the catalogue, which has no texts.
-    return tuple(replace(c, text="", loaded=False) if c.loaded else c for c in known)
+    return tuple([replace(c, text="", loaded=False) if c.loaded else c for c in known])
 
 
 def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:

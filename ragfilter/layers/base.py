@@ -77,8 +77,8 @@ class LayerInput:
         """The pinned hits and the others, each in order."""
         if not self.pinned:
             return (), hits
-        pins = tuple([hit for hit in hits if hit.id in self.pinned])
-        return pins, tuple([hit for hit in hits if hit.id not in self.pinned])
+        pins = tuple([hit for hit in hits if hit.chunk.id in self.pinned])
+        return pins, tuple([hit for hit in hits if hit.chunk.id not in self.pinned])
 
     def similarity(self, hit: Hit) -> float:
         return similarity(hit.distance, self.pool.space)
@@ -88,17 +88,9 @@ class LayerInput:
         if not (output.pinned or output.lowered or output.reranked):
             return self
         # `replace` takes five times as long, and the matrix of rules calls this often.
-        return LayerInput(
-            self.settings,
-            self.pool,
-            self.scan,
-            self.user,
-            {**output.pinned, **self.pinned},
-            self.reranked or output.reranked,
-            output.lowered or self.lowered,
-            self.shared,
-            self.explain,
-        )
+        pinned, lowered = {**output.pinned, **self.pinned}, output.lowered or self.lowered
+        changed = (pinned, self.reranked or output.reranked, lowered)
+        return LayerInput(self.settings, self.pool, self.scan, self.user, *changed, self.shared, self.explain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,7 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Thresho
     for place, hit in enumerate(hits, start=1):
         if place > width:
             reason = f"{in_order(place, hit)}beyond the first {width} checked"
-            decisions.append(Decision(hit.id, "quality", "dropped", reason, setting=limit))
+            decisions.append(Decision(hit.chunk.id, "quality", "dropped", reason, None, None, limit))
             continue
         value = bar.value(hit)
         outcome: Outcome = "kept" if bar.passes(value) else "dropped"

@@ -40,12 +40,13 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         return LayerOutput(kept, pinned=pinned)
     decisions: list[Decision] = []
     for hit, ok in zip(hits, passes, strict=True):
-        outcome: Outcome = "pinned" if hit.id in pinned else "kept" if ok else "dropped"
-        reason = referenced.get(hit.id) or inputs.scan.check(hit.chunk.rule).reason
-        by = REFERENCES if hit.id in referenced else ""
-        decisions.append(Decision(hit.id, "query_must", outcome, reason, setting=by))
+        i = hit.chunk.id
+        outcome: Outcome = "pinned" if i in pinned else "kept" if ok else "dropped"
+        reason = referenced.get(i) or inputs.scan.check(hit.chunk.rule).reason
+        by = REFERENCES if i in referenced else ""
+        decisions.append(Decision(i, "query_must", outcome, reason, None, None, by))
     own = [hit.found_by == "query" for hit in hits]
-    ids = [hit.id for hit in compress(hits, own)]
+    ids = [hit.chunk.id for hit in compress(hits, own)]
     k, max_rounds = settings.retrieval.k, settings.query_must.max_rounds
     rounds = replay_rounds(ids, list(compress(passes, own)), k=k, max_rounds=max_rounds)
     return LayerOutput(kept, tuple(decisions), detail=rounds, pinned=pinned)
@@ -54,7 +55,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 def _references(kept: Sequence[Hit], met: Mapping[str, str], inputs: LayerInput) -> dict[str, str]:
     """The reasons, by id, for pinning hits that the best chunk refers to."""
     most = inputs.settings.query_must.references
-    best = next((hit for hit in kept if hit.id not in met), None)
+    best = next((hit for hit in kept if hit.id not in met), None) if len(met) >= TOGETHER else None
     if best is None or sum(hit.id in met and best.id in hit.chunk.refs for hit in kept) < TOGETHER:
         return {}
     own_ids = {hit.id for hit in inputs.own_hits}

@@ -6,7 +6,7 @@ Embeddings blur names and numbers: "strength 17" is a character to them, not the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult
@@ -23,12 +23,13 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Order the hits by lowered distance, d − weight × (background − best) × overlap, pins first. Without a background,
     the order does not change."""
     settings, query = inputs.settings.words, inputs.pool.query
-    ids = [hit.id for hit in hits]
+    ids = [hit.chunk.id for hit in hits]
     values = [hit.distance for hit in hits]
     near = ids[: settings.depth]
     known: dict[str, _HitWords] = inputs.shared.setdefault("words", {})
+    stated = words.values(query)
     pairs = zip(near, hits, strict=False)
-    reads = [known.get(i) or known.setdefault(i, _read(hit, query)) for i, hit in pairs]
+    reads = [known.get(i) or known.setdefault(i, _read(hit, query, stated)) for i, hit in pairs]
     pinned = _stating(query, near, reads, inputs) if settings.pin_values else {}
     pins = {**pinned, **inputs.pinned}
     background = inputs.background
@@ -47,15 +48,14 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         for i, value, reason in zip(ids, values, reasons, strict=True):
             outcome: Outcome = "pinned" if i in pins else "kept"
             by = PIN_VALUES if i in pinned and i not in inputs.pinned else ""
-            decisions.append(Decision(i, "words", outcome, pins.get(i) or reason, value, setting=by))
+            decisions.append(Decision(i, "words", outcome, pins.get(i) or reason, value, None, by))
     note = "" if background is not None else "too few hits to weigh words against distances"
     lowered = dict(zip(ids, values, strict=True)) if scale else {}
     in_order = tuple([hits[place] for place in order])
     return LayerOutput(in_order, tuple(decisions), note=note, pinned=pinned, lowered=lowered)
 
 
-@dataclass(frozen=True, slots=True)
-class _HitWords:
+class _HitWords(NamedTuple):
     """What a hit shares with the query: words, stated values, and those of the values that the hit's title names."""
 
     counts: words.WordCounts
@@ -63,11 +63,11 @@ class _HitWords:
     titled: frozenset[words.Value]
 
 
-def _read(hit: Hit, query: str) -> _HitWords:
+def _read(hit: Hit, query: str, stated: frozenset[words.Value]) -> _HitWords:
     passage = hit.chunk.passage if hit.chunk.loaded else ""
-    values = words.shared_values(words.values(query), passage)
+    values = words.shared_values(stated, passage) if stated else stated
     title = words.words_of(hit.chunk.title) if values else ()
-    titled = frozenset(value for value in values if value[0] in title)
+    titled = frozenset([value for value in values if value[0] in title])
     return _HitWords(words.word_counts(query, passage), values, titled)
 
 

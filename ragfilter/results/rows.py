@@ -79,23 +79,24 @@ def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ..
     """One row per visible hit, by rank; chunks brought in by an expansion come last."""
     result = result if as_operator else replay_as_user(result)
     places = {hit.id: place for place, hit in enumerate(result.kept, start=1)}
-    decisions: dict[str, list[Decision]] = {}
-    for trace in result.traces:
-        for decision in trace.decisions:
-            decisions.setdefault(decision.chunk_id, []).append(decision)
+    every = [decision for trace in result.traces for decision in trace.decisions]
+    drops = {decision.chunk_id: decision for decision in every if decision.outcome == "dropped"}
+    own: dict[str, list[Decision]] = {i: [] for i in places}
+    for decision in every:
+        if decision.chunk_id in own:
+            own[decision.chunk_id].append(decision)
     rows: list[ChunkRow] = []
-    settings, scored = result.settings, result.pool.space != "rank"
-    reranked = result.pool.reranker == reranker_key(settings.quality)
+    space, settings = result.pool.space, result.settings.confidence
+    scored = space != "rank"
+    reranked = result.pool.reranker == reranker_key(result.settings.quality)
     before: float | None = None
     for hit in sorted(result.hits, key=lambda hit: (hit.rank == 0, hit.rank, hit.distance)):
         distance, chunk = hit.distance, hit.chunk
         gap = None if before is None or hit.rank == 0 else distance - before
         before = distance
         place = places.get(chunk.id)
-        kept = place is not None
-        decision = deciding(decisions.get(chunk.id, ()), kept=kept) or Decision(
-            chunk.id, "context", "kept" if kept else "dropped", "no layer checked it"
-        )
+        decided = drops.get(chunk.id) if place is None else deciding(own[chunk.id])
+        decision = decided or Decision(chunk.id, "context", "kept" if place else "dropped", "no layer checked it")
         rows.append(
             # By position, since a row with named fields takes three times as long.
             ChunkRow(
@@ -103,11 +104,11 @@ def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ..
                 place,
                 *(chunk.id, chunk.name, chunk.type, chunk.source, chunk.page),
                 distance,
-                similarity(distance, result.pool.space) if scored else None,
+                similarity(distance, space) if scored else None,
                 gap if scored else None,
                 hit.rerank_score if reranked else None,
                 *(decision.outcome, decision.layer, decision.reason, decision.value, decision.limit),
-                confidence(distance, gap, settings.confidence) if scored else "",
+                confidence(distance, gap, settings) if scored else "",
                 hit.found_by,
                 decision.setting,
             )
@@ -165,12 +166,9 @@ def rerank_score(result: PoolResult, hit: Hit) -> float | None:
     return hit.rerank_score if current else None
 
 
-def deciding(decisions: Sequence[Decision], *, kept: bool) -> Decision | None:
-    """The decision that explains a hit, among all decisions about it in layer order: the last drop or, if it is kept,
-    the first that pinned it, brought it in or fell back, and otherwise that of the first layer in `EXPLAIN`."""
-    if not kept:
-        drops = [d for d in decisions if d.outcome == "dropped"]
-        return drops[-1] if drops else None
+def deciding(decisions: Sequence[Decision]) -> Decision | None:
+    """The decision that explains a kept hit, among all decisions about it in layer order: the first that pinned it,
+    brought it in or fell back, and otherwise that of the first layer in `EXPLAIN`."""
     for outcome in TELLING:
         for decision in decisions:
             if decision.outcome == outcome:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import ahocorasick_rs
 import numpy as np
@@ -57,8 +58,7 @@ class RuleCheck:
 NO_RULE = RuleCheck(True, "no rule")
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
+class _Compiled(NamedTuple):
     """A readable rule whose parts contain term numbers instead of terms."""
 
     rule: Rule
@@ -304,8 +304,7 @@ class Needles:
         return heads
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(NamedTuple):
     """Lists of numbers stored end to end: row i is ``values[starts[i] : starts[i + 1]]``."""
 
     starts: Ints

@@ -10,9 +10,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from ragfilter.text.normalise import normalise
 
@@ -36,8 +36,7 @@ Value = tuple[str, str]
 """A name and the number that follows it: ("strength", "17") of "strength 17", "strength of 17"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(NamedTuple):
     """A passage's overlap with the question, from 0 to 1, and the shared words except function words, rarest first."""
 
     share: float
@@ -47,8 +46,7 @@ class Overlap:
 NO_OVERLAP = Overlap(0.0, ())
 
 
-@dataclass(frozen=True, slots=True)
-class WordCounts:
+class WordCounts(NamedTuple):
     """How often a passage contains each word of the question, and how long the passage is."""
 
     counts: Mapping[str, int]
@@ -57,8 +55,8 @@ class WordCounts:
 
 def word_counts(query: str, passage: str) -> WordCounts:
     """Count the query's words in `passage`."""
-    count = _counts(passage)
-    return WordCounts({word: count[word] for word in _counts(query) if word in count}, count.total())
+    count, length = _counts(passage)
+    return WordCounts({word: count[word] for word in _counts(query)[0] if word in count}, length)
 
 
 def overlaps(query: str, passages: Sequence[str]) -> tuple[Overlap, ...]:
@@ -73,7 +71,7 @@ def compare(query: str, passages: Sequence[WordCounts]) -> tuple[Overlap, ...]:
     n = len(passages)
     if not having:
         return (NO_OVERLAP,) * n
-    shared_by = {word: having[word] for word in _counts(query) if word in having}
+    shared_by = {word: having[word] for word in _counts(query)[0] if word in having}
     weights = {word: math.log(1 + (n - m + 0.5) / (m + 0.5)) for word, m in shared_by.items()}
     most = (K1 + 1) * sum(weights.values())
     mean = sum([passage.length for passage in passages]) / n
@@ -94,7 +92,7 @@ def compare(query: str, passages: Sequence[WordCounts]) -> tuple[Overlap, ...]:
 def likeness(passages: Sequence[str], best: Sequence[int]) -> tuple[float, ...]:
     """The similarity of each passage to the others at the places `best`: the mean cosine of their words, where words in
     fewer passages weigh more. 0 if no other passage is in `best`."""
-    counts = [_counts(passage) for passage in passages]
+    counts = [_counts(passage)[0] for passage in passages]
     having = Counter(word for count in counts for word in count)
     rare = {word: math.log((len(counts) + 1) / (m + 0.5)) for word, m in having.items()}
     weights = [{w: (1 + math.log(n)) * rare[w] for w, n in c.items()} for c in counts]
@@ -113,7 +111,7 @@ def likeness(passages: Sequence[str], best: Sequence[int]) -> tuple[float, ...]:
 
 def shared_values(query_values: frozenset[Value], text: str) -> frozenset[Value]:
     """The values of the query that the text also states."""
-    counts = _counts(text)
+    counts = _counts(text)[0]
     if any(name in counts and number in counts for name, number in query_values):
         return query_values & values(text)
     return frozenset()
@@ -131,8 +129,10 @@ def _tokens(part: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=8192)
-def _counts(text: str) -> Counter[str]:
-    return Counter(words_of(text))
+def _counts(text: str) -> tuple[Counter[str], int]:
+    """How often each word occurs in the text, and its number of words."""
+    words = words_of(text)
+    return Counter(words), len(words)
 
 
 @lru_cache(maxsize=2048)
