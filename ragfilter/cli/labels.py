@@ -243,10 +243,8 @@ def undo(place: Place, last: Annotated[int, "--last", "-n", "How many labels to 
     """Take back your last labels. The labels that they replaced count again."""
     with place.open("labels") as bench:
         me = bench.deployment.user
-        own = (
-            label for label in bench.labels.standing(place.collection) if (label.who, label.made_by) == (me, "human")
-        )
-        latest = sorted(own, key=lambda label: label.id)[-last:]
+        standing = bench.labels.standing(place.collection)
+        latest = [label for label in standing if (label.who, label.made_by) == (me, "human")][-last:]
         bench.labels.take_back([label.id for label in latest])
     lines = [f"taken back: {each.chunk_id} = {each.grade} for {each.query!r}" for each in latest]
     output.emit(output.text_of(*lines or [f"{me} has no labels in {place.collection}"]))

@@ -67,7 +67,7 @@ def gather(query: str, settings: Settings, backends: Backends, user: User | None
     """Gather a pool of hits, including those for each side of a comparison: wide enough for any
     settings, or only for these.
 
-    Raises the same errors as `run`.
+    Raises the same errors as `engine.pipeline.search_and_filter`.
     """
     return gather_with_scan(query, settings, backends, user, wide=wide)[0]
 

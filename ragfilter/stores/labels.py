@@ -155,7 +155,7 @@ class LabelBook(database.Book):
         return {row.label: Quotation(*(row._mapping[each] for each in columns)) for row in rows}
 
     def move(self, moved: Mapping[int, tuple[Quotation, Sequence[str]]]) -> None:
-        """Give labels new quotations and chunks, all or none, the oldest first: the latest still counts. A label with
+        """Give labels new quotations and chunks, all or none. Times stay, so the latest still counts. A label with
         several chunks becomes several labels."""
         with self._writing() as connection:
             for label_id, (quotation, chunk_ids) in sorted(moved.items()):
@@ -186,7 +186,9 @@ class LabelBook(database.Book):
     def history(self, collection: str, query: str | None = None) -> list[Label]:
         """Every label, oldest first, including replaced ones: a chunk may hold several quotes, each with its label."""
         mine = {"collection": collection} | ({} if query is None else {"query": _plain(query)})
-        return [_label(row) for row in self._read(sa.select(_labels).filter_by(**mine).order_by(_labels.c.id))]
+        # By time first, since a moved label has a new id.
+        ordered = sa.select(_labels).filter_by(**mine).order_by(_labels.c.at, _labels.c.id)
+        return [_label(row) for row in self._read(ordered)]
 
     def holds(self, collection: str) -> bool:
         """Whether anybody has labelled a chunk of the collection."""
@@ -323,7 +325,7 @@ def qrels_of(labels: Iterable[Label], *, llm: bool = False) -> dict[str, dict[st
     """Question → chunk id → grade. If several people labelled a pair, the last label counts. With
     `llm`, an LLM's label counts if no person has labelled the pair; otherwise it is ignored."""
     qrels: dict[str, dict[str, int]] = {}
-    ordered = sorted(labels, key=lambda label: (label.made_by == "human", label.id))
+    ordered = sorted(labels, key=lambda label: (label.made_by == "human", label.at, label.id))
     for label in ordered:
         if label.made_by == "human" or llm:
             qrels.setdefault(label.query, {})[label.chunk_id] = label.grade

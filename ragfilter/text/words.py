@@ -30,7 +30,7 @@ FUNCTION_WORDS = frozenset(
     how there here all also both each either neither every more most much many such only very too s t
     """.split()
 )
-"""Function words, as spelled by `tokens`. They do not show what a text is about."""
+"""Function words, as spelled by `words_of`. They do not show what a text is about."""
 
 Value = tuple[str, str]
 """A name and the number that follows it: ("strength", "17") of "strength 17", "strength of 17"."""

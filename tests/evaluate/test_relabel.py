@@ -17,7 +17,7 @@ from ragfilter.evaluate.query_files import read_spans, span_lines
 from ragfilter.ingest import demo
 from ragfilter.ingest.passages import passages
 from ragfilter.model import UNRESTRICTED, Chunk, User
-from ragfilter.stores.labels import LabelBook, Quotation, quotation_of, selected_quotation
+from ragfilter.stores.labels import LabelBook, Quotation, qrels_of, quotation_of, selected_quotation
 from ragfilter.stores.relabel import QuoteFinder, Relabelled, add_spans, choices, mapped_share, remap, settle
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -164,6 +164,18 @@ def test_every_quote_of_a_chunk_finds_its_own_chunk(book: LabelBook) -> None:
         ("who throws?", "a#1", 2),
         ("who throws?", "a#2", 0),
     ]
+
+
+def test_the_latest_label_counts_beside_an_earlier_one_that_moved(book: LabelBook) -> None:
+    whole = Chunk("a#1", f"{STEM} {TAIL}", source="a")
+    book.label("c", "who throws?", ["a#1"], 2, who="ann", quotation=quotation_of(whole))
+    book.label("c", "who throws?", ["a#1"], 0, who="ann", quotation=selected_quotation(whole, TAIL))
+    # Only the first label moves: the second one's chunk still holds its quote.
+    remap(book, "c", [Chunk("a#1", TAIL, source="a"), Chunk("a#2", STEM, source="a")])
+    standing = book.standing("c")
+    assert {each.chunk_id: each.grade for each in standing} == {"a#1": 0, "a#2": 2}
+    book.label("c", "who throws?", ["a#2"], 1, who="bob")
+    assert qrels_of(book.history("c")) == {"who throws?": {"a#1": 0, "a#2": 1}}
 
 
 @pytest.mark.parametrize(
