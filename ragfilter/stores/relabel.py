@@ -92,7 +92,7 @@ class QuoteFinder:
             sure = len(ids) == 1 or self._overlap(ids, words)
             if not sure and quotation.start >= 0:
                 # A text that occurs several times is the one at about this place.
-                ids, sure = [min(ids, key=lambda i: abs(self._starts[i] - quotation.start))], True
+                ids, sure = [min(ids, key=lambda i: abs(self._place(i, words) - quotation.start))], True
             how: Found = "exact" if exact else "normalised"
             return Located(tuple(ids), how if sure else "ambiguous")
         ids = self._cover(shared, len(words))
@@ -103,6 +103,12 @@ class QuoteFinder:
         quoted = all(self._chunks[i].text in quotation.quote for i in ids)
         how = "exact" if quoted else "normalised" if score == 1 else "fuzzy"
         return Located(tuple(ids), how, score)
+
+    def _place(self, chunk_id: str, words: Words) -> float:
+        """About where the source has these words of the chunk."""
+        chunk_words = self._words[chunk_id]
+        before = next(n for n in range(len(chunk_words)) if chunk_words[n : n + len(words)] == words)
+        return self._starts[chunk_id] + len(self._chunks[chunk_id].text) * before / len(chunk_words)
 
     def _cover(self, shared: Mapping[str, Runs], size: int) -> list[str]:
         """The chunks that hold a quote of `size` words. Chunks are tried by their longest shared
