@@ -299,12 +299,11 @@ def quotation_of(chunk: Chunk) -> Quotation:
 def starts_of(chunks: Iterable[Chunk]) -> dict[str, int]:
     """About where each chunk begins in its source: after the chunks before it, less the text that it repeats."""
     starts: dict[str, int] = {}
-    before: dict[str, Chunk] = {}
+    before: dict[str, tuple[int, str]] = {}
     for chunk in chunks:
-        last = before.get(chunk.source)
-        end = 0 if last is None else starts[last.id] + len(last.text)
-        starts[chunk.id] = end - (0 if last is None else _repeated(last.text, chunk.text))
-        before[chunk.source] = chunk
+        start, text = before.get(chunk.source, (0, ""))
+        starts[chunk.id] = start + len(text) - _repeated(text, chunk.text)
+        before[chunk.source] = starts[chunk.id], chunk.text
     return starts
 
 

@@ -151,14 +151,19 @@ def remap(
     finder, quotations = QuoteFinder(chunks), book.quotations(collection)
     find = cache(finder.find)
     groups: dict[tuple[object, ...], list[Label]] = defaultdict(list)
+    latest: dict[tuple[object, ...], int] = {}
     for label in book.history(collection):
         if label.id in quotations:
             plain = replace(quotations[label.id], found="", score=100)
-            groups[label.query, label.who, label.made_by, label.grade, plain].append(label)
+            judged = label.query, label.who, label.made_by, plain
+            groups[*judged, label.grade].append(label)
+            latest[judged] = label.grade
     moved: dict[int, tuple[Quotation, Sequence[str]]] = {}
     mapped, lost = 0, []
-    for (*_, quotation), labels in groups.items():
+    for (*judged_by, quotation, grade), labels in groups.items():
         assert isinstance(quotation, Quotation)
+        # Replaced grades move too, but are not reported.
+        counts = latest[*judged_by, quotation] == grade
         *others, last = labels
         if all(label.chunk_id in same for label in labels):
             continue
@@ -168,12 +173,12 @@ def remap(
         ids: Sequence[str] = finding.chunk_ids
         if finding.found in UNFOUND:
             bare = last.chunk_id.removeprefix(UNCOUNTED)
-            lost.append((last.query, bare, finding.found))
+            lost += [(last.query, bare, finding.found)] * counts
             ids = [f"{UNCOUNTED}{bare}"]
         elif {*ids} == {label.chunk_id for label in labels}:
             continue
         else:
-            mapped += 1
+            mapped += counts
         new = _found(quotation, finding)
         moved |= {last.id: (new, ids)} | {label.id: (new, ()) for label in others}
     if not dry:
