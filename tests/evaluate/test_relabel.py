@@ -189,6 +189,16 @@ def test_a_text_that_occurs_twice_is_the_one_at_the_place_of_the_quote(start: in
     assert (list(finding.chunk_ids), finding.found) == (ids, found)
 
 
+def test_spans_with_the_same_text_are_exported_with_their_places(book: LabelBook) -> None:
+    chunks = [Chunk(f"a#{n}", text, source="a") for n, text in enumerate([STEM, TAIL, STEM])]
+    places = [Quotation(STEM, "a", start=at, end=at + len(STEM)) for at in (0, len(STEM + TAIL))]
+    add_spans(book, "c", chunks, [("who heals?", 2, places[0]), ("who heals?", 0, places[1])], who="ann")
+    lines = [
+        json.loads(line) for line in span_lines({each.id: each for each in book.history("c")}, book.quotations("c"))
+    ]
+    assert [(line["start"], line["grade"]) for line in lines] == [(0, 2), (len(STEM + TAIL), 0)]
+
+
 def test_the_place_of_a_quote_is_inside_its_chunk() -> None:
     # The second chunk begins nearer to the first one's quote than the first chunk does.
     texts = ["Bread " * 250 + STEM, TAIL, f"{TAIL} {STEM}"]
