@@ -292,11 +292,11 @@ def _span(row: Mapping[str, Any], where: str, sources: Path | None) -> Span:
 
 
 def span_lines(labels: Mapping[int, Label], places: Mapping[int, Quotation]) -> Iterator[str]:
-    """Yield a line for the latest label of each question and quote."""
-    last: dict[tuple[str, str, str], tuple[Label, Quotation]] = {}
+    """Yield a line for the latest label of each question and quote. Known places tell equal quotes apart."""
+    last: dict[tuple[str, str, str, int], tuple[Label, Quotation]] = {}
     for label_id, label in labels.items():
         if place := places.get(label_id):
-            quoted = (label.query, place.source, place.quote)
+            quoted = (label.query, place.source, place.quote, place.start if place.end >= 0 else -1)
             last.pop(quoted, None)
             last[quoted] = label, place
     for label, place in last.values():

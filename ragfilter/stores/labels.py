@@ -31,6 +31,8 @@ LABELLED, ASKED = "labelled", "asked"
 """Sets that every collection has: the questions with labels, and the questions asked before."""
 MAX_ASKED = 1000
 LONGEST_NAME = 200
+REPEATED = 16
+"""The fewest characters that chunks cut with an overlap share; fewer may be a common beginning."""
 
 _labels = database.table(
     "labels", at=TIME, who=TEXT, collection=TEXT, query=TEXT, chunk_id=TEXT, grade=WHOLE, made_by=TEXT
@@ -295,13 +297,23 @@ def quotation_of(chunk: Chunk) -> Quotation:
 
 
 def starts_of(chunks: Iterable[Chunk]) -> dict[str, int]:
-    """About where each chunk begins in its source: the characters of the source's chunks before it."""
+    """About where each chunk begins in its source: after the chunks before it, less the text that it repeats."""
     starts: dict[str, int] = {}
-    sizes: dict[str, int] = {}
+    before: dict[str, tuple[int, str]] = {}
     for chunk in chunks:
-        starts[chunk.id] = sizes.get(chunk.source, 0)
-        sizes[chunk.source] = starts[chunk.id] + len(chunk.text)
+        start, text = before.get(chunk.source, (0, ""))
+        starts[chunk.id] = start + len(text) - _repeated(text, chunk.text)
+        before[chunk.source] = starts[chunk.id], chunk.text
     return starts
+
+
+def _repeated(text: str, following: str) -> int:
+    """How many characters at the end of `text` the following one begins with, short of all its own."""
+    first = following[:REPEATED]
+    at = text.find(first, max(len(text) - len(following) + 1, 0)) if first else -1
+    while at >= 0 and not following.startswith(text[at:]):
+        at = text.find(first, at + 1)
+    return len(text) - at if at >= 0 else 0
 
 
 def selected_quotation(chunk: Chunk, selected: str) -> Quotation | None:

@@ -92,7 +92,7 @@ class QuoteFinder:
             sure = len(ids) == 1 or self._overlap(ids, words)
             if not sure and quotation.start >= 0:
                 # A text that occurs several times is the one at about this place.
-                ids, sure = [min(ids, key=lambda i: abs(self._starts[i] - quotation.start))], True
+                ids, sure = [min(ids, key=lambda i: abs(self._place(i, words) - quotation.start))], True
             how: Found = "exact" if exact else "normalised"
             return Located(tuple(ids), how if sure else "ambiguous")
         ids = self._cover(shared, len(words))
@@ -103,6 +103,12 @@ class QuoteFinder:
         quoted = all(self._chunks[i].text in quotation.quote for i in ids)
         how = "exact" if quoted else "normalised" if score == 1 else "fuzzy"
         return Located(tuple(ids), how, score)
+
+    def _place(self, chunk_id: str, words: Words) -> float:
+        """About where the source has these words of the chunk."""
+        chunk_words = self._words[chunk_id]
+        before = next(n for n in range(len(chunk_words)) if chunk_words[n : n + len(words)] == words)
+        return self._starts[chunk_id] + len(self._chunks[chunk_id].text) * before / len(chunk_words)
 
     def _cover(self, shared: Mapping[str, Runs], size: int) -> list[str]:
         """The chunks that hold a quote of `size` words. Chunks are tried by their longest shared
@@ -145,14 +151,19 @@ def remap(
     finder, quotations = QuoteFinder(chunks), book.quotations(collection)
     find = cache(finder.find)
     groups: dict[tuple[object, ...], list[Label]] = defaultdict(list)
+    latest: dict[tuple[object, ...], int] = {}
     for label in book.history(collection):
         if label.id in quotations:
             plain = replace(quotations[label.id], found="", score=100)
-            groups[label.query, label.who, label.made_by, label.grade, plain].append(label)
+            judged = label.query, label.who, label.made_by, plain
+            groups[*judged, label.grade].append(label)
+            latest[judged] = label.grade
     moved: dict[int, tuple[Quotation, Sequence[str]]] = {}
     mapped, lost = 0, []
-    for (*_, quotation), labels in groups.items():
+    for (*judged_by, quotation, grade), labels in groups.items():
         assert isinstance(quotation, Quotation)
+        # Replaced grades move too, but are not reported.
+        counts = latest[*judged_by, quotation] == grade
         *others, last = labels
         if all(label.chunk_id in same for label in labels):
             continue
@@ -162,12 +173,12 @@ def remap(
         ids: Sequence[str] = finding.chunk_ids
         if finding.found in UNFOUND:
             bare = last.chunk_id.removeprefix(UNCOUNTED)
-            lost.append((last.query, bare, finding.found))
+            lost += [(last.query, bare, finding.found)] * counts
             ids = [f"{UNCOUNTED}{bare}"]
         elif {*ids} == {label.chunk_id for label in labels}:
             continue
         else:
-            mapped += 1
+            mapped += counts
         new = _found(quotation, finding)
         moved |= {last.id: (new, ids)} | {label.id: (new, ()) for label in others}
     if not dry:

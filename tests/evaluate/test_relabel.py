@@ -17,7 +17,7 @@ from ragfilter.evaluate.query_files import read_spans, span_lines
 from ragfilter.ingest import demo
 from ragfilter.ingest.passages import passages
 from ragfilter.model import UNRESTRICTED, Chunk, User
-from ragfilter.stores.labels import LabelBook, Quotation, qrels_of, quotation_of, selected_quotation
+from ragfilter.stores.labels import LabelBook, Quotation, qrels_of, quotation_of, selected_quotation, starts_of
 from ragfilter.stores.relabel import QuoteFinder, Relabelled, add_spans, choices, mapped_share, remap, settle
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -156,7 +156,8 @@ def test_every_quote_of_a_chunk_finds_its_own_chunk(book: LabelBook) -> None:
     # A grade that its labeller replaced stays replaced.
     for grade in (2, 0, 1):
         book.label("c", "who heals?", ["a#1"], grade, who="ann", quotation=selected_quotation(whole, STEM))
-    assert remap(book, "c", halves).lost == ()
+    # Of these, only the last of three grades is counted, and a label stays that is on its quote's chunk.
+    assert remap(book, "c", halves) == Relabelled(3, ())
     assert sorted((each.query, each.chunk_id, each.grade) for each in book.standing("c")) == [
         ("who heals?", "a#2", 1),
         ("who lives there?", "a#1", 2),
@@ -186,6 +187,35 @@ def test_a_text_that_occurs_twice_is_the_one_at_the_place_of_the_quote(start: in
     finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
     finding = finder.find(Quotation(STEM, "a", start=start))
     assert (list(finding.chunk_ids), finding.found) == (ids, found)
+
+
+def test_spans_with_the_same_text_are_exported_with_their_places(book: LabelBook) -> None:
+    chunks = [Chunk(f"a#{n}", text, source="a") for n, text in enumerate([STEM, TAIL, STEM])]
+    places = [Quotation(STEM, "a", start=at, end=at + len(STEM)) for at in (0, len(STEM + TAIL))]
+    add_spans(book, "c", chunks, [("who heals?", 2, places[0]), ("who heals?", 0, places[1])], who="ann")
+    lines = [
+        json.loads(line) for line in span_lines({each.id: each for each in book.history("c")}, book.quotations("c"))
+    ]
+    assert [(line["start"], line["grade"]) for line in lines] == [(0, 2), (len(STEM + TAIL), 0)]
+
+
+def test_the_place_of_a_quote_is_inside_its_chunk() -> None:
+    # The second chunk begins nearer to the first one's quote than the first chunk does.
+    texts = ["Bread " * 250 + STEM, TAIL, f"{TAIL} {STEM}"]
+    finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
+    for quote in (STEM, STEM.upper()):
+        assert finder.find(Quotation(quote, "a", start=1500)).chunk_ids == ("c0",)
+
+
+@pytest.mark.parametrize("overlap", [0, 100, 200, 400])
+def test_the_place_of_a_quote_is_found_however_chunks_overlap(overlap: int) -> None:
+    text = "\n\n".join(STEM if n in (20, 50) else f"{n} goblins. " * 14 for n in range(80))
+    old = [Chunk(f"a#{n}", each, source="a") for n, each in enumerate(passages(text, 400))]
+    new = {f"b#{n}": Chunk(f"b#{n}", each, source="a") for n, each in enumerate(passages(text, 800, overlap))}
+    starts, finder = starts_of(old), QuoteFinder(new.values())
+    for chunk, n in zip([each for each in old if STEM in each.text], (20, 50), strict=True):
+        (found,) = finder.find(Quotation(STEM, "a", start=starts[chunk.id])).chunk_ids
+        assert any(f"{neighbour} goblins" in new[found].text for neighbour in (n - 1, n + 1))
 
 
 def test_a_label_of_a_chunk_that_occurs_twice_keeps_its_place(book: LabelBook) -> None:
