@@ -207,7 +207,7 @@ def keep_quotes(bench: Workbench, name: str) -> Mapping[str, Chunk] | None:
         with suppress(CollectionMissing):
             collection = bench.stores.of(name).collection(name)
             chunks = collection.chunks([*labelled])
-            if bench.labels.unquoted(name):
+            if chunks.keys() & {*bench.labels.unquoted(name).values()}:
                 bench.labels.quote(name, collection.chunks([*collection.entries()]))
     return chunks if labelled else None
 
