@@ -87,7 +87,7 @@ def frame(
         return each
     counts = metrics.Counts(each["kept"], each["found"], each["unlabelled"], each["tokens"])
     figures = metrics.figures(counts, each["relevant"])
-    each = each.assign(**{name: figures[name] for name in SHARES if name in figures})
+    each = each.assign(**{name: figures[name] for name in FIGURES if name in figures})
     each = each.astype({"unlabelled": float, "labelled": bool})
     each.loc[~each["labelled"], [*SCORED]] = np.nan
     if by == "query":

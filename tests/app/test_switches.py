@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from ragfilter.layers.registry import SWITCHES
 from ragfilter.results import rows
 from ragfilter.ui.kit.controls import setting_key as key
 
@@ -108,15 +109,12 @@ def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
     open_page: Callable[..., Any], snapshot: SnapshotAssertion
 ) -> None:
     page = open_page({"profile": "full", "q": CLERIC})
-    assert said(page) == {
+    assert said(page) == {name: "off" for name in SWITCHES if name != "clearance"} | {
         "query_must": "−83",
         "entities": "",
         "words": "sorts",
         "quality": "−108",
         "cutoff": "−7",
-        "diversity": "off",
-        "judge": "off",
-        "prune": "off",
         "context": "fits",
     }
     page.at.session_state["open-idle"] = page.at.session_state["open-cutoff"] = False

@@ -24,6 +24,7 @@ from ragfilter.evaluate.frame import (
     rows,
     side_by_side,
 )
+from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import Curve, frontier, prefixes, within
 from ragfilter.evaluate.query_records import QueryRecord, records_of
 from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, UNFILTERED, variants
@@ -49,6 +50,15 @@ def test_the_rows_their_order_and_what_is_not_timed() -> None:
     assert FIXED not in [*rows(counted(OWLBEARS), variants(GAP))["variant"]]
     assert rows([], variants(GAP)).empty
     assert layer_gains([], variants(GAP)).empty
+
+
+def test_every_figure_is_in_the_table_of_the_queries_and_of_the_variants() -> None:
+    records = several(OWLBEARS, OWLBEARS)
+    by_query, by_variant = frame.frame(records, by="query"), rows(records, variants(GAP))
+    for name, figure in FIGURES.items():
+        if figure.kind in ("share", "labelled"):
+            assert by_query[name].notna().all(), name
+            assert by_variant[name].notna().all(), name
 
 
 def test_the_oracle_keeps_nothing_where_nothing_is_relevant() -> None:
