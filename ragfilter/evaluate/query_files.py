@@ -282,7 +282,12 @@ def _span(row: Mapping[str, Any], where: str, sources: Path | None) -> Span:
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise InputError(f"{where}: this is not a span's label.", remedy=SPAN) from None
     if not quote and sources is not None and 0 <= start < end:
-        quote = read_text(sources / source)[start:end]
+        file = (sources / source).resolve()
+        if not file.is_relative_to(sources.resolve()):
+            raise InputError(
+                f"{where}: the source {source!r} is outside {sources}.", remedy="Name a file in that folder."
+            )
+        quote = read_text(file)[start:end]
     if not quote.strip() or not question:
         raise InputError(
             f"{where}: the quote or the question is missing.",

@@ -272,6 +272,11 @@ def test_spans_are_read_written_and_read_again(book: LabelBook, tmp_path: Path) 
     endless.write_text('{"question": "who?", "start": 1e400, "end": 2}', "utf-8")
     with pytest.raises(InputError, match="line 1: this is not a span's label"):
         read_spans(endless)
+    outside = tmp_path / "outside.jsonl"
+    outside.write_text('{"question": "who?", "source": "../spans.jsonl", "start": 0, "end": 2}', "utf-8")
+    (tmp_path / "texts").mkdir()
+    with pytest.raises(InputError, match="is outside"):
+        read_spans(outside, tmp_path / "texts")
     chunks = [Chunk("a#1", f"{TAIL} {STEM}", source="a")]
     made = add_spans(book, "c", chunks, read_spans(file, tmp_path), who="spans.jsonl")
     assert (made.mapped, len(made.lost)) == (2, 1)
