@@ -209,7 +209,7 @@ models     import ragfilter as rf; rf.Filter(reranker='late_interaction')
 eval       from ragfilter.results import frame; frame([])
 eval       from ragfilter.evaluate.metrics import *; ndcg([['a']], {'a': 1})
 ingest     import ragfilter.ingest.load
-ingest     import ragfilter.ingest.yaml
+ingest     from ragfilter.basics.files import *; parse_yaml('', place='')
 app        import ragfilter.cli.app
 langchain  import ragfilter as rf; rf.Filter().as_langchain()
 llamaindex import ragfilter as rf; rf.Filter().as_llamaindex()
