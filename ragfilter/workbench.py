@@ -23,10 +23,10 @@ from ragfilter.answer.stream import Answers, Prices
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import JudgementCache
-from ragfilter.layers.prune import SentencePruner
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import User
 from ragfilter.models.embedders import BUNDLED, OPENAI, BundledEmbedder, SentenceEmbedder
+from ragfilter.models.pruners import SentencePruner
 from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.protocols import Pruner, ReplyStore, Reranker
 from ragfilter.rules.journal import Journal

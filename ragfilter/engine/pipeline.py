@@ -25,12 +25,12 @@ from ragfilter.judge.prompt import JudgePrompt
 from ragfilter.layers.base import nearness
 from ragfilter.layers.clearance import visible_pool
 from ragfilter.layers.judge import clean_finder, finder, prompt_for_user, walk
-from ragfilter.layers.prune import pieces
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import MODEL_OF, Failure, Hit, Judgement, Need, NeedKind, Pool, PoolResult, User
 from ragfilter.protocols import PrunePassage, Pruner
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Quality, Settings, field
+from ragfilter.text.sentences import pieces
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,6 @@ from ragfilter.layers.base import BACKGROUND_FROM
 from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
-from ragfilter.layers.prune import SentencePruner
 from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.layers.tuned_on import SCALED
@@ -31,6 +30,7 @@ from ragfilter.library.documents import Scores, check_metric, check_metrics, spa
 from ragfilter.library.result import Result, to_result
 from ragfilter.model import MODEL_OF, Cut, Entity, Pool, PoolResult, Space, User
 from ragfilter.models.embedders import BundledEmbedder
+from ragfilter.models.pruners import SentencePruner
 from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge, of_profile
