@@ -14,8 +14,8 @@ from ragfilter import model, results
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import messages
 from ragfilter.engine.replay import replay_as_user
-from ragfilter.layers.clearance import redacted
 from ragfilter.layers.cutoff import unknown_score
+from ragfilter.layers.visibility import redacted
 from ragfilter.library.documents import FUSED, Metrics
 from ragfilter.model import MODEL_OF, Hit, NeedKind, User
 from ragfilter.protocols import Message

@@ -16,7 +16,7 @@ from pydantic import Field
 from ragfilter import __version__, protocols, results
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import RagfilterError, extra
-from ragfilter.layers.judge import DEPTHS, finder, walk
+from ragfilter.layers.references import DEPTHS, finder, walk
 from ragfilter.model import PUBLIC, Chunk, User
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
