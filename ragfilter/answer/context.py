@@ -20,7 +20,7 @@ from itertools import compress, pairwise
 
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.schema import Settings
-from ragfilter.text.tokens import estimate, head
+from ragfilter.text.words import estimate_tokens, first_tokens
 
 Span = tuple[int, int]
 """The start and end of a struck part of a text."""
@@ -124,8 +124,8 @@ def sent(hit: Hit) -> str:
 
 @lru_cache(maxsize=4096)
 def _estimated(title: str, source: str, text: str) -> int:
-    heading_tokens = estimate(title[: 4 * TITLE_CHARS]) + estimate(source[: 4 * SOURCE_CHARS])
-    return FRAME_TOKENS + heading_tokens + estimate(text)
+    heading_tokens = estimate_tokens(title[: 4 * TITLE_CHARS]) + estimate_tokens(source[: 4 * SOURCE_CHARS])
+    return FRAME_TOKENS + heading_tokens + estimate_tokens(text)
 
 
 def _block(number: int, chunk: Chunk, text: str, budget: int | None) -> str:
@@ -134,9 +134,9 @@ def _block(number: int, chunk: Chunk, text: str, budget: int | None) -> str:
     lines = [f"Title: {one_line(chunk.title, TITLE_CHARS)}"] if chunk.title else []
     lines += [f"Source: {one_line(chunk.source, SOURCE_CHARS)}{page}"] if chunk.source else []
     if budget is not None:
-        room = budget - FRAME_TOKENS - sum(estimate(line) for line in lines)
+        room = budget - FRAME_TOKENS - sum(estimate_tokens(line) for line in lines)
         if room < budget // 3:
             # A title as long as the budget would leave no room for the text with the answer.
             lines, room = [], budget - FRAME_TOKENS
-        text = f"{head(text, room - estimate(SHORTENED))} {SHORTENED}"
+        text = f"{first_tokens(text, room - estimate_tokens(SHORTENED))} {SHORTENED}"
     return "\n".join((f"<chunk {number}>", *lines, defuse(text), f"</chunk {number}>"))

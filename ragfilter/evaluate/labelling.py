@@ -30,7 +30,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.text.tokens import estimate
+from ragfilter.text.words import estimate_tokens
 
 TOGETHER = 5
 """Chunks in one prompt: few enough to fit uncut."""
@@ -140,7 +140,7 @@ def bill(requests: Sequence[Request], backends: Backends, prices: Prices | None 
     new = [p for p in prompts if remembered is None or (name, p.key) not in remembered]
     sent = sum(prompt.tokens for prompt in new)
     answers = [[{"chunk_id": i, "action": "EXPAND_1"} for i in prompt.asked] for prompt in new]
-    written = sum(estimate(json.dumps({"decisions": answer})) for answer in answers)
+    written = sum(estimate_tokens(json.dumps({"decisions": answer})) for answer in answers)
     return Bill(
         questions=len(requests),
         chunks=sum(len(prompt.asked) for prompt in prompts),

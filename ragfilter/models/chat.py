@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message, ReplyStore, Usage
 from ragfilter.text.normalise import ends_in_half, whole
-from ragfilter.text.tokens import estimate
+from ragfilter.text.words import estimate_tokens
 
 T = TypeVar("T")
 
@@ -31,14 +31,14 @@ UNREAD: tuple[ChatErrorKind, ...] = ("unreachable", "auth", "rate_limit", "proto
 
 def prompt_tokens(messages: Sequence[Message]) -> int:
     """Estimated tokens of the messages."""
-    return sum(estimate(message.content) for message in messages)
+    return sum(estimate_tokens(message.content) for message in messages)
 
 
 def estimated_usage(messages: Sequence[Message], text: str, failed: str) -> Usage:
     """Estimate the usage of a call that returned `text`. `failed` is the kind of its ChatError; empty if it worked."""
     # If there is any answer, the model read the prompt.
     unread = failed in UNREAD and not text
-    return Usage(0 if unread else prompt_tokens(messages), estimate(text), estimated=True)
+    return Usage(0 if unread else prompt_tokens(messages), estimate_tokens(text), estimated=True)
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:

@@ -19,7 +19,7 @@ from ragfilter.protocols import Usage
 from ragfilter.results.rows import visible_ids
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
-from ragfilter.text.tokens import estimate
+from ragfilter.text.words import estimate_tokens
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
@@ -185,7 +185,7 @@ def forecast(
     prompt = judge_prompt(result)
     assert prompt is not None
     answer = [{"chunk_id": i, "action": "EXPAND_3"} for i in prompt.asked]
-    sent, written = prompt.tokens, estimate(json.dumps({"decisions": answer}))
+    sent, written = prompt.tokens, estimate_tokens(json.dumps({"decisions": answer}))
     remembered, usual = False, None
     if judgements is not None:
         remembered, usual = (model, prompt.key) in judgements, judgements.usual_ms(model)

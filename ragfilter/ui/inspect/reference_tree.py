@@ -16,7 +16,7 @@ from ragfilter.protocols import Collection
 from ragfilter.results.verdicts import preview_expansion
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.text.tokens import estimate
+from ragfilter.text.words import estimate_tokens
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import CacheSpec
@@ -94,7 +94,7 @@ def tree_of(chunk_id: str, known: Known, result: PoolResult, *, as_operator: boo
         for each in below.get(parent, ()):
             chunk = each.chunk
             fate, by = fates.get(chunk.id, ("new", ""))
-            nodes.append(Node(chunk.id, chunk.name, each.step, estimate(chunk.passage), fate, by))
+            nodes.append(Node(chunk.id, chunk.name, each.step, estimate_tokens(chunk.passage), fate, by))
             put(chunk.id)
 
     put(chunk_id)
