@@ -10,7 +10,8 @@ import pytest
 
 from ragfilter.engine import gather as gathering
 from ragfilter.engine.gather import Backends, gather, wanted_hits
-from ragfilter.engine.replay import renew_rules, replay
+from ragfilter.engine.pool import renew_rules
+from ragfilter.engine.replay import replay
 from ragfilter.model import PUBLIC, Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load

@@ -12,7 +12,7 @@ from itertools import islice
 from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped
-from ragfilter.engine.replay import entering_hits, scan_rules
+from ragfilter.engine.pool import entering_hits, scan_rules
 from ragfilter.engine.search import LEXICAL_DEPTH, Pairs, Search, by_distance, fuse, matcher, word_search
 from ragfilter.errors import InputError
 from ragfilter.judge.call import JudgementCache

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from ragfilter.engine.search import matcher
+from ragfilter.engine.pool import entering_hits, scan_rules
 from ragfilter.layers import visibility
-from ragfilter.layers.base import LayerInput, LayerSpec
+from ragfilter.layers.base import LayerInput
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.visibility import is_clean
-from ragfilter.model import Chunk, Hit, LayerTrace, Need, Pool, PoolResult, Status, User
-from ragfilter.rules.match import Scan, rule_book
+from ragfilter.model import LayerTrace, Need, Pool, PoolResult, Status, User
+from ragfilter.rules.match import Scan
 from ragfilter.settings.schema import Settings
 
 ReplayMemo = dict[object, Any]
@@ -101,18 +100,6 @@ def replay(
     )
 
 
-def keep(
-    layers: Iterable[LayerSpec], hits: tuple[Hit, ...], inputs: LayerInput
-) -> tuple[tuple[Hit, ...], tuple[Need, ...]]:
-    """Apply `layers` to `hits` in turn. Returns the kept hits and the layers' needs."""
-    needs: list[Need] = []
-    for layer in layers:
-        step = layer.apply(hits, inputs)
-        hits, inputs = step.hits, inputs.after(step)
-        needs += step.needs
-    return hits, tuple(needs)
-
-
 def replay_as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult:
     """The result as its user sees it: for the same pool without the chunks that clearance hides.
 
@@ -131,87 +118,6 @@ def replay_as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> Poo
     if result.status == "insufficient_clearance":
         user_result = replace(user_result, status=result.status, message=result.message)
     return user_result
-
-
-def entering_hits(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
-    """The hits that enter the first layer: the query's own and, if entities are on, each side's.
-
-    All are from files that match `source_pattern`, even if the pool was gathered without it. If the
-    pattern matches only files that are hidden from the user, there are none, as in `gather`.
-    """
-    own: tuple[str, ...] = ("query", "rules")
-    hits = _of_files(pool.hits, settings)
-    user = visibility.effective_user(user, settings)
-    if settings.retrieval.lexical and pool.lexical_user == user:
-        own = (*own, "lexical")
-    elif pool.lexical_user is not None:
-        hits = tuple(replace(hit, scores={}) if hit.scores else hit for hit in hits)
-    if not any(user.sees(hit.chunk) for hit in hits) and settings.retrieval.source_pattern.strip():
-        return ()
-    if not settings.entities.enabled:
-        return tuple(hit for hit in hits if hit.found_by in own)
-    sides = (*pool.entities, *visibility.visible_entities(pool, user))
-    wanted = {i for side in sides for i in side.ids[: settings.entities.per_entity]}
-    return tuple(hit for hit in hits if hit.found_by in own or hit.id in wanted)
-
-
-def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
-    """Replace the rules of the pool's chunks (by id, None for no rule), without a new search: it
-    misses chunks that only gathering again would find."""
-
-    def changed(chunk: Chunk) -> Chunk:
-        return replace(chunk, rule=rules[chunk.id]) if chunk.id in rules else chunk
-
-    hits, reachable = (visibility.with_chunks(each, changed) for each in (pool.hits, pool.reachable))
-    return replace(pool, hits=hits, reachable=reachable, references=tuple(map(changed, pool.references)))
-
-
-def renew_rules(pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int) -> Pool | None:
-    """Give the pool the current rules of `chunks` (by id); the same pool if no rule has changed.
-    None if only a new search can answer: fewer than `wanted` hits stay clean, or a text that may be
-    needed now was never fetched. Rules count even if `settings` turn them off."""
-    known = (chunk for chunk in pool.chunks if chunk.id in chunks)
-    rules = {c.id: chunks[c.id].rule for c in known if c.rule != chunks[c.id].rule}
-    renewed = with_rules(pool, rules) if rules else pool
-    # Chunks found only for a side of a comparison do not count towards how far a search goes.
-    on = settings.with_values({"query_must.enabled": True, "entities.enabled": False})
-    scan = scan_rules(renewed)
-    # Chunks found only through rules do not show that the search itself went far enough.
-    own = (hit for hit in entering_hits(renewed, on, user) if hit.found_by == "query")
-    clean = [hit for hit in own if is_clean(hit.chunk, on, scan, user)]
-    needed = (*clean[:wanted], *(hit for hit in renewed.hits if hit.id in rules))
-    enough = pool.exhaustive or len(clean) >= wanted
-    return renewed if enough and all(hit.chunk.loaded for hit in needed) else None
-
-
-def count_clean(pool: Pool, settings: Settings, user: User | None = None) -> int:
-    """The number of clean hits among those that enter the first layer."""
-    scan, hits = scan_rules(pool), entering_hits(pool, settings, user)
-    return sum(is_clean(hit.chunk, settings, scan, user) for hit in hits)
-
-
-def unfiltered(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
-    """The hits that a plain search would put into the prompt: the first k of the query's own.
-
-    Clearance applies here too, if it is on: the comparison must not show hidden chunks.
-    """
-    user = visibility.effective_user(user, settings)
-    hits = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
-    return tuple(hit for hit in hits if user.sees(hit.chunk))[: settings.retrieval.k]
-
-
-def _of_files(hits: tuple[Hit, ...], settings: Settings) -> tuple[Hit, ...]:
-    pattern = settings.retrieval.source_pattern
-    if not pattern.strip():
-        return hits
-    fits = matcher(pattern)
-    return tuple(hit for hit in hits if fits(hit.chunk.source))
-
-
-def scan_rules(pool: Pool) -> Scan:
-    chunks = (hit.chunk for hit in (*pool.hits, *pool.reachable))
-    rules = dict.fromkeys(chunk.rule for chunk in chunks if chunk.rule)
-    return rule_book(tuple(rules)).scan(pool.query)
 
 
 def _nothing_left(traces: Iterable[LayerTrace]) -> str:

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ragfilter.engine.gather import usable_hits, wanted_hits
-from ragfilter.engine.replay import replay, with_rules
+from ragfilter.engine.pool import with_rules
+from ragfilter.engine.replay import replay
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix

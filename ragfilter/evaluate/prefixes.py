@@ -13,7 +13,7 @@ from itertools import compress
 import numpy as np
 
 from ragfilter.answer.context import cost, fill, fits
-from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.pool import unfiltered
 from ragfilter.evaluate.crossval import Choice, Table, Tables, Target, pick, picked
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Counts, f_measure, figures, ndcg, relevant_of

@@ -25,14 +25,15 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from ragfilter.engine.gather import usable_hits
-from ragfilter.engine.replay import entering_hits, keep, replay, with_rules
+from ragfilter.engine.pool import entering_hits, with_rules
+from ragfilter.engine.replay import replay
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.visibility import effective_user, visible_pool, with_clearance
-from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User, undecided
+from ragfilter.model import UNRESTRICTED, Chunk, Hit, Need, Pool, User, undecided
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.rules.rule import parse
 from ragfilter.settings.schema import Settings
@@ -266,7 +267,7 @@ class _Question:
         hits = list(self.survivors)
         for place, hit in reversed([self.blocked[i] for i in freed]):
             hits.insert(place, hit)
-        kept, needs = keep(self.behind, tuple(hits), self.inputs)
+        kept, needs = _keep(self.behind, tuple(hits), self.inputs)
         return _ids(kept), undecided(needs)
 
     def with_rules(self, rules: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
@@ -363,3 +364,15 @@ def _reached(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) ->
 
 def _ids(hits: Iterable[Hit]) -> tuple[str, ...]:
     return tuple(hit.id for hit in hits)
+
+
+def _keep(
+    layers: Iterable[LayerSpec], hits: tuple[Hit, ...], inputs: LayerInput
+) -> tuple[tuple[Hit, ...], tuple[Need, ...]]:
+    """Apply `layers` to `hits` in turn. Returns the kept hits and the layers' needs."""
+    needs: list[Need] = []
+    for layer in layers:
+        step = layer.apply(hits, inputs)
+        hits, inputs = step.hits, inputs.after(step)
+        needs += step.needs
+    return hits, tuple(needs)

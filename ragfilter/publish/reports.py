@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from ragfilter import __version__
 from ragfilter.answer.context import Context
 from ragfilter.answer.stream import DOUBT, Answer, Prices
-from ragfilter.engine.replay import replay_as_user, unfiltered
+from ragfilter.engine.pool import unfiltered
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
 from ragfilter.evaluate import frame, prefixes, wording
 from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of

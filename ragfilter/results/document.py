@@ -14,7 +14,8 @@ from math import isnan
 from typing import Any
 
 from ragfilter.answer.context import sent
-from ragfilter.engine.replay import replay_as_user, unfiltered
+from ragfilter.engine.pool import unfiltered
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import InputError
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy

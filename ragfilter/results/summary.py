@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.replay import replay_as_user, unfiltered
+from ragfilter.engine.pool import unfiltered
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.layers.cutoff import side_by_side
 from ragfilter.layers.registry import layer
 from ragfilter.layers.visibility import level_needed

@@ -14,7 +14,7 @@ from stores import OneVector
 import ragfilter as rf
 from ragfilter.answer.context import sent, without
 from ragfilter.answer.extractive import extract
-from ragfilter.engine.pipeline import join_pools
+from ragfilter.engine.pool import join_pools
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, Hit, Pool, Pruning
 from ragfilter.models.pruners import SentencePruner

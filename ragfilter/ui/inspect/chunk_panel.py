@@ -9,7 +9,8 @@ from functools import partial
 
 import streamlit as st
 
-from ragfilter.engine.replay import replay, with_rules
+from ragfilter.engine.pool import with_rules
+from ragfilter.engine.replay import replay
 from ragfilter.engine.whatif import changes, stays, wording
 from ragfilter.layers.registry import layer
 from ragfilter.layers.visibility import without_hidden_refs

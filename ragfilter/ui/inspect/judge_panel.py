@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.engine.pipeline import without_failures
+from ragfilter.engine.pool import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.model import Judgement, NeedKind, PoolResult
 from ragfilter.protocols import Message, Usage

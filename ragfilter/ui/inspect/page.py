@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer.stream import VERSION, messages
-from ragfilter.engine.pipeline import without_failures
+from ragfilter.engine.pool import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Need, PoolResult, Rounds

@@ -14,7 +14,7 @@ from ragfilter.answer import extractive
 from ragfilter.answer.context import Context, pack, sent
 from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import EXTRACTIVE, VERSION, Answer, AnswerStream, citations
-from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.pool import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.model import Hit, PoolResult
 from ragfilter.protocols import ChatModel, Embedder, Progress

@@ -10,7 +10,7 @@ from itertools import compress
 import streamlit as st
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.pool import unfiltered
 from ragfilter.model import Hit, Outcome, PoolResult
 from ragfilter.results.summary import DropGroup
 from ragfilter.text import numbers

@@ -17,8 +17,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.engine.gather import gather, wanted_hits
-from ragfilter.engine.pipeline import PoolCompleter, Replay, join_pools, replay_completed, without_failures
-from ragfilter.engine.replay import count_clean, renew_rules, replay
+from ragfilter.engine.pipeline import PoolCompleter, Replay, replay_completed
+from ragfilter.engine.pool import count_clean, join_pools, renew_rules, without_failures
+from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.layers.references import find_chunks
 from ragfilter.model import NeedKind, Pool, PoolResult, User
