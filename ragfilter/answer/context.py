@@ -74,7 +74,7 @@ def pack(hits: Sequence[Hit], settings: Settings, *, reorder: bool = False) -> C
     left_out = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if not fit)
     shortened = bool(kept) and cost_in_prompt(kept[0]) > budget
     limit = budget if shortened else None
-    blocks = [_block(number, hit.chunk, sent(hit), limit) for number, hit in enumerate(kept, start=1)]
+    blocks = [_block(number, hit.chunk, prompt_text(hit), limit) for number, hit in enumerate(kept, start=1)]
     if reorder:
         blocks = blocks[::2] + blocks[1::2][::-1]
     return Context(kept, left_out, "\n".join(blocks), tokens, shortened)
@@ -114,10 +114,10 @@ def cost(chunk: Chunk) -> int:
 
 def cost_in_prompt(hit: Hit) -> int:
     """The estimated tokens of a hit's block, without the struck spans."""
-    return _estimated(hit.chunk.title, hit.chunk.source, sent(hit))
+    return _estimated(hit.chunk.title, hit.chunk.source, prompt_text(hit))
 
 
-def sent(hit: Hit) -> str:
+def prompt_text(hit: Hit) -> str:
     """The text of a hit that goes into the prompt."""
     return without(hit.chunk.text, hit.struck)
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ragfilter.engine.search import matcher
+from ragfilter.engine.search import source_matcher
 from ragfilter.judge.call import join_judgements
 from ragfilter.layers.visibility import effective_user, is_clean, visible_entities, with_chunks
 from ragfilter.model import Chunk, Hit, NeedKind, Pool, User
-from ragfilter.rules.match import Scan, rule_book
+from ragfilter.rules.match import Scan, compiled_rules
 from ragfilter.settings.schema import Settings
 
 
@@ -86,14 +86,14 @@ def _of_files(hits: tuple[Hit, ...], settings: Settings) -> tuple[Hit, ...]:
     pattern = settings.retrieval.source_pattern
     if not pattern.strip():
         return hits
-    fits = matcher(pattern)
+    fits = source_matcher(pattern)
     return tuple(hit for hit in hits if fits(hit.chunk.source))
 
 
 def scan_rules(pool: Pool) -> Scan:
     chunks = (hit.chunk for hit in (*pool.hits, *pool.reachable))
     rules = dict.fromkeys(chunk.rule for chunk in chunks if chunk.rule)
-    return rule_book(tuple(rules)).scan(pool.query)
+    return compiled_rules(tuple(rules)).scan(pool.query)
 
 
 def without_failures(pool: Pool, *kinds: NeedKind) -> Pool:

@@ -53,7 +53,8 @@ def replay(
         sides = visibility.visible_entities(pool, user)
         first = entering_hits(pool, settings, user)
         memo[start] = first, replace(pool, entities=sides), {hit.chunk.id: hit for hit in first}
-    hits, pool_with_sides, entered = before = memo[start]
+    previous = memo[start]
+    hits, pool_with_sides, entered = previous
     shared = memo.setdefault((settings.retrieval, user), {})
     inputs = LayerInput(settings, pool_with_sides, memo[scan_rules], user, shared=shared, explain=explain)
     seen = dict(entered)
@@ -65,27 +66,24 @@ def replay(
         if not layer.enabled(settings):
             traces.append(LayerTrace(layer.name, False, len(hits), len(hits)))
             continue
-        # By identity: `memo` keeps the earlier steps alive, and hashing them would take long.
-        own = tuple(getattr(settings, name, None) for name in (layer.name, *layer.reads))
-        key = (layer.name, own, settings.retrieval, id(before))
+        # Keyed by identity, because hashing earlier steps is slow; `memo` keeps them alive, so ids stay unique.
+        read_sections = tuple(getattr(settings, name, None) for name in (layer.name, *layer.reads))
+        key = (layer.name, read_sections, settings.retrieval, id(previous))
         # Looked up as rarely as possible, since each time hashes the settings.
-        if (known := memo.get(key)) is None:
+        if (cached := memo.get(key)) is None:
             started = perf_counter()
             output = layer.apply(hits, inputs)
             new = [hit for hit in output.hits if hit.chunk.id not in entered]
-            known = memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
-        step, new, ms = before = known
-        n_in, n_out = len(hits), len(step.hits)
-        traces.append(
-            LayerTrace(
-                layer.name, True, n_in, n_out, step.decisions, step.detail, step.note, ms, step.failed, step.reranked
-            )
-        )
-        needs.extend(step.needs)
-        inputs = inputs.after(step)
+            cached = memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
+        output, new, ms = cached
+        previous = cached
+        told = (output.decisions, output.detail, output.note, ms, output.failed, output.reranked)
+        traces.append(LayerTrace(layer.name, True, len(hits), len(output.hits), *told))
+        needs.extend(output.needs)
+        inputs = inputs.after(output)
         if status == "ok":
-            status, message = step.status, step.message
-        hits = step.hits
+            status, message = output.status, output.message
+        hits = output.hits
         for hit in new:
             seen.setdefault(hit.id, hit)
     if not hits and seen and not message:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
-from ragfilter.layers.cutoff import cut_hits, cutoff_detail
+from ragfilter.layers.cutoff import cut_or_gap, cutoff_detail
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, Pool, PoolResult, User
@@ -24,7 +24,7 @@ from ragfilter.rules.explain import explain
 from ragfilter.rules.rule import parse
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Cutoff, Settings
-from ragfilter.settings.schema import field as setting
+from ragfilter.settings.schema import field as field_info
 from ragfilter.text import numbers
 
 GRID = 0.001
@@ -55,14 +55,14 @@ class SettingChange:
         """``Gap threshold 0.126 → 0.130``."""
         if isinstance(self.new, bool):
             name = layer(self.path.partition(".")[0]).title
-            label = name if self.path.endswith(".enabled") else setting(self.path).label
+            label = name if self.path.endswith(".enabled") else field_info(self.path).label
             words = f"Switch {label} {'on' if self.new else 'off'}"
         else:
-            words = f"{setting(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
+            words = f"{field_info(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
         return f"{words} and {self.also.words}" if self.also else words
 
 
-def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[SettingChange, ...]:
+def find_changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[SettingChange, ...]:
     """The changes of one setting that keep a dropped chunk or drop a kept one, smallest first. If
     none keeps it, switch off the layer that dropped it and add the smallest change that is needed.
 
@@ -81,7 +81,7 @@ def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[Settin
     return tuple(map(search.change, proposals or search.pairs(result, infos)))
 
 
-def stays(result: PoolResult, chunk_id: str) -> str:
+def why_no_change(result: PoolResult, chunk_id: str) -> str:
     """Why no change keeps or drops a chunk, in words: it is pinned, several limits keep it out, or
     no limit goes that far."""
     kept = any(hit.id == chunk_id for hit in result.kept)
@@ -110,7 +110,7 @@ class Wording:
     went: tuple[str, ...]
 
 
-def wording(result: PoolResult, chunk_id: str) -> Wording | None:
+def reword(result: PoolResult, chunk_id: str) -> Wording | None:
     """Find terms that, added to the question, keep a chunk that its rule drops.
 
     None if its rule does not drop it, if another layer then would, or if the question contains
@@ -144,13 +144,13 @@ def change_to_keep(result: PoolResult, by: int, replayed: Callable[[Settings], P
     shared = ("max_results", "min_results")
     candidates = []
     for name in strategy(cut.strategy).reads:
-        info, value = setting(f"cutoff.{name}"), getattr(now, name)
+        info, value = field_info(f"cutoff.{name}"), getattr(now, name)
         if info.value_type not in (int, float) or name == "recall":
             continue
         grid = 1 if info.value_type is int else GRID
         low, high = info.low or 0, max(info.ceiling or value, value)
         values = tuple(info.value_type(round(low + grid * i, 3)) for i in range(round((high - low) / grid) + 1))
-        steps = keeps(result, name, values)
+        steps = kept_by_value(result, name, values)
         for (start, kept), (end, _) in zip(steps, (*steps[1:], (high + grid, 0)), strict=True):
             if by * (kept - cut.kept) > 0:
                 nearest = start if start > value else round(end - grid, 3)
@@ -173,7 +173,7 @@ Steps = tuple[tuple[float, int], ...]
 """The lowest value of each step, with the number of hits that it keeps."""
 
 
-def keeps(result: PoolResult, name: str, values: tuple[float, ...]) -> Steps:
+def kept_by_value(result: PoolResult, name: str, values: tuple[float, ...]) -> Steps:
     """How many hits the cutoff would keep with each of the ascending `values` of its setting `name`."""
     trace = result.trace("cutoff")
     assert isinstance(trace.detail, CutoffDetail)
@@ -197,7 +197,7 @@ def _steps(
     @cache
     def kept(i: int) -> int:
         tried = settings.model_copy(update={name: values[i]})
-        return cut_hits(distances, tried, pinned=pinned, background=background).kept
+        return cut_or_gap(distances, tried, pinned=pinned, background=background).kept
 
     last = len(values) - 1
     # A larger k may bring a new cliff and keep fewer hits. A threshold changes in one direction only.
@@ -237,7 +237,7 @@ def _candidates(result: PoolResult, chunk_id: str, wanted: bool) -> Iterator[Fie
             continue
         paths = [f"{spec.name}.{name}" for name in spec.used(settings)]
         for path in [*paths, "retrieval.k"] if spec.name == "top_k" else paths:
-            info = setting(path)
+            info = field_info(path)
             heeded = spec.name == "context" or info.unit not in IDLE
             if info.value_type in (int, float) and heeded:
                 yield info

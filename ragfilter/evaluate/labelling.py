@@ -81,7 +81,7 @@ class Bill:
         money = "" if self.cost is None else f", about {numbers.money(self.cost, self.currency)}"
         again = f" {counted(self.remembered, 'call')} are remembered." if self.remembered else ""
         return (
-            f"{counted(self.questions, 'question')}, {numbers.chunks(self.chunks)}: "
+            f"{counted(self.questions, 'question')}, {numbers.chunk_count(self.chunks)}: "
             f"{counted(self.calls, 'call')}, about {numbers.count(self.prompt_tokens)} tokens sent "
             f"and {numbers.count(self.completion_tokens)} written{money}.{again}"
         )

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from ragfilter.engine.gather import usable_hits
+from ragfilter.engine.gather import usable_count
 from ragfilter.engine.pool import entering_hits, with_rules
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.labelled_queries import Qrels
@@ -34,7 +34,7 @@ from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.visibility import effective_user, visible_pool, with_clearance
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Need, Pool, User, undecided
-from ragfilter.rules.match import RuleBook, Scan
+from ragfilter.rules.match import CompiledRules, Scan
 from ragfilter.rules.rule import parse
 from ragfilter.settings.schema import Settings
 
@@ -184,7 +184,7 @@ def build_parts(
     questions = _prepare_all(met, qrels, settings, viewed)
     rests = {place: read.without(place).text for place in read.removable}
     tallies = {place: _Tally() for place in rests}
-    book = RuleBook(rests.values())
+    book = CompiledRules(rests.values())
     for question in questions:
         reached_ids = frozenset(hit.id for hit in question.reached if hit.chunk.rule == rule)
         was, scan = question.scan.check(rule), book.scan(question.pool.query)
@@ -293,7 +293,7 @@ def _prepare_all(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, us
         user = UNRESTRICTED
     settings = with_clearance(settings, user)
     rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}
-    book = RuleBook(filter(None, rules))
+    book = CompiledRules(filter(None, rules))
     unruled: dict[str, Chunk] = {}
 
     def without_rule(hit: Hit) -> Hit:
@@ -351,7 +351,7 @@ def _reached(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) ->
     """The hits down to the last one that a later layer can look at. The sides of a comparison, which may be pinned, do
     not count towards its limit."""
     sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
-    wanted = usable_hits(settings)
+    wanted = usable_count(settings)
     reached = []
     for hit in hits:
         if hit.id in sides:

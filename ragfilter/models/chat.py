@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message, ReplyStore, Usage
-from ragfilter.text.normalise import ends_in_half, whole
+from ragfilter.text.normalise import ends_in_half, mend_characters
 from ragfilter.text.words import estimate_tokens
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator
     for delta in deltas:
         text = held + delta.text
         held = text[-1] if ends_in_half(text) else ""
-        text = whole(text[: len(text) - len(held)])
+        text = mend_characters(text[: len(text) - len(held)])
         raw = text.encode("utf-8")
         if len(raw) > room:
             yield Delta(raw[:room].decode("utf-8", "ignore"))
@@ -124,7 +124,7 @@ def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator
         if text or delta.usage is not None:
             yield Delta(text, delta.usage)
     if held:
-        yield Delta(whole(held))
+        yield Delta(mend_characters(held))
 
 
 _WORD = r"""(?:

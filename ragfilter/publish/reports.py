@@ -33,7 +33,7 @@ from ragfilter.results.summary import Story, in_prompt, sentences, story
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -77,7 +77,7 @@ def render(template: str, **values: Any) -> str:
     """Render a template."""
     page = _environment().get_template(template).render(layers=LAYERS, **values)
     # Foreign text may contain lone surrogates, which cannot be written to a file.
-    return whole(page)
+    return mend_characters(page)
 
 
 def command(*words: str, user: User) -> str:

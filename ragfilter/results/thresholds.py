@@ -18,14 +18,12 @@ from ragfilter.layers.cutoff import (
     settings_that_cut,
 )
 from ragfilter.layers.registry import LAYERS, layer
-from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.strategies.base import EPSILON, strategy
 from ragfilter.layers.tuned_on import origin
 from ragfilter.model import VALUE_NAMES, CutoffDetail, LayerTrace, PoolResult
 from ragfilter.settings.profiles import Fit, profile
 from ragfilter.settings.schema import Calibration, Settings, field
 from ragfilter.text import numbers
-
-EPSILON = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def _of(trace: LayerTrace, result: PoolResult, before: list[SettingLimit]) -> It
         if path not in dropped:
             if isinstance(why, int):
                 last = next((f", limited by {e.label}" for e in reversed(before) if e.dropped), "")
-                why = f"{numbers.chunks(why)} came in{last}"
+                why = f"{numbers.chunk_count(why)} came in{last}"
             yield SettingLimit(path, value(path), why=why)
     # The layer that acts last decides about the highest ranks, so it comes first.
     for path in reversed(dropped):
@@ -183,7 +181,7 @@ def _larger(result: PoolResult, detail: CutoffDetail, *, raised: bool) -> str:
         why = f"beyond {field(MAX_RESULTS).label}"
     elif cut.gaps[after - 1].skipped:
         why = "skipped"
-    return f"largest step {numbers.distance(size)} after {numbers.chunks(after)}: {why}"
+    return f"largest step {numbers.distance(size)} after {numbers.chunk_count(after)}: {why}"
 
 
 def _at_place(path: str, k: int, n: int) -> CutLine:
@@ -215,7 +213,7 @@ def learned_elsewhere(settings: Settings, here: Fit) -> str:
     return ""
 
 
-def as_applied(result: PoolResult) -> Settings:
+def applied_settings(result: PoolResult) -> Settings:
     """The settings as applied: with too few hits for a background, absolute thresholds replace shares of it."""
     settings = settings_that_cut(result)
     compared = {decision.setting for trace in result.traces for decision in trace.decisions}

@@ -17,7 +17,7 @@ from ragfilter.layers.visibility import effective_user
 from ragfilter.model import ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.results.rows import visible_ids
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings
 from ragfilter.text.words import estimate_tokens
 
@@ -233,7 +233,7 @@ def preview_expansion(
         off = settings.query_must.model_copy(update={"enabled": False})
         settings = settings.model_copy(update={"query_must": off})
     find = finder(collection)
-    permitted = clean_finder(find, settings, rule_book(()).scan(query), user)
+    permitted = clean_finder(find, settings, compiled_rules(()).scan(query), user)
     root = permitted(chunk_id)
     if root is None:
         return dict.fromkeys(DEPTHS, ())

@@ -167,9 +167,9 @@ def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str
         for letter, n in (("A", only_a), ("B", only_b))
         if n
     ]
-    shared = f"both keep {'the same ' if not more else ''}{numbers.chunks(both)}"
+    shared = f"both keep {'the same ' if not more else ''}{numbers.chunk_count(both)}"
     clauses = ", and ".join([*([shared] if both or not more else []), *more])
-    costs = f"A's prompt has {numbers.tokens(tokens_of(a.kept))}, B's {numbers.count(tokens_of(b.kept))}."
+    costs = f"A's prompt has {numbers.token_count(tokens_of(a.kept))}, B's {numbers.count(tokens_of(b.kept))}."
     return f"{clauses[:1].upper()}{clauses[1:]}. {costs}"
 
 

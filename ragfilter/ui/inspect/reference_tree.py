@@ -183,7 +183,7 @@ def _sums(tree: ReferenceTree, result: PoolResult) -> str:
     """One cell per depth as HTML: numbers of chunks, new chunks and tokens."""
     waits = any(node.fate == "waits" for node in tree.nodes)
     cells = [
-        f"<li><span>EXPAND_{depth}</span><b>{numbers.chunks(n)}</b><em>{numbers.tokens(tokens)}"
+        f"<li><span>EXPAND_{depth}</span><b>{numbers.chunk_count(n)}</b><em>{numbers.token_count(tokens)}"
         f"{'' if waits or new == n else f' · {new} new'}</em></li>"
         for depth, (n, new, tokens) in tree.sums.items()
     ]
@@ -202,7 +202,9 @@ def _nodes(tree: ReferenceTree, chunk: Chunk) -> None:
             sign, fate = FATES[node.fate]
             # The smallest depth that reaches it.
             depth = next(depth for depth in DEPTHS if depth >= node.step)
-            about = " · ".join((numbers.tokens(node.tokens), f"{fate} {node.by}".rstrip(), f"EXPAND_{depth}", node.id))
+            about = " · ".join(
+                (numbers.token_count(node.tokens), f"{fate} {node.by}".rstrip(), f"EXPAND_{depth}", node.id)
+            )
             with st.container(key=f"ref-s{node.step}-{number}", gap=None):
                 if node.fate == "new":
                     elements.draw(f'<p class="rf-ref">{sign} {elements.text(title)} <i>{elements.text(about)}</i></p>')
@@ -210,4 +212,4 @@ def _nodes(tree: ReferenceTree, chunk: Chunk) -> None:
                     label = f"{sign} {literal(title)} :gray[{literal(about)}]"
                     elements.button(label, f"ref-open-{number}", state.open_chunk, node.id, type="tertiary")
     if len(tree.nodes) > MAX_SHOWN:
-        elements.aside(f"and {numbers.chunks(len(tree.nodes) - MAX_SHOWN)} more")
+        elements.aside(f"and {numbers.chunk_count(len(tree.nodes) - MAX_SHOWN)} more")

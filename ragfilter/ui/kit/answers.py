@@ -139,7 +139,7 @@ def title(side: AnswerSide, note: str = "") -> str:
     context = side.context
     return (
         f'<p class="rf-side rf-{side.name}"><b>{side.label}</b>{note}'
-        f"<span>{numbers.chunks(len(context.chunks))}, {numbers.tokens(context.tokens)}</span></p>"
+        f"<span>{numbers.chunk_count(len(context.chunks))}, {numbers.token_count(context.tokens)}</span></p>"
     )
 
 

@@ -69,7 +69,7 @@ def _pruned(view: View) -> None:
         return
     if not st.toggle("Show what was pruned", key="show-pruned"):
         return
-    saved = numbers.tokens(detail.before - detail.after)
+    saved = numbers.token_count(detail.before - detail.after)
     elements.aside(f"Struck text does not help to answer. Dropping it saves {saved}.")
     for hit in view.as_user.kept:
         if struck := elements.struck_text(view.as_user, hit.id, hit.chunk.text):

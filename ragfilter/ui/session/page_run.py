@@ -18,7 +18,7 @@ from ragfilter.results.rows import ChunkRow, rows
 from ragfilter.results.summary import Summary, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, qrels_of
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.state import AskedQuestion
@@ -38,7 +38,7 @@ def author() -> str:
 
 def set_author(name: str) -> None:
     """Use this name from now on; a blank name means the deployment's."""
-    state.session().author = whole(name).strip()[:MAX_NAME].strip()
+    state.session().author = mend_characters(name).strip()[:MAX_NAME].strip()
 
 
 def current_collections(resources: Resources, *, relist: bool = False) -> dict[str, CollectionInfo]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.engine.gather import gather, wanted_hits
+from ragfilter.engine.gather import gather, wanted_count
 from ragfilter.engine.pipeline import PoolCompleter, Replay, replay_completed
 from ragfilter.engine.pool import count_clean, join_pools, renew_rules, without_failures
 from ragfilter.engine.replay import replay
@@ -190,7 +190,7 @@ def _stop() -> None:
 def reach_of(settings: Settings, user: User) -> PoolReach:
     """How far a question asked now would reach."""
     how = settings.retrieval
-    return PoolReach(how.pool_size, wanted_hits(settings), user, how.source_pattern, how.lexical)
+    return PoolReach(how.pool_size, wanted_count(settings), user, how.source_pattern, how.lexical)
 
 
 def asked_question(

@@ -22,7 +22,7 @@ from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.settings.schema import field as field_of
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
@@ -429,7 +429,7 @@ def changed() -> dict[str, Any]:
 
 def ask(query: str) -> None:
     """Ask a question, from the box or from an example."""
-    session().query = whole(query)
+    session().query = mend_characters(query)
     session().pending = True
 
 
