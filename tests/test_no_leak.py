@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from stores import large
 
 from ragfilter.answer.context import pack
-from ragfilter.answer.stream import AnswerStream
+from ragfilter.answer.llm import AnswerStream
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.pipeline import PoolCompleter, search_and_filter
 from ragfilter.engine.pool import unfiltered

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from ragfilter.answer.stream import Prices
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.errors import InputError, ModelError
 from ragfilter.evaluate.query_records import NO_LLM
@@ -24,7 +23,7 @@ from ragfilter.judge.prompt import JudgePrompt, build_prompt
 from ragfilter.judge.prompts import PromptVariant
 from ragfilter.layers.visibility import effective_user
 from ragfilter.model import User
-from ragfilter.protocols import Usage
+from ragfilter.protocols import Prices, Usage
 from ragfilter.results.rows import ChunkRow
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook

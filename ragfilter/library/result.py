@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ragfilter import model
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.stream import messages
+from ragfilter.answer.llm import messages
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.layers.cutoff import unknown_score_warning
 from ragfilter.layers.visibility import redacted

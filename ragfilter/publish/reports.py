@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter import __version__
 from ragfilter.answer.context import Context
-from ragfilter.answer.stream import DOUBT, Answer, Prices
+from ragfilter.answer.llm import DOUBT, Answer
 from ragfilter.engine.pool import unfiltered
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
@@ -27,6 +27,7 @@ from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, measured_queries,
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Hit, PoolResult, User
+from ragfilter.protocols import Prices
 from ragfilter.publish import drawing
 from ragfilter.results.rows import contrast, reason, rows
 from ragfilter.results.summary import Story, in_prompt, sentences, story

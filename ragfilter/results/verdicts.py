@@ -22,7 +22,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.text.words import estimate_tokens
 
 if TYPE_CHECKING:
-    from ragfilter.answer.stream import Prices
+    from ragfilter.protocols import Prices
 
 
 @dataclass(frozen=True, slots=True)

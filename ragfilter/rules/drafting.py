@@ -19,12 +19,11 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from ragfilter.answer.context import SHORTENED, defuse, one_line
-from ragfilter.answer.stream import Prices
 from ragfilter.basics import database
 from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError, extra
 from ragfilter.model import Chunk
 from ragfilter.models.chat import ask_model, prompt_tokens, total_usage, without_thought
-from ragfilter.protocols import ChatModel, Message, Usage
+from ragfilter.protocols import ChatModel, Message, Prices, Usage
 from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import check
 from ragfilter.rules.rule import KEYS, Rule, parse

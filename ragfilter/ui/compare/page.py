@@ -12,12 +12,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer import context
-from ragfilter.answer.stream import Answer, Prices
+from ragfilter.answer.llm import Answer
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.model import PoolResult
+from ragfilter.protocols import Prices
 from ragfilter.publish.reports import of_runs, of_two
 from ragfilter.results.rows import Pairing, contrast, reason, visible_ids
 from ragfilter.results.summary import tokens_of

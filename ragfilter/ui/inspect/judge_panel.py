@@ -8,11 +8,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.answer.stream import Prices
 from ragfilter.engine.pool import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.model import Judgement, NeedKind, PoolResult
-from ragfilter.protocols import Message, Usage
+from ragfilter.protocols import Message, Prices, Usage
 from ragfilter.results.verdicts import (
     Forecast,
     JudgeStats,

@@ -12,11 +12,10 @@ from functools import partial
 
 import streamlit as st
 
-from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.model import Chunk, User
-from ragfilter.protocols import Usage
+from ragfilter.protocols import Prices, Usage
 from ragfilter.rules.drafting import Draft, drafts, foresee, total
 from ragfilter.rules.families import as_finding
 from ragfilter.rules.lint import Finding, analyse
