@@ -16,9 +16,9 @@ from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, Texts, columns_of, in_words, refuse
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
+from ragfilter.indexing.embed_ahead import prepare
 from ragfilter.indexing.order import Done, Order, carry_out
 from ragfilter.indexing.queue import Queue
-from ragfilter.indexing.sentences import prepare
 from ragfilter.ingest.bundled import DEMOS
 from ragfilter.ingest.records import ReadOptions
 from ragfilter.stores.workspace import database_of

@@ -19,8 +19,8 @@ import streamlit as st
 from ragfilter.basics.threads import SharedCache
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
+from ragfilter.indexing.embed_ahead import prepare_when_idle
 from ragfilter.indexing.queue import Worker
-from ragfilter.indexing.sentences import prepare_when_idle
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.models.pruners import SentencePruner
