@@ -238,9 +238,9 @@ def gap_cuts(ranked: Sequence[Ranking], cutoff: Cutoff, thresholds: Points, offs
         line = values.min() + limits + EPSILON
         # The first value beyond a line is a new maximum. If none is beyond it, all hits stay.
         first = np.searchsorted(np.maximum.accumulate(free), line, side="right")
-        wished = np.where((size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :])
+        proposed = np.where((size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :])
         fewest = max(min(cutoff.min_results, len(values)), pins)
-        cuts[place] = np.minimum(np.maximum(wished, fewest), n)
+        cuts[place] = np.minimum(np.maximum(proposed, fewest), n)
     return cuts
 
 
