@@ -14,7 +14,7 @@ from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import layer
 from ragfilter.model import Failure, PoolResult
-from ragfilter.results import judge_stats
+from ragfilter.results.verdicts import judge_stats
 from ragfilter.ui.look import elements, prose
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
