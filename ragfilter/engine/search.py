@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import lru_cache
-from math import ceil
+from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
@@ -34,9 +34,9 @@ Pairs = list[tuple[str, float]]
 WIDER = 4
 """Retry with this many times more results when hidden chunks crowd out visible ones. If there are
 still too few, search all visible ids."""
-VISIBLE_SPARE = 1.2
-"""Over-fetch factor of the first search, on top of what evenly spread hidden chunks need. A second
-search costs far more than the extra results."""
+DEVIATIONS = 2.5
+"""How many standard deviations more hidden chunks than usual the first search allows for, since a second search costs
+far more than the extra results."""
 LEXICAL_DEPTH = 100
 """The number of hits of each search that are fused."""
 RRF_K = 60
@@ -69,7 +69,10 @@ class Search:
     def nearest(self, vector: Vectors, n: int) -> Pairs:
         """The `n` nearest chunks that the user can see and, unless `push_down`, the hidden ones
         among them; nearest first."""
-        first = ceil(VISIBLE_SPARE * n / self.share) if 0 < self.share < 1 and not self.push_down else n
+        first = n
+        if 0 < self.share < 1 and not self.push_down:
+            # Each hit is visible with the probability `share`.
+            first = ceil((n + DEVIATIONS * sqrt(n * (1 - self.share))) / self.share)
         pairs: Pairs = []
         for width in (min(first, WIDER * n), WIDER * n):
             pairs = self._learned(self.collection.nearest(vector, width, where=self._where()))
