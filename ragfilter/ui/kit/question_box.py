@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
+from ragfilter.ingest import bundled
 from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
@@ -174,9 +174,7 @@ def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, An
 def examples(collection: str, resources: Resources) -> dict[str, str]:
     """A collection's example questions by short name: a demo's own, or labelled questions."""
     if collection in EXAMPLES:
-        # Imported here, because only one of them is needed.
-        queries = import_module(f"ragfilter.ingest.{collection}").queries
-        every = resources.cache(QUERIES).of(collection, queries)
+        every = resources.cache(QUERIES).of(collection, lambda: bundled.queries(collection))
         return {label: every.get(i, i) for i, label in EXAMPLES[collection].items()}
     with suppress(RagfilterError):
         labelled = [*query_set_choice.labelled_questions(resources, collection)][:MAX_EXAMPLES]
