@@ -26,8 +26,8 @@ from itertools import accumulate
 
 from ragfilter.engine.gather import usable_hits
 from ragfilter.engine.replay import entering_hits, keep, replay, with_rules
-from ragfilter.evaluate.labelled_queries import Qrels
-from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
+from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
+from ragfilter.evaluate.metrics import Scores, precision_recall_f1
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.clearance import effective_user, visible_pool, with_clearance
 from ragfilter.layers.query_must import TOGETHER

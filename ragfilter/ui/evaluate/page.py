@@ -13,7 +13,7 @@ import streamlit as st
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, gate, metrics, runs, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
-from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
+from ragfilter.evaluate.metrics import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import CURRENT

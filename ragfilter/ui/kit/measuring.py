@@ -12,8 +12,7 @@ import streamlit as st
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, query_sets, runs, wording
 from ragfilter.evaluate.frame import Row, interval_of
-from ragfilter.evaluate.metrics import FIGURES
-from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, frontier
+from ragfilter.evaluate.metrics import FIGURES, SHOWN_RANKS, Curve, frontier
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
 from ragfilter.settings.schema import Settings
