@@ -54,9 +54,9 @@ def inspect() -> None:
     # Do not end with st.stop(): Streamlit would keep the state of controls that were not drawn,
     # and the browser, which has forgotten them, would report its defaults as the user's choices.
     if state.session().present:
-        from ragfilter.ui.present import page as present
+        from ragfilter.ui.inspect import page
 
-        present.draw(page_run)
+        page.present(page_run)
         return
     slot = guide.reserve()
     controls.draw_viewer()
