@@ -20,6 +20,7 @@ from ragfilter.ui.kit.rule_editor import rule_effect, saving, visible_collection
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.rules import row_filter
 from ragfilter.ui.session import state
 from ragfilter.ui.session.page_run import author
 
@@ -96,7 +97,7 @@ def _diff(before: str | None, after: str | None) -> str:
 
 def draw(visible: VisibleCollection) -> None:
     """Draw the filter, the choice of change, its preview and the button that saves it."""
-    visible_collection.draw_filter(visible)
+    row_filter.draw_filter(visible)
     kind = st.segmented_control(
         "Change", ACTIONS, key=KIND, default=GROUP, required=True, persist_state="session", on_change=_forget
     )
@@ -106,7 +107,7 @@ def draw(visible: VisibleCollection) -> None:
         if any(st.session_state.get(name) for name in FIELDS):
             elements.aside(saving.error_text(error))
         return
-    plan = bulk.plan(change, [row.chunk for row in visible_collection.selected(visible)])
+    plan = bulk.plan(change, [row.chunk for row in row_filter.selected(visible)])
     preview(visible, ACTIONS[str(kind)], plan, "bulk")
 
 
