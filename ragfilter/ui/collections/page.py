@@ -19,7 +19,7 @@ from ragfilter.stores.opening import ForeignCheck, Opening, embedder_hint, resol
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add
-from ragfilter.ui.kit import problems
+from ragfilter.ui.kit import guide, problems
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.resources import Resources
@@ -137,11 +137,11 @@ def _collections(page_run: PageRun, user: User) -> None:
     else:
         elements.empty("No collection yet.", "Add files on the left, or build a sample on the Inspect page.")
     _elsewhere(page_run.resources)
-    if state.session().collection in problems.DEMOS:
+    if state.session().collection in guide.DEMOS:
         # Offer the other demo to whoever tries one.
-        for name, (_, about) in problems.DEMOS.items():
+        for name, (_, about) in guide.DEMOS.items():
             if name not in page_run.collections or not page_run.collections[name].complete:
-                problems.draw_build_button(name, queue_of(page_run.resources.bench), about)
+                guide.draw_build_button(name, queue_of(page_run.resources.bench), about)
 
 
 @st.fragment

@@ -27,8 +27,8 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
 from ragfilter.ui.compare.side_choice import ComparedSide, Sides, differences
-from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_set_choice, question_box
-from ragfilter.ui.kit.answer_sides import AnswerSide, numbered_sides
+from ragfilter.ui.kit import answer_panel, controls, grid, measuring, problems, query_set_choice, question_box
+from ragfilter.ui.kit.answer_making import AnswerSide, numbered_sides
 from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.kit.stacks import Stack, StackRow, draw_stacks
 from ragfilter.ui.look import elements
@@ -198,18 +198,20 @@ def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> N
     """Draw both answers with their citations, and the preference between them."""
 
     def draw_answer(side: AnswerSide, other: AnswerSide, reply: Answer) -> None:
-        cited = answers.draw_text(view, side, other, reply)
+        cited = answer_panel.draw_text(view, side, other, reply)
         titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
         elements.aside(" · ".join(f"[{side.numbers[n - 1]}] {titles[n - 1]}" for n in cited))
 
     with st.container(key="compare-answers", border=True):
-        pair_answers = answers.draw_columns(view, pair, (answers.title(pair[0]), answers.title(pair[1])), draw_answer)
+        pair_answers = answer_panel.draw_columns(
+            view, pair, (answer_panel.title(pair[0]), answer_panel.title(pair[1])), draw_answer
+        )
         if pair_answers is not None:
             pair_sides = tuple(
-                answers.side_of_pair(each, reply, side.profile, side.settings)
+                answer_panel.side_of_pair(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, pair_answers, sides, strict=True)
             )
-            answers.draw_preference(view, (pair_sides[0], pair_sides[1]), ("A", "B"), key="compare")
+            answer_panel.draw_preference(view, (pair_sides[0], pair_sides[1]), ("A", "B"), key="compare")
 
 
 GOES_ON = "compare-measuring"

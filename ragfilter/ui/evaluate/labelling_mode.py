@@ -23,7 +23,6 @@ from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import pools, state
-from ragfilter.ui.session.page_run import author
 
 KEY, AHEAD = "labelling", 3
 """The component, and how many questions the browser holds."""
@@ -54,7 +53,7 @@ def draw(chosen: ChosenSet) -> None:
 def _labels(chosen: ChosenSet) -> tuple[Label, ...]:
     """The labels that count as done: people's or, for a blind labeller, only their own. Otherwise
     nobody would label a chunk twice, and labellers could not be compared."""
-    me, blind = author(), state.session().blind
+    me, blind = state.author(), state.session().blind
     return tuple(each for each in chosen.labels if each.made_by == "human" and (not blind or each.who == me))
 
 
@@ -121,7 +120,9 @@ def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
             store = chosen.resources.bench.collection(chosen.collection)
             chunk = store.chunks([chunk_id]).get(chunk_id, visible) if quote else visible
             quotation = selected_quotation(chunk, quote)
-            labels = chosen.book.label(chosen.collection, query, [chunk_id], grade, who=author(), quotation=quotation)
+            labels = chosen.book.label(
+                chosen.collection, query, [chunk_id], grade, who=state.author(), quotation=quotation
+            )
             session.label_query = query
             state.remember_labels(labels, chunk_id, chosen.collection, query)
         case "undo", () if session.label_history:

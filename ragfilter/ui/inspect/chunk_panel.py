@@ -26,7 +26,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.page_run import View, author
+from ragfilter.ui.session.page_run import View
 
 MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
 """The button for each grade, whose shortcut key is the grade."""
@@ -111,7 +111,7 @@ def _labels(view: View, chunk_id: str) -> None:
 
 @state.tell_errors()
 def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
-    marked = open_resources().bench.labels.label(collection, query, [chunk_id], grade, who=author())
+    marked = open_resources().bench.labels.label(collection, query, [chunk_id], grade, who=state.author())
     state.remember_labels(marked, chunk_id, collection, query)
     state.open_chunk(chunk_id)
 

@@ -22,9 +22,9 @@ from ragfilter.model import Need, PoolResult, Pruning, Rounds
 from ragfilter.results import trace_text, visible_ids
 from ragfilter.results.summary import DropGroup, story
 from ragfilter.text import numbers
-from ragfilter.ui.inspect import chunk_panel, curve_panel, hit_table, judge_panel
-from ragfilter.ui.kit import answers, controls, guide, problems, question_box, stacks, summary
-from ragfilter.ui.kit.answer_sides import answer_sides
+from ragfilter.ui.inspect import chunk_panel, curve_panel, headline, hit_table, judge_panel
+from ragfilter.ui.kit import answer_panel, controls, guide, problems, question_box, stacks
+from ragfilter.ui.kit.answer_making import answer_sides
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
@@ -49,7 +49,7 @@ def begin(view: View) -> Slots:
     with st.container(key="headline"):
         problems.incomplete(view.result.pool.incomplete)
         elements.unseen_heading("Result", level=1, name=view.asked.query)
-        summary.draw(view, current_story)
+        headline.draw(view, current_story)
         problems.failed(view.result)
         _draw_needs(view)
         if now.cut_controls:
@@ -59,7 +59,7 @@ def begin(view: View) -> Slots:
     if now.evidence:
         bar, below = elements.row("open-bar"), _draw_below(view)
         with below:
-            summary.draw_strip(view)
+            headline.draw_strip(view)
             below, beside = st.columns((1.15, 1), gap="medium")
         if now.panel == "Chunk":
             with beside:
@@ -93,7 +93,7 @@ def finish(view: View, slots: Slots) -> None:
             elements.unseen_heading("Answers")
             if not view.result.kept:
                 problems.nothing_kept(view.result)
-            answers.draw_brief(view)
+            answer_panel.draw_brief(view)
         else:
             elements.unseen_heading("Chunks")
             hit_table.draw(view)
@@ -211,7 +211,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
                 # As the user can see it.
                 st.code(trace_text(view.as_user), language=None, wrap_lines=False)
             case _:
-                answers.draw(view)
+                answer_panel.draw(view)
     return panel
 
 
@@ -273,15 +273,15 @@ def present(page_run: PageRun) -> None:
     now = min(state.session().scene, last)
     if now < last:
         found = f"Plain search found {numbers.counted(current_story.unfiltered, 'passage')}."
-        summary.draw_headline(f"{drops[now - 1].line}." if now else found, drops)
+        headline.draw_headline(f"{drops[now - 1].line}." if now else found, drops)
     else:
-        summary.draw(view, current_story)
+        headline.draw(view, current_story)
     if current_story.found:
         _scene(view, drops[:now], now, last)
     if current_story.found and now == last:
         _pruned(view)
         elements.unseen_heading("Answers")
-        answers.draw_brief(view)
+        answer_panel.draw_brief(view)
 
 
 def _question_head(view: View) -> None:

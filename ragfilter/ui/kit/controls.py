@@ -34,7 +34,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import CacheSpec, Resources, open_resources
 from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.page_run import MAX_NAME, PageRun, View, author, set_author
+from ragfilter.ui.session.page_run import PageRun, View
 
 ORDER_HELP = (
     "Each layer gets what the one above lets through: hidden chunks go first, then rules and "
@@ -176,8 +176,8 @@ def _more(page_run: PageRun, start: Config, changed: set[str]) -> None:
                 draw_setting(info, page_run.settings, start)
         _files(page_run)
         about = "Recorded with your labels, votes, runs and rule edits."
-        given = widget.of("author-box", author(), set_author)
-        st.text_input("Your name", author(), max_chars=MAX_NAME, help=about, **given)
+        given = widget.of("author-box", state.author(), state.set_author)
+        st.text_input("Your name", state.author(), max_chars=state.MAX_NAME, help=about, **given)
 
 
 def _files(page_run: PageRun) -> None:

@@ -1,6 +1,6 @@
 """What guides a visitor. The path on every page, Ask → Label → Measure → Tune → Guard, shows the progress and leads to
 the next step. Help, in a drawer on the right that never opens by itself, has a tour of three tasks and the glossary.
-Both are optional."""
+Both are optional. The demos are collections to begin with."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.basics.files import read_toml
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
+from ragfilter.indexing.order import Order
+from ragfilter.indexing.queue import Queue
 from ragfilter.layers.tuned_on import origin
 from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.kit.question_box import examples
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import PageRun, View
+from ragfilter.ui.session.page_run import PageRun, View, queue_indexing
 
 NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
@@ -162,3 +164,26 @@ def _drawer(resources: Resources) -> None:
         st.switch_page("pages/inspect.py")
     st.markdown("**Words**")
     st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in TERMS.items()))
+
+
+DEMOS = {
+    "demo": (
+        "Build the demo collection",
+        "The rules of an invented fantasy game, to try the layers with: look-alike tables, comparisons, secrets.",
+    ),
+    "adsapi": (
+        "Build the API collection",
+        "The description of an invented advertising API, to try the LLM judge with: operations "
+        "and schemas that refer to each other.",
+    ),
+}
+"""The demo collections: the button's label, and what each demo is for."""
+
+
+def draw_build_button(name: str, queue: Queue, about: str) -> None:
+    """Draw the button that queues a demo for indexing and opens Collections."""
+    look = "primary" if name == "demo" else "secondary"
+    if elements.button(DEMOS[name][0], f"build-{name}", icon="play_arrow", type=look, about=about):
+        with state.tell_errors():
+            queue_indexing(Order(name, name), queue)
+        st.switch_page("pages/collections.py")

@@ -24,7 +24,6 @@ from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.theme import THREE_DECIMALS, Ink
 from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import author
 
 MEASURED: CacheSpec[MeasuredRun] = CacheSpec(8)
 STOP = "Stops after the current question. Measure continues from there."
@@ -49,7 +48,7 @@ def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool 
     resources, saved, labels = chosen.resources, chosen.resources.bench.runs, chosen.measurable
     assert labels is not None
     backends = resources.backends(chosen.collection)
-    run = saved.begin(plan(chosen, profile, settings), who="" if unasked else author())
+    run = saved.begin(plan(chosen, profile, settings), who="" if unasked else state.author())
     resources.jobs.start(
         state.user(), ("run", run.id), lambda job: runs.go_on(run, labels, saved, backends, seen=job.tell), again=True
     )

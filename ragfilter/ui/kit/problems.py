@@ -9,16 +9,16 @@ from contextlib import contextmanager
 import streamlit as st
 
 from ragfilter.errors import Action, RagfilterError
-from ragfilter.indexing.order import Order
-from ragfilter.indexing.queue import Queue, queue_of
+from ragfilter.indexing.queue import queue_of
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import layer
 from ragfilter.model import Failure, PoolResult
 from ragfilter.results import judge_stats
+from ragfilter.ui.kit import guide
 from ragfilter.ui.look import elements, prose
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import PageRun, queue_indexing
+from ragfilter.ui.session.page_run import PageRun
 
 MAX_PROBLEMS = 5
 COMMANDS: dict[Action, str] = {
@@ -104,20 +104,6 @@ def notices(messages: list[str]) -> None:
             st.warning("\n\n".join(map(prose.message, [*messages[:MAX_PROBLEMS], *rest])))
 
 
-DEMOS = {
-    "demo": (
-        "Build the demo collection",
-        "The rules of an invented fantasy game, to try the layers with: look-alike tables, comparisons, secrets.",
-    ),
-    "adsapi": (
-        "Build the API collection",
-        "The description of an invented advertising API, to try the LLM judge with: operations "
-        "and schemas that refer to each other.",
-    ),
-}
-"""The demo collections: the button's label, and what each demo is for."""
-
-
 def draw_empty(page_run: PageRun, error: RagfilterError | None) -> None:
     """Say why there is no result, and offer a remedy."""
     if error is not None:
@@ -142,20 +128,11 @@ def _no_collection(resources: Resources) -> None:
     _message("no-collection", "No collection yet", words)
     cost = "Embeds a few hundred chunks with the bundled model. Takes under a minute on most machines."
     with st.container(key="demos", gap="small"):
-        for name, (_, about) in DEMOS.items():
+        for name, (_, about) in guide.DEMOS.items():
             with st.container(key=f"demo-{name}", gap="small"):
                 elements.draw(f'<p class="rf-demo"><b>{name}</b> {elements.text(about)}</p>')
-                draw_build_button(name, queue_of(resources.bench), cost)
+                guide.draw_build_button(name, queue_of(resources.bench), cost)
     st.page_link("pages/collections.py", label="Or add your own files", icon=":material/upload_file:")
-
-
-def draw_build_button(name: str, queue: Queue, about: str) -> None:
-    """Draw the button that queues a demo for indexing and opens Collections."""
-    look = "primary" if name == "demo" else "secondary"
-    if elements.button(DEMOS[name][0], f"build-{name}", icon="play_arrow", type=look, about=about):
-        with state.tell_errors():
-            queue_indexing(Order(name, name), queue)
-        st.switch_page("pages/collections.py")
 
 
 def nothing_kept(result: PoolResult) -> None:

@@ -22,7 +22,7 @@ from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.page_run import PageRun, View
 
 if TYPE_CHECKING:
-    from ragfilter.ui.kit.answer_sides import AnswerSide
+    from ragfilter.ui.kit.answer_making import AnswerSide
 
 MAX_EXAMPLES = 6
 LONGEST = 34
@@ -140,9 +140,9 @@ def draw_report(view: View, key: str) -> None:
 
     def report() -> str:
         from ragfilter.publish import reports
-        from ragfilter.ui.kit import answer_sides
+        from ragfilter.ui.kit import answer_making
 
-        filtered, plain = answer_sides.answer_sides(view.as_user)
+        filtered, plain = answer_making.answer_sides(view.as_user)
         contents = report_contents(view, {"without the filter": plain, "with the filter": filtered})
         return reports.of_query(view.as_user, profile, called=called, **contents)
 
@@ -158,7 +158,7 @@ def report_name(query: str) -> str:
 def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, Any]:
     """What all reports on a question contain: their origin, and the answers that exist by now, by name."""
     from ragfilter.publish.reports import ReportOrigin, shown_answer
-    from ragfilter.ui.kit.answer_sides import known_answer
+    from ragfilter.ui.kit.answer_making import known_answer
 
     asked, bench = view.asked, view.resources.bench
     known = {name: known_answer(asked.query, side, view.resources) for name, side in sides.items()}

@@ -22,7 +22,6 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.rules import row_filter
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import author
 
 GROUP, SPELLINGS, REPLACE, SET = "Add a group", "Add spellings", "Replace a term", "Set a rule"
 REMOVE = "Remove the rule"
@@ -65,7 +64,7 @@ def save(visible: VisibleCollection, rules: Rules, action: str) -> None:
     bench = visible.resources.bench
     collection, expected = bench.collection(visible.collection), {i: visible.chunks[i].rule for i in rules}
     try:
-        saved = edits.save_all(collection, bench.journal, rules=rules, expected=expected, who=author())
+        saved = edits.save_all(collection, bench.journal, rules=rules, expected=expected, who=state.author())
     except RagfilterError as error:
         # A StoreError itself says what was saved.
         put_outcome(str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False)

@@ -21,7 +21,6 @@ from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.rules import many_rules
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import author
 
 PAGE, TITLE_WIDTH = 50, 35
 TURNS: CacheSpec[dict[Turn, int]] = CacheSpec(8)
@@ -142,7 +141,7 @@ def _go(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
     state.session().rules.last = ("", None)
     try:
         collection, among = bench.collection(visible.collection), _among(visible)
-        changed = edits.turn(turn, collection, bench.journal, edit_id=edit_id, who=author(), among=among)
+        changed = edits.turn(turn, collection, bench.journal, edit_id=edit_id, who=state.author(), among=among)
     except RagfilterError as error:
         failed = "" if isinstance(error, OutcomeUnknown) else f"Not {done}: "
         many_rules.put_outcome(f"{failed}{error}", good=False)

@@ -1,4 +1,4 @@
-"""The values behind one run of a page: the visitor's name, the collections, and the view of the current question."""
+"""The values behind one run of a page: its settings, the collections, and the view of the current question."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from ragfilter.model import PoolResult, User
 from ragfilter.results import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, qrels_of
-from ragfilter.text.normalise import whole
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.state import AskedQuestion
@@ -25,19 +24,6 @@ from ragfilter.ui.session.state import AskedQuestion
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.runs import Run
-
-MAX_NAME = 100
-"""Maximum number of characters in a name."""
-
-
-def author() -> str:
-    """The name given in this session or, without one, the deployment's."""
-    return state.session().author or open_resources().deployment.user
-
-
-def set_author(name: str) -> None:
-    """Use this name from now on; a blank name means the deployment's."""
-    state.session().author = whole(name).strip()[:MAX_NAME].strip()
 
 
 def current_collections(resources: Resources, *, relist: bool = False) -> dict[str, CollectionInfo]:

@@ -23,6 +23,7 @@ from ragfilter.settings.config import Config, Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.settings.schema import field as field_of
 from ragfilter.text.normalise import whole
+from ragfilter.ui.resources import open_resources
 
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
@@ -47,6 +48,8 @@ MAX_STEPS = 200
 """How many changes of settings can be undone."""
 MAX_LABEL_CHANGES = 50
 """How many labels can be undone."""
+MAX_NAME = 100
+"""Maximum number of characters in a name."""
 MANAGED = "manage-name"
 """The box for the collection that Collections manages, at first the chosen one."""
 WINDOWS = CUT, ALL = "Around the cut", "All"
@@ -289,6 +292,16 @@ def user() -> User:
 def onlooker() -> User:
     """The viewer of a page that lists chunks, where an operator sees everything."""
     return UNRESTRICTED if session().operator else user()
+
+
+def author() -> str:
+    """The name given in this session or, without one, the deployment's."""
+    return session().author or open_resources().bench.deployment.user
+
+
+def set_author(name: str) -> None:
+    """Use this name from now on; a blank name means the deployment's."""
+    session().author = whole(name).strip()[:MAX_NAME].strip()
 
 
 def remember_labels(labels: Iterable[Label], chunk_id: str, collection: str, query: str) -> None:

@@ -21,7 +21,6 @@ from ragfilter.text.normalise import whole
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import pools, state, widget
-from ragfilter.ui.session.page_run import author
 from ragfilter.ui.session.state import UnsavedRule
 
 T = TypeVar("T")
@@ -94,7 +93,7 @@ def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = F
     if unsaved and (text is None or text == state.session().rules.drawn):
         text = unsaved.text
     text = pretty_rule(expected) if text is None else text
-    store, journal, who = resources.bench.collection(editing.collection), resources.bench.journal, author()
+    store, journal, who = resources.bench.collection(editing.collection), resources.bench.journal, state.author()
     try:
         after: str | None = text
         if act != "save":
