@@ -32,7 +32,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.load import busy
-from ragfilter.ingest.demo import queries
+from ragfilter.ingest.bundled import queries
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = 20
@@ -255,7 +255,7 @@ def main() -> None:
     moves = options.moves
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     assert chromium, "install Chromium (Debian: apt-get install chromium)"
-    asked = [text for name, text in queries().items() if name != "fighter-druid"]
+    asked = [text for name, text in queries("demo").items() if name != "fighter-druid"]
     with (
         tempfile.TemporaryDirectory() as folder,
         served(Path(folder)) as (url, pid),
@@ -265,7 +265,12 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.set_default_timeout(120_000)
-        link = {"q": queries()["fighter-druid"], "profile": "full", "collection": "demo", "open": "tuning,evidence"}
+        link = {
+            "q": queries("demo")["fighter-druid"],
+            "profile": "full",
+            "collection": "demo",
+            "open": "tuning,evidence",
+        }
         page.goto(f"{url}/?{urlencode(link)}")
         page.wait_for_selector(".st-key-curve path.point")
         rest(page)

@@ -17,7 +17,7 @@ from itertools import islice
 from statistics import median
 
 from benchmarks.load import busy
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.models.embedders import BundledEmbedder, SentenceEmbedder, bundled_folder
 from ragfilter.protocols import Embedder
 
@@ -30,7 +30,7 @@ NAMES = ("bundled", "sentence-transformers")
 def serve(name: str) -> None:
     """Embed the texts for every line of standard input, and answer with seconds: by the clock, and of CPU time."""
     embedder: Embedder = BundledEmbedder() if name == NAMES[0] else SentenceEmbedder(str(bundled_folder()))
-    texts = [str(record["text"]) for record in islice(demo.records(), 64)]
+    texts = [str(record["text"]) for record in islice(bundled.demo_rows(), 64)]
     embedder.embed(texts[:2])
     for _ in sys.stdin:
         clock, cpu = time.perf_counter(), time.process_time()

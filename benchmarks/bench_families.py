@@ -19,7 +19,7 @@ from ragfilter.engine.gather import Backends
 from ragfilter.evaluate import evaluation
 from ragfilter.evaluate.effect import Changes, GatheredQuestions, make_labelled, suggest
 from ragfilter.evaluate.query_records import completed_pools
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.ingest.records import to_record
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
@@ -42,7 +42,7 @@ def of_profile(profile: str, backends: Backends) -> None:
     # A busy machine must not make the reranker fall back.
     values = {"clearance.enabled": False, "quality.reranker_timeout_ms": 60_000}
     settings = settings.with_values(values)
-    queries, qrels = demo.queries(), demo.qrels()
+    queries, qrels = bundled.queries("demo"), bundled.qrels("demo")
     pools = completed_pools({i: t for i, t in queries.items() if i in qrels}, settings, backends)
     written = make_labelled(pools, qrels, settings)
     catalogue = backends.collection.catalogue() or {}
@@ -91,7 +91,7 @@ def of_corpus(folder: Path) -> None:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, open_workspace(folder) as bench:
-        records = [to_record(record, place="demo") for record in demo.records()]
+        records = [to_record(record, place="demo") for record in bundled.demo_rows()]
         index.index(records, name="demo", workspace=bench.workspace, embedder=bench.embedder)
         for profile in PROFILES:
             of_profile(profile, bench.backends("demo"))

@@ -27,6 +27,7 @@ from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import as_they_are, carried, start
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tune import tune, wide_settings
+from ragfilter.ingest.bundled import DEMOS
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
@@ -93,7 +94,7 @@ def main(name: str, folder: Path) -> None:
 
 
 def labels_of(name: str, folder: Path) -> Labels:
-    if name in query_sets.DEMOS:
+    if name in DEMOS:
         return query_sets.load_files(name, None)
     return query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
 

@@ -30,7 +30,7 @@ import httpx2
 import uvicorn
 from fastapi import FastAPI
 
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.library.workspace import OpenWorkspace, open_workspace
 from ragfilter.service.access import Caller
 from ragfilter.service.app import Serving, make_app
@@ -93,7 +93,7 @@ async def load(url: str, path: str, clients: int, seconds: float) -> tuple[list[
     """The seconds of each answer, and how many failed."""
     took: list[float] = []
     failed = 0
-    questions = list(demo.queries().values())
+    questions = list(bundled.queries("demo").values())
     places = count()
     until = perf_counter() + seconds
 

@@ -25,7 +25,7 @@ from websockets.typing import Subprotocol
 
 from benchmarks.bench_browser import cpu_s, served
 from benchmarks.load import busy
-from ragfilter.ingest.demo import queries
+from ragfilter.ingest.bundled import queries
 
 MOVES = 20
 PAUSE_S = 0.5
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--load", type=int, default=0, help="busy processes beside it")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    questions = list(islice(cycle(queries().values()), options.sessions))
+    questions = list(islice(cycle(queries("demo").values()), options.sessions))
     together = Barrier(options.sessions)
     with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as (url, pid):
 

@@ -16,7 +16,7 @@ from time import perf_counter
 from streamlit.testing.v1 import AppTest
 
 from ragfilter.indexing.order import Order, carry_out
-from ragfilter.ingest.demo import queries
+from ragfilter.ingest.bundled import queries
 from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.resources import open_resources
 from ragfilter.workbench import Workbench, read_deployment
@@ -59,7 +59,7 @@ def main() -> None:
         with Workbench.open(read_deployment(data_dir=Path(folder)), kind="index") as bench:
             carry_out(Order("demo", "demo"), bench)
         app = AppTest.from_file(str(APP), default_timeout=300)
-        app.query_params.update({"open": "tuning,evidence", "q": queries()["fighter-druid"], "profile": "full"})
+        app.query_params.update({"open": "tuning,evidence", "q": queries("demo")["fighter-druid"], "profile": "full"})
         app.run()
         app.run()
         still = median(milliseconds(app))

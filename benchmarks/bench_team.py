@@ -33,7 +33,7 @@ from benchmarks.bench_browser import ROOT, served
 from benchmarks.bench_sessions import PAUSE_S, Session
 from benchmarks.clearance_roads import server
 from ragfilter.errors import ConflictError
-from ragfilter.ingest.demo import queries
+from ragfilter.ingest.bundled import queries
 from ragfilter.library.workspace import open_workspace
 from ragfilter.rules import edits
 
@@ -120,7 +120,7 @@ def share(values: list[float], of: float) -> float:
 
 
 def measure(address: str, sessions: int, seconds: float) -> dict[str, Any]:
-    questions = list(queries().values())
+    questions = list(queries("demo").values())
     with ExitStack() as stack:
         apps = [stack.enter_context(served(address))[0] for _ in range(2)]
         served_at = stack.enter_context(service(address))

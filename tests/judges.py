@@ -11,14 +11,14 @@ from typing import Any
 
 from faults import Handler
 
-from ragfilter.ingest import adsapi
+from ragfilter.ingest import bundled
 
 QUERY_ID = "sd-authenticate"
 QUERY = "How do I authenticate with sponsored-display API?"
-QRELS = adsapi.qrels()
+QRELS = bundled.qrels("adsapi")
 RELEVANT = {i for i, label in QRELS[QUERY_ID].items() if label > 0}
-REFS: dict[str, Any] = {r.chunk.id: r.chunk.refs for r in adsapi.records()}
-BY_TEXT = {text: i for i, text in adsapi.queries().items()}
+REFS: dict[str, Any] = {r.chunk.id: r.chunk.refs for r in bundled.records("adsapi")}
+BY_TEXT = {text: i for i, text in bundled.queries("adsapi").items()}
 SCHEMAS = {"auth-api:TokenRequest", "auth-api:TokenResponse", "auth-api:AuthorizationCodeGrant"}
 """What a client sends and reads to sign in; no search for the question's words finds them."""
 

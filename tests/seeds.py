@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 
 STRENGTH = ("cleric-ac6-strength", "cleric-ac6-strength-short")
 CLERIC = ("cleric-ac6", *STRENGTH)
@@ -57,5 +57,5 @@ RECALL = dict(zip(SEEDS, (1, 3 / 4, 3 / 4, 7 / 17, 7 / 11, 8 / 19, 8 / 13), stri
 
 def noise_reduction(name: str, kept: Collection[str], unfiltered: Collection[str]) -> float:
     """1 − irrelevant chunks kept / irrelevant chunks of the plain search."""
-    relevant = {i for i, label in demo.qrels()[name].items() if label > 0}
+    relevant = {i for i, label in bundled.qrels("demo")[name].items() if label > 0}
     return 1 - len(set(kept) - relevant) / len(set(unfiltered) - relevant)

@@ -16,7 +16,7 @@ from ragfilter.cli.app import main
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate.evaluation import Evaluation, evaluate
 from ragfilter.evaluate.labelled_queries import relevant_of
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.results import rows as report_rows
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
@@ -32,9 +32,9 @@ def bench(copy_demo: Callable[[], Path]) -> Iterator[Workbench]:
 
 
 def measured(bench: Workbench, profile: str, *, seeds: bool) -> Evaluation:
-    queries = {i: text for i, text in demo.queries().items() if (i in SEEDS) is seeds}
+    queries = {i: text for i, text in bundled.queries("demo").items() if (i in SEEDS) is seeds}
     settings = load(profile=profile, environ={}).settings
-    return evaluate(queries, demo.qrels(), settings, bench.backends("demo"))
+    return evaluate(queries, bundled.qrels("demo"), settings, bench.backends("demo"))
 
 
 def test_full_on_the_sources_questions(bench: Workbench) -> None:
@@ -55,7 +55,7 @@ def test_the_command_line_keeps_the_same(copy_demo: Callable[[], Path], capsys: 
     folder = str(copy_demo())
     for name in SEEDS:
         options = ["--collection", "demo", "--profile", "full", "--json", "--data-dir", folder]
-        assert main(["query", demo.queries()[name], *options]) == 0
+        assert main(["query", bundled.queries("demo")[name], *options]) == 0
         told = json.loads(capsys.readouterr().out)
         assert EXPECTED[name] <= {*told["kept"]}, name
         assert len(told["kept"]) <= MOST[name], name
@@ -64,7 +64,7 @@ def test_the_command_line_keeps_the_same(copy_demo: Callable[[], Path], capsys: 
 
 @pytest.mark.parametrize("name", SEEDS)
 def test_the_answer_quotes_the_rows_that_each_side_asks_for(bench: Workbench, name: str) -> None:
-    query, settings = demo.queries()[name], load(profile="full", environ={}).settings
+    query, settings = bundled.queries("demo")[name], load(profile="full", environ={}).settings
     context = pack(search_and_filter(query, settings, bench.backends("demo")).kept, settings).chunks
     quotes = [quote for quote in extract(query, context, bench.embedder) if quote.is_row]
     chunks = [context[quote.number - 1].chunk for quote in quotes]
@@ -77,7 +77,7 @@ def test_the_answer_quotes_the_rows_that_each_side_asks_for(bench: Workbench, na
 
 def test_query_must_on_the_sources_questions(bench: Workbench) -> None:
     rows = {row.id: row for row in measured(bench, "query-must", seeds=True).rows}
-    labels = demo.qrels()
+    labels = bundled.qrels("demo")
     for name in SEEDS:
         # Rules and distances keep every relevant chunk among the unfiltered first 15.
         assert {*rows[name].unfiltered.ids} & relevant_of(labels[name]) <= {*rows[name].filtered.ids}
@@ -150,7 +150,7 @@ def test_adaptive_filtering_on_its_documents_questions(bench: Workbench, query: 
 
 def test_broad_questions_keep_nothing_but_dragons(bench: Workbench) -> None:
     settings = load(profile="adaptive-gap", environ={}).settings
-    relevant = {i for i, grade in demo.qrels()["monsters-04"].items() if grade > 0}
+    relevant = {i for i, grade in bundled.qrels("demo")["monsters-04"].items() if grade > 0}
     for query in ("Tell me about dragons", "dragon"):
         ids = {hit.id for hit in search_and_filter(query, settings, bench.backends("demo")).kept}
         assert (len(ids), ids <= relevant) == (5, True)
@@ -208,5 +208,5 @@ def test_full_keeps_what_the_other_questions_of_the_sources_name(bench: Workbenc
 
 def test_confidence_tells_demo_hits_apart(bench: Workbench) -> None:
     settings = load(profile="full", environ={}).settings
-    result = search_and_filter(demo.queries()["fighter-druid"], settings, bench.backends("demo"))
+    result = search_and_filter(bundled.queries("demo")["fighter-druid"], settings, bench.backends("demo"))
     assert {row.confidence for row in report_rows(result)} >= {"medium", "low"}

@@ -7,7 +7,7 @@ import pytest
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract, sentences, units
 from ragfilter.answer.stream import AnswerStream
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder
 
@@ -177,8 +177,8 @@ HARDEST = (
 @pytest.mark.model
 @pytest.mark.parametrize("name", HARDEST)
 def test_no_doubt_where_the_labelled_answer_is_there(embedder: BundledEmbedder, name: str) -> None:
-    labels = demo.qrels()[name]
-    context = hits(*((r["title"], r["text"]) for r in demo.records() if labels.get(r["id"]) == 2))
+    labels = bundled.qrels("demo")[name]
+    context = hits(*((r["title"], r["text"]) for r in bundled.demo_rows() if labels.get(r["id"]) == 2))
     assert context
-    query = demo.queries()[name]
+    query = bundled.queries("demo")[name]
     assert doubt(query, context, extract(query, context, embedder), embedder) == ""

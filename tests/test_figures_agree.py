@@ -16,7 +16,7 @@ from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate import query_sets, runs
 from ragfilter.evaluate.frame import COUNTED, SCORED
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import Workbench
@@ -29,7 +29,7 @@ def test_figures_agree_wherever_they_are_shown(
 ) -> None:
     place, settings = copy_demo(), load(profile="full", environ={}).settings
     with Workbench.open(Deployment(data_dir=place)) as bench:
-        put_labelled(bench.labels, "some", [*demo.qrels()][::5])
+        put_labelled(bench.labels, "some", [*bundled.qrels("demo")][::5])
         labels = query_sets.load(bench.labels, "demo", "some")
         backends = bench.backends("demo")
         results = {i: search_and_filter(text, settings, backends, wide=True) for i, text in labels.labelled.items()}

@@ -24,7 +24,7 @@ from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.query_records import measure
 from ragfilter.evaluate.variants import Variant, with_unfiltered
-from ragfilter.ingest import adsapi
+from ragfilter.ingest import bundled
 from ragfilter.layers.judge import settings_without_judge
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
@@ -151,7 +151,7 @@ def test_the_command_line_says_all_of_it(judged_by: Any, workspace: Path, capsys
 
 def test_over_many_questions_noise_is_down_by_half(judged_by: Any) -> None:
     bench, _ = judged_by(capable)
-    queries = dict(list(adsapi.queries().items())[:12])
+    queries = dict(list(bundled.queries("adsapi").items())[:12])
     labels = Labels(queries, {i: QRELS[i] for i in queries})
     sides = with_unfiltered((Variant("judged", "settings", LLM),))
     measured = measure(labels, sides, bench.backends("adsapi"), timed=True)

@@ -17,7 +17,7 @@ import pytest
 from stores import Remembering
 
 from ragfilter.engine.pipeline import search_and_filter
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
@@ -32,7 +32,7 @@ def kept_in(deployment: Deployment) -> Iterator[str]:
         backends = replace(opened, embedder=Remembering()).backends("demo")
         for profile in PROFILES:
             settings = load(profile=profile, environ={}).settings
-            for name, query in demo.queries().items():
+            for name, query in bundled.queries("demo").items():
                 result = search_and_filter(query, settings, backends)
                 ids = " ".join(hit.id for hit in result.kept)
                 yield f"{profile}\t{name}\t{result.status}\t{ids}"
@@ -41,7 +41,7 @@ def kept_in(deployment: Deployment) -> Iterator[str]:
 @pytest.mark.model
 def test_every_profile_keeps_what_it_kept(copy_demo: Callable[[], Path]) -> None:
     lines = KEPT.read_text(encoding="utf-8").splitlines()
-    assert len(lines) == len(PROFILES) * len(demo.queries())
+    assert len(lines) == len(PROFILES) * len(bundled.queries("demo"))
     assert [*kept_in(Deployment(data_dir=copy_demo()))] == lines
 
 

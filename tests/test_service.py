@@ -33,7 +33,7 @@ from waiting import PROCESS_S
 import ragfilter as rf
 from ragfilter.basics.threads import Abandoned, check_stopped, stopping, within
 from ragfilter.cli.app import main
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service.access import MAX_BYTES, Caller, Refused, read_tokens, token_hash
 from ragfilter.service.app import Serving, make_app
@@ -85,7 +85,7 @@ def ids(answer: Any) -> list[str]:
 
 def test_the_demos_questions_are_answered_as_by_the_library(service: TestClient, bench: OpenWorkspace) -> None:
     for profile in ("full", "query-must", "adaptive-gap+entities"):
-        for question in [*demo.queries().values()][::5]:
+        for question in [*bundled.queries("demo").values()][::5]:
             mine = bench["demo"].search(question, profile, user=rf.User(0))
             asked = {"question": question, "profile": profile}
             said = service.post("/v1/search", json=asked).json()

@@ -19,7 +19,7 @@ from ragfilter.errors import InputError, StoreError, WorkspaceLocked
 from ragfilter.indexing.order import Done, Order, carry_out
 from ragfilter.indexing.queue import Queue
 from ragfilter.indexing.sentences import prepare
-from ragfilter.ingest.load import DEMOS
+from ragfilter.ingest.bundled import DEMOS
 from ragfilter.ingest.records import ReadOptions
 from ragfilter.stores.workspace import database_of
 from ragfilter.text.numbers import chunks, counted

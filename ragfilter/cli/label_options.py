@@ -16,6 +16,7 @@ from ragfilter.engine.search import find_chunks
 from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels, choose, labels_version, measurable, missing
 from ragfilter.evaluate.query_files import read_questions
+from ragfilter.ingest.bundled import DEMOS
 from ragfilter.model import User
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import visible_labels
@@ -59,7 +60,7 @@ class QueryOptions:
         stored = llm or of_demo or not query_sets.are_files(self.queries, self.qrels)
         if stored:
             labels = query_sets.load(book, collection, self.queries, llm=llm, bare=bare)
-        elif bare and self.qrels is None and self.queries not in query_sets.DEMOS:
+        elif bare and self.qrels is None and self.queries not in DEMOS:
             labels = Labels(read_questions(Path(self.queries)), {})
         else:
             labels = query_sets.load_files(self.queries, self.qrels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,6 +11,8 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, measurable, missing, visible
 from ragfilter.evaluate.labelling import Agreement, agreement
 from ragfilter.evaluate.query_files import read
+from ragfilter.ingest import bundled
+from ragfilter.ingest.bundled import DEMOS
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.stores.labels import LABELLED, Label, LabelBook, Maker, qrels_of, visible_labels
 from ragfilter.text.normalise import whole
@@ -196,9 +197,6 @@ def everything(book: LabelBook, collection: str, catalogue: Mapping[str, Chunk],
     return labels if labels.qrels else None
 
 
-DEMOS = ("demo", "adsapi")
-
-
 def are_files(queries: str, qrels: str | None) -> bool:
     """Whether these names mean files or a demo rather than a query set in a workspace."""
     path = Path(queries)
@@ -221,6 +219,4 @@ def load_files(queries: str, qrels: str | None) -> Labels:
 
 def of_demo(name: str) -> Labels:
     """The bundled labels of a demo collection."""
-    # Imported here: it reads OpenAPI, which measuring other labels does not need.
-    demo = import_module(f"ragfilter.ingest.{name}")
-    return Labels(demo.queries(), demo.qrels())
+    return Labels(bundled.queries(name), bundled.qrels(name))

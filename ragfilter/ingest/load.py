@@ -17,14 +17,14 @@ from typing import NoReturn
 
 from ragfilter.basics.files import explain_os_error, kind
 from ragfilter.errors import InputError
-from ragfilter.ingest import adsapi, demo
+from ragfilter.ingest import bundled
 from ragfilter.ingest.csv_file import load_csv
 from ragfilter.ingest.markdown import load_markdown
 from ragfilter.ingest.openapi.read import SUFFIXES as OPENAPI
 from ragfilter.ingest.openapi.read import load_openapi, not_openapi
 from ragfilter.ingest.passages import load_text
 from ragfilter.ingest.pdf import load_pdf
-from ragfilter.ingest.records import PLAIN, ReadOptions, Record, each_id_once, load_jsonl, to_record
+from ragfilter.ingest.records import PLAIN, ReadOptions, Record, each_id_once, load_jsonl
 from ragfilter.text.numbers import first_of
 
 log = logging.getLogger(__name__)
@@ -44,17 +44,11 @@ LOADERS: dict[str, Loader] = {
     ".txt": load_text,
     ".pdf": load_pdf,
 }
-DEMOS: dict[str, Callable[[], Iterator[Record]]] = {
-    "demo": lambda: (
-        to_record(raw, place=f"demo, record {number}") for number, raw in enumerate(demo.records(), start=1)
-    ),
-    "adsapi": adsapi.records,
-}
 INDEXED = tuple(sorted((*LOADERS, *OPENAPI)))
 SUFFIXES = (*INDEXED, ARCHIVE)
 """Suffixes of files that can be uploaded."""
 REMEDY = (
-    f"Give {', '.join(DEMOS)}, or a file, folder or zip of {' '.join(INDEXED)}; "
+    f"Give {', '.join(bundled.DEMOS)}, or a file, folder or zip of {' '.join(INDEXED)}; "
     f"{' '.join(OPENAPI)} files must be OpenAPI descriptions."
 )
 
@@ -71,8 +65,8 @@ def load(source: str | os.PathLike[str], *, reading: ReadOptions = PLAIN) -> Ite
 
 def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Record]:
     name = os.fspath(source)
-    if name in DEMOS:
-        yield from DEMOS[name]()
+    if name in bundled.DEMOS:
+        yield from bundled.records(name)
         return
     path = Path(name).expanduser()
     what, suffix = kind(path), path.suffix.lower()

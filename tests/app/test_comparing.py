@@ -12,13 +12,13 @@ from labelled_demo import put_labelled
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.pipeline import search_and_filter
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.settings import config
 from ragfilter.ui import resources
 
 pytestmark = pytest.mark.model
 
-CLERIC = demo.queries()["cleric-ac6"]
+CLERIC = bundled.queries("demo")["cleric-ac6"]
 FEW = 4
 
 
@@ -33,7 +33,7 @@ def page(open_page: Callable[..., Any], place: Path) -> Callable[..., Any]:
 
     def open_(**params: str) -> Any:
         page = open_page({"collection": "demo", "profile": "full", **params}, workspace=place)
-        put_labelled(resources.open_resources().bench.labels, "few", [*demo.qrels()][-FEW:])
+        put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][-FEW:])
         page.at.switch_page("pages/compare.py")
         return page.run()
 

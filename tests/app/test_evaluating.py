@@ -13,7 +13,7 @@ from labelled_demo import put_labelled
 
 from ragfilter.evaluate.query_records import measure
 from ragfilter.evaluate.wording import TOO_FEW
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.model import User
 from ragfilter.ui import resources
 
@@ -31,7 +31,7 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 def page(open_page: Callable[..., Any], place: Path) -> Any:
     """The Evaluate page with the query set few: questions of the demo with their labels."""
     page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place)
-    put_labelled(resources.open_resources().bench.labels, "few", [*demo.qrels()][-FEW:])
+    put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][-FEW:])
     page.at.switch_page("pages/evaluate.py")
     return page.run()
 
@@ -92,7 +92,7 @@ def test_the_page_measures_by_itself_where_nothing_was_measured(
     open_page: Callable[..., Any], copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = open_page({"collection": "demo", "profile": "unfiltered"}, workspace=copy_demo())
-    put_labelled(resources.open_resources().bench.labels, "few", [*demo.qrels()][:2])
+    put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][:2])
     page.at.switch_page("pages/evaluate.py")
     page.session.query_set = "few"
     assert not page.run().at.dataframe
@@ -159,7 +159,7 @@ def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:
 
 def test_a_run_says_what_moved_since_the_one_before(page: Any) -> None:
     runs = resources.open_resources().bench.runs
-    put_labelled(resources.open_resources().bench.labels, "many", [*demo.qrels()][:MANY])
+    put_labelled(resources.open_resources().bench.labels, "many", [*bundled.qrels("demo")][:MANY])
     page.run().at.selectbox(key="query-set-box").set_value("many")
     page.run().press("evaluate")
     assert not any("Since run" in text for text in page.html)

@@ -12,7 +12,7 @@ import pytest
 from labelled_demo import put_labelled
 
 from ragfilter.evaluate.maps import make as make_map
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.settings.schema import TunedOn
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui import jobs, resources
@@ -44,7 +44,7 @@ OF_ANOTHER_MODEL = {
 @pytest.fixture
 def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
     page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=copy_demo())
-    put_labelled(resources.open_resources().bench.labels, "few", [*demo.qrels()][-FEW:])
+    put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][-FEW:])
     page.at.switch_page("pages/tune.py")
     page.run()
     page.at.selectbox(key="query-set-box").set_value("few")
@@ -105,7 +105,7 @@ def test_settings_of_another_model_are_recalibrated_where_they_are_refused(page:
 
 def test_without_labels_thresholds_are_carried_over_by_the_questions_asked(page: Any) -> None:
     page.session.changes, page.session.query_set = OF_ANOTHER_MODEL, ASKED
-    for question in [*demo.queries().values()][:FEW]:
+    for question in [*bundled.queries("demo").values()][:FEW]:
         resources.open_resources().bench.labels.remember("demo", question)
     page.run().press("recalibrate")
     assert "This is a guess" in " ".join(page.html)

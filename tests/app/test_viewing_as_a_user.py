@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.session.state import PANELS, SEEN_BY_OPERATOR, SWITCHED_OFF
 
 pytestmark = pytest.mark.model
 
 QUESTION = "Which treasure maps are false?"
-SECRETS = {record["id"]: record["title"] for record in demo.records() if record.get("clearance")}
+SECRETS = {record["id"]: record["title"] for record in bundled.demo_rows() if record.get("clearance")}
 AS_USER = {"profile": "adaptive-gap", "q": QUESTION}
 NEAREST = "secret-treasure-maps"
 

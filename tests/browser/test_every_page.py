@@ -13,12 +13,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, expect
 
 from browser.budget import first_window
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
-CLERIC = {"q": demo.queries()["cleric-ac6"], "profile": "full", "collection": "demo"}
+CLERIC = {"q": bundled.queries("demo")["cleric-ac6"], "profile": "full", "collection": "demo"}
 CHUNK = CLERIC | {"chunk": "attack-matrix-clerics-ac-7", "panel": "Chunk"}
 PAGES = ("Rules", "Evaluate", "Tune", "Compare", "Collections")
 WIDTHS = (400, 640, 960, 1920)

@@ -16,7 +16,7 @@ from ragfilter.cli.app import main
 from ragfilter.evaluate import evaluation
 from ragfilter.evaluate.effect import GatheredQuestions, make_labelled
 from ragfilter.evaluate.query_records import completed_pools
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.library.workspace import open_workspace
 from ragfilter.settings.config import load
 
@@ -32,7 +32,7 @@ OpenTab = Callable[..., Any]
 def written(copy_demo: Callable[[], Path]) -> GatheredQuestions:
     """The demo's labelled questions with its handwritten rules."""
     settings = load(profile="query-must", environ={}).settings
-    queries, qrels = demo.queries(), demo.qrels()
+    queries, qrels = bundled.queries("demo"), bundled.qrels("demo")
     with open_workspace(copy_demo()) as bench:
         asked = {i: text for i, text in queries.items() if i in qrels}
         pools = completed_pools(asked, settings, bench.backends("demo"))
@@ -60,7 +60,7 @@ def test_a_curator_writes_measures_and_exports_rules(
     accepted = exported(tab, tmp_path / "rules.jsonl")
     # After a reload, Streamlit looks below the page's own address first.
     tab.troubles[:] = [each for each in tab.troubles if "404" not in each]
-    bare = written.with_changes(dict.fromkeys(record["id"] for record in demo.records()))
+    bare = written.with_changes(dict.fromkeys(record["id"] for record in bundled.demo_rows()))
     before, by_hand, after = map(noise_reduction, (bare, written, bare.with_changes(accepted)))
     assert after - before >= RESTORED * (by_hand - before) > 0
     assert [row.query for row in bare.effect(accepted).rows if row.lost_relevant] == []

@@ -13,11 +13,11 @@ import pytest
 from playwright.sync_api import Browser, expect
 from pypdf import PdfReader
 
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
-QUESTION, REPORT = demo.queries()["monsters-07"], "tell-me-about-owlbears.html"
+QUESTION, REPORT = bundled.queries("demo")["monsters-07"], "tell-me-about-owlbears.html"
 SMALLEST_PX = 18
 SMALL = """least => {
   const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)

@@ -14,15 +14,15 @@ import pytest
 from playwright.sync_api import expect
 
 from ragfilter.cli.app import main
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.stores.labels import LabelBook
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 FIRST = 6
 """The passages that complete a question."""
-ASKED = list(demo.queries().values())
-LABELLED = {demo.queries()[i] for i in demo.qrels()}
+ASKED = list(bundled.queries("demo").values())
+LABELLED = {bundled.queries("demo")[i] for i in bundled.qrels("demo")}
 """The demo's labelled questions."""
 QUESTIONS = ASKED[:20]
 

@@ -15,13 +15,13 @@ from labelled_demo import put_labelled
 from playwright.sync_api import Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.stores.labels import LabelBook
 from ragfilter.ui.look.theme import OUTCOMES
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
-CLERIC = demo.queries()["cleric-ac6"]
+CLERIC = bundled.queries("demo")["cleric-ac6"]
 FEW = 3
 SIDE = 50
 """Squares per side of the map of gap threshold and distance offset."""
@@ -72,7 +72,7 @@ def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
     """A server on a demo whose query set few has three labelled questions."""
     workspace = copy_demo()
     book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
-    put_labelled(book, "few", [*demo.qrels()][-FEW:])
+    put_labelled(book, "few", [*bundled.qrels("demo")][-FEW:])
     book.close()
     return serve_app(RAGFILTER_DATA_DIR=str(workspace))
 

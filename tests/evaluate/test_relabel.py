@@ -14,7 +14,7 @@ import pytest
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.query_files import read_spans, span_lines
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.ingest.passages import passages
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.stores.labels import LabelBook, Quotation, qrels_of, quotation_of, selected_quotation, starts_of
@@ -25,7 +25,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 def sources() -> dict[str, str]:
     """Texts by name: the demo's chunks of each file one after the other, and the documents."""
-    ordered = sorted(demo.records(), key=lambda row: row["source"])
+    ordered = sorted(bundled.demo_rows(), key=lambda row: row["source"])
     found = {
         name: "\n\n".join(dict.fromkeys(row["text"] for row in rows))
         for name, rows in groupby(ordered, key=lambda row: row["source"])

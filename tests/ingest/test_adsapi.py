@@ -6,7 +6,7 @@ import pytest
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labelled_queries, query_sets
-from ragfilter.ingest import adsapi
+from ragfilter.ingest import bundled
 from ragfilter.ingest.load import load
 from ragfilter.model import Chunk
 
@@ -27,12 +27,12 @@ def reached(start: str) -> dict[str, int]:
 
 
 def test_every_reference_resolves_and_nothing_was_left_out() -> None:
-    assert [w for record in adsapi.records() for w in record.warnings] == []
+    assert [w for record in bundled.records("adsapi") for w in record.warnings] == []
     assert {ref for chunk in CHUNKS.values() for ref in chunk.refs} <= CHUNKS.keys()
 
 
 def test_labels_resolve() -> None:
-    queries, qrels = adsapi.queries(), adsapi.qrels()
+    queries, qrels = bundled.queries("adsapi"), bundled.qrels("adsapi")
     assert len(queries) >= 25
     assert queries.keys() == qrels.keys()
     assert queries["sd-authenticate"] == SEED
@@ -44,7 +44,7 @@ def test_labels_resolve() -> None:
 
 
 def test_some_answers_need_schemas_that_only_references_lead_to() -> None:
-    needed = [i for i, score in adsapi.qrels()["create-campaign"].items() if score == 2]
+    needed = [i for i, score in bundled.qrels("adsapi")["create-campaign"].items() if score == 2]
     steps = reached("sd-api:CreateCampaign")
     assert {"sd-api:CampaignDraft", "sd-api:Budget", "common-api:CurrencyCode"} <= set(needed)
     assert {i: steps[i] for i in needed} == {
@@ -60,6 +60,8 @@ def test_some_answers_need_schemas_that_only_references_lead_to() -> None:
 
 
 def test_the_name_stands_for_its_labels() -> None:
-    assert query_sets.load_files("adsapi", "adsapi") == labelled_queries.Labels(adsapi.queries(), adsapi.qrels())
+    assert query_sets.load_files("adsapi", "adsapi") == labelled_queries.Labels(
+        bundled.queries("adsapi"), bundled.qrels("adsapi")
+    )
     with pytest.raises(InputError, match="not in a file"):
         query_sets.load_files("adsapi", "qrels.tsv")

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 
-RECORDS = {record["id"]: record for record in demo.records()}
+RECORDS = {record["id"]: record for record in bundled.demo_rows()}
 
 
 def test_there_are_84_attack_matrices() -> None:
@@ -70,18 +70,18 @@ def test_secrets_are_guarded_and_never_labelled() -> None:
     secrets = {record["id"] for record in RECORDS.values() if record["type"] == "secret"}
     assert len(secrets) >= 12
     assert all(RECORDS[name]["clearance"] >= 1 for name in secrets)
-    labelled = {chunk for labels in demo.qrels().values() for chunk in labels}
+    labelled = {chunk for labels in bundled.qrels("demo").values() for chunk in labels}
     assert not labelled & {name for name, record in RECORDS.items() if record.get("clearance", 0)}
 
 
 def test_labels_are_complete() -> None:
-    assert demo.qrels().keys() <= demo.queries().keys()
+    assert bundled.qrels("demo").keys() <= bundled.queries("demo").keys()
     # Two questions have no answer here, so that finding nothing can be shown and tested.
-    assert {text for query, text in demo.queries().items() if query not in demo.qrels()} == {
+    assert {text for query, text in bundled.queries("demo").items() if query not in bundled.qrels("demo")} == {
         "What is a lightsaber?",
         "How does a starship hyperdrive work?",
     }
-    for query, labels in demo.qrels().items():
+    for query, labels in bundled.qrels("demo").items():
         assert labels.keys() <= RECORDS.keys(), query
         assert set(labels.values()) <= {1, 2}, query
 
@@ -117,9 +117,9 @@ SEED_QUERIES = {
 
 
 def test_the_source_documents_questions_stand_verbatim() -> None:
-    queries = demo.queries()
+    queries = bundled.queries("demo")
     assert {name: queries.get(name) for name in SEED_QUERIES} == SEED_QUERIES
 
 
 def test_the_source_documents_questions_are_labelled_where_they_have_an_answer() -> None:
-    assert SEED_QUERIES.keys() - demo.qrels().keys() == {"monsters-08"}
+    assert SEED_QUERIES.keys() - bundled.qrels("demo").keys() == {"monsters-08"}

@@ -20,7 +20,7 @@ import ragfilter as rf
 from ragfilter.cli import options
 from ragfilter.cli.query import ask
 from ragfilter.engine.replay import entering_hits, replay
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.layers.quality import reranker_key
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.protocols import Reranker, Vectors, Where
@@ -162,7 +162,7 @@ def test_all_keep_the_same_chunks_in_the_same_order(
         page = Resources(bench, bench.deployment)
         backends, store = options.Place(collection="demo").backends(bench), bench.workspace.store()
         assert store.collection("demo").catalogue() is None
-        for place, (name, query) in enumerate(demo.queries().items()):
+        for place, (name, query) in enumerate(bundled.queries("demo").items()):
             passed.clear()
             everywhere = place < SOURCES or place % IN_ALL == 0
             for profile in profiles if everywhere else profiles[: place % IN_ONE == 0]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.rules import explain as explaining
 from ragfilter.rules.explain import Explanation, differing_quantity
 from ragfilter.rules.match import check
@@ -117,6 +117,6 @@ def test_a_value_in_which_the_question_differs_is_named(rule: dict[str, object],
 
 
 def test_the_matrices_of_the_demo_differ_in_the_armor_class() -> None:
-    matrices = [r for r in demo.records() if r["id"].startswith("attack-matrix")]
+    matrices = [r for r in bundled.demo_rows() if r["id"].startswith("attack-matrix")]
     kinds = [differing_quantity(json.dumps(r["query_must"]), "hit armor class 6") for r in matrices]
     assert (kinds.count("armor class"), kinds.count("")) == (80, 4)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.model import Chunk
 from ragfilter.rules.families import NAME_ALONE, find_families, propose
 from ragfilter.rules.match import RuleBook
@@ -148,7 +148,7 @@ def test_spellings_come_from_texts_and_questions() -> None:
 
 
 def test_a_proposal_is_met_by_a_question_with_the_own_title() -> None:
-    records = [Chunk(r["id"], r["text"], r.get("title", "")) for r in demo.records()]
+    records = [Chunk(r["id"], r["text"], r.get("title", "")) for r in bundled.demo_rows()]
     made = propose(find_families(records), [chunk.text for chunk in records])
     book = RuleBook(each.rule for each in made)
     assert all(book.scan(each.chunk.title).passes(each.rule) for each in made)

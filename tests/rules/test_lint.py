@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragfilter.ingest import demo
+from ragfilter.ingest import bundled
 from ragfilter.model import Chunk
 from ragfilter.rules.lint import Finding, analyse, check_rule, fix_rules, rules_of
 from ragfilter.rules.match import check
@@ -325,7 +325,7 @@ def test_messages(snapshot: Any) -> None:
 
 @pytest.mark.slow
 def test_the_demo_has_no_such_problem() -> None:
-    records = [record for record in demo.records() if record.get("query_must")]
+    records = [record for record in bundled.demo_rows() if record.get("query_must")]
     chunks = {r["id"]: Chunk(r["id"], r["text"], r["title"], rule=text_of(r["query_must"])) for r in records}
     kinds = {finding.kind for finding in analyse(chunks)}
     assert not kinds & {"bare", "everywhere", "shared", "spelling"}

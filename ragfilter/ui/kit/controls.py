@@ -402,9 +402,9 @@ def _offered_users() -> Mapping[str, User]:
     """The users to choose from: the demo's own, or a guest."""
     if state.session().collection != "demo":
         return {"Guest": User()}
-    from ragfilter.ingest import demo
+    from ragfilter.ingest import bundled
 
-    return demo.USERS
+    return bundled.DEMO_USERS
 
 
 def departments(resources: Resources) -> tuple[str, ...]:
