@@ -43,7 +43,7 @@ def draw(page_run: PageRun) -> None:
         active = _active(queue.jobs())
         # Refreshed automatically only while a job is active.
         st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)
-        _collections(page_run, state.onlooker())
+        _collections(page_run, state.listing_user())
 
 
 def _active(jobs: Sequence[IndexJob]) -> frozenset[int]:
@@ -156,7 +156,7 @@ def _one(every: tuple[Facts, ...], page_run: PageRun, user: User) -> None:
     facts = every[names.index(name)]
     with st.container(key="manage", horizontal=True, gap="small"):
         _actions(facts, page_run.resources, user)
-    problems.incomplete(facts.info.incomplete)
+    problems.draw_incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:
         queue = queue_of(page_run.resources.bench)
         busy = any(job.status.open and job.order.collection == name for job in queue.jobs())

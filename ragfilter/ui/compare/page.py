@@ -53,7 +53,7 @@ def draw(page_run: PageRun) -> None:
         problems.draw_empty(page_run, None)
         return
     runs = page_run.saved_runs
-    problems.incomplete(page_run.incomplete if name else "")
+    problems.draw_incomplete(page_run.incomplete if name else "")
     sides, slot = _bar(page_run, runs, name)
     if name:
         link.share(more=side_choice.parameters())
@@ -71,7 +71,7 @@ def draw(page_run: PageRun) -> None:
         elements.unseen_heading("Compare", level=1)
         problems.draw_empty(page_run, error)
         return
-    problems.incomplete(view.result.pool.incomplete)
+    problems.draw_incomplete(view.result.pool.incomplete)
     _draw_question(view, sides)
 
 
@@ -79,7 +79,7 @@ def _bar(page_run: PageRun, runs: Mapping[int, Run], name: str) -> tuple[Sides, 
     """Draw the choice of sides and questions. Returns the sides, and the place of the link."""
     a, b = (side_choice.read(letter, page_run.settings, runs) for letter in link.SIDES)
     # Messages about invalid values in a link.
-    problems.notices(state.notices())
+    problems.draw_notices(state.take_notices())
     with elements.row("sides", "bottom"):
         _choice("a", page_run, runs)
         elements.button("Swap", "sides-swap", side_choice.swap, icon="swap_horiz")
@@ -124,7 +124,7 @@ def _draw_question(view: View, sides: Sides) -> None:
         )
         return
     stacks = stacked(contrasted, (sides[0].name, sides[1].name))
-    draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.keep, name=OPENED))
+    draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.set_widget_state, name=OPENED))
     opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))
@@ -330,7 +330,9 @@ def _changes(compared: ComparedRuns) -> None:
         "tokens_a": "tokens A",
         "tokens_b": "tokens B",
     }
-    row = grid.picked(sides[[*columns]].copy(), sides["id"], name="compare-questions", columns=columns, height=460)
+    row = grid.draw_clickable(
+        sides[[*columns]].copy(), sides["id"], name="compare-questions", columns=columns, height=460
+    )
     if row is not None:
         _open(sides["query"].iloc[row])
         st.rerun()

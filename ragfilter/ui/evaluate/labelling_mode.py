@@ -45,7 +45,7 @@ def draw(chosen: ChosenSet) -> None:
         "last": session.label_events,
         "error": session.label_error,
     }
-    take, close = partial(_take, chosen), state.then_page(partial(state.put, False, "labelling"))
+    take, close = partial(_take, chosen), state.then_page(partial(state.set_field, False, "labelling"))
     script = "evaluate/labelling_mode.js"
     elements.mount(script, HTML, key=KEY, data=data, on_events_change=take, on_closed_change=close)
 

@@ -143,7 +143,7 @@ def _part(view: View, chunk_id: str) -> str:
     """Draw the choice of the chunk's part, kept when another chunk opens. Returns the part."""
     shown = state.session().part
     with elements.row("part-bar"):
-        widget.choose("Part", PARTS, shown, "chunk-part", state.put, "part")
+        widget.choose("Part", PARTS, shown, "chunk-part", state.set_field, "part")
         elements.hint(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop it. Rule: the "
             "questions it is meant for (query_must), with an editor and a preview. References: chunks that the judge's "
@@ -201,7 +201,7 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
     elements.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
     titles = {each.id: each.chunk.name for each in result.hits}
     for n, change in enumerate(offered):
-        elements.button(literal(change.words), f"whatif-{n}", state.change, change.values, icon="tune")
+        elements.button(literal(change.words), f"whatif-{n}", state.change_settings, change.values, icon="tune")
         _along(change.came, change.went, titles)
     if rewording is not None:
         words = literal(f"Ask with: {', '.join(rewording.terms)}")

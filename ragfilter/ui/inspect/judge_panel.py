@@ -63,7 +63,7 @@ def draw(view: View) -> None:
         items = (f"<div><dt>{what}</dt><dd>{elements.text(value)}</dd></div>" for what, value in listed)
         elements.draw(f'<dl class="rf-grid rf-short">{"".join(items)}</dl>')
         _verdicts(result)
-        elements.aside(by_whom(stats, settings))
+        elements.aside(attribution(stats, settings))
         if ignored := "; ".join(remarks(result)):
             elements.draw(f'<p class="rf-aside">Ignored in its reply: {elements.text(ignored)}.</p>')
     if settings.enabled:
@@ -142,7 +142,7 @@ def call_facts(stats: JudgeStats, prices: Prices | None) -> dict[str, str]:
     return facts
 
 
-def by_whom(stats: JudgeStats, settings: Judge) -> str:
+def attribution(stats: JudgeStats, settings: Judge) -> str:
     """Which model judged with which prompt, and how many chunks were in no prompt."""
     parts = [
         f"Judged by {prose.model_label(stats.model) or 'nobody'}",

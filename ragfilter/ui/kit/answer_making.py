@@ -127,7 +127,7 @@ def make_extractive(query: str, side: AnswerSide, resources: Resources) -> None:
             resources.answers.put(key, answer)
 
     with resources.jobs.joined(key, work) as job:
-        job.attend()
+        job.wait_interruptibly()
 
 
 def _extractive_answer(

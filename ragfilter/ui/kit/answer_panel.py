@@ -128,10 +128,10 @@ def _head(model: str, quoting: str, savings: str, *, missing: bool, asking: bool
         elif missing and model:
             about = "Makes one call for each missing answer."
             words = f"Answer with {prose.literal(model)}"
-            elements.button(words, "answer", state.put, "missing", "answering", type="primary", about=about)
+            elements.button(words, "answer", state.set_field, "missing", "answering", type="primary", about=about)
         elif model:
             about = "These answers are cached. Asking again makes two calls."
-            elements.button("Ask again", "answer-again", state.put, "all", "answering", about=about)
+            elements.button("Ask again", "answer-again", state.set_field, "all", "answering", about=about)
 
 
 def title(side: AnswerSide, note: str = "") -> str:
@@ -173,7 +173,7 @@ def draw_text(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) -
         if answer.error == UNFINISHED:
             elements.aside("Stopped before the end.")
         elif answer.error:
-            elements.outcome(answer.error, good=False)
+            elements.draw_action_result(answer.error, good=False)
         quoted = answer_making.known_replacement(query, side, resources) if answer.failed else None
         if quoted is not None and not quoted.error:
             elements.aside(INSTEAD)

@@ -98,13 +98,13 @@ def draw_path(page_run: PageRun, slot: DeltaGenerator, page: str = "") -> None:
 
 
 def _steps(page_run: PageRun) -> list[PathStep]:
-    now = state.session()
-    name, known = now.collection, st.session_state.setdefault(MEASURED, set())
+    session = state.session()
+    name, known = session.collection, st.session_state.setdefault(MEASURED, set())
     if name not in known and any(run.complete and run.who for run in page_run.saved_runs.values()):
         known.add(name)
     labelled = len(query_set_choice.labelled_questions(page_run.resources, name))
     included, measured = not page_run.resources.bench.labels.holds(name), name in known
-    asked = (now.asked is not None and not now.example) or measured or bool(labelled and not included)
+    asked = (session.asked is not None and not session.example) or measured or bool(labelled and not included)
     tuned, guarded = origin(page_run.settings) is not None, st.session_state.get(GUARDED) == name
     return steps(asked=asked, labelled=labelled, included=included, measured=measured, tuned=tuned, guarded=guarded)
 
@@ -131,22 +131,22 @@ def begin_tour(resources: Resources) -> None:
 
 def draw_tour(view: View) -> None:
     """Draw the tasks of the tour with done ones ticked off; nothing if no tour is running."""
-    now = state.session()
-    if now.tour is None:
+    session = state.session()
+    if session.tour is None:
         return
     kept = {hit.id for hit in view.shown.kept}
-    if now.chunk and now.chunk not in kept:
-        now.tour_chunk = now.chunk
-    switched = any(path.endswith(".enabled") and not on for path, on in now.changes.items())
-    done_now = (len(kept) == REMAIN, switched, now.tour_chunk in kept)
-    now.tour = [was or done for was, done in zip(now.tour, done_now, strict=True)]
+    if session.chunk and session.chunk not in kept:
+        session.tour_chunk = session.chunk
+    switched = any(path.endswith(".enabled") and not on for path, on in session.changes.items())
+    done_now = (len(kept) == REMAIN, switched, session.tour_chunk in kept)
+    session.tour = [was or done for was, done in zip(session.tour, done_now, strict=True)]
     items = "".join(
-        f"<li>{'✓' if done else '○'} {elements.text(task)}</li>" for task, done in zip(TASKS, now.tour, strict=True)
+        f"<li>{'✓' if done else '○'} {elements.text(task)}</li>" for task, done in zip(TASKS, session.tour, strict=True)
     )
     with st.container(key="tour", gap="small"):
         elements.draw(f'<ul aria-live="polite" aria-label="Tour">{items}</ul>')
-        end = partial(state.update, tour=None, tour_chunk="")
-        elements.button("Done" if all(now.tour) else "End the tour", "tour-end", end)
+        end = partial(state.set_fields, tour=None, tour_chunk="")
+        elements.button("Done" if all(session.tour) else "End the tour", "tour-end", end)
 
 
 def draw(resources: Resources) -> None:

@@ -58,7 +58,7 @@ def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool 
 def watch(run: Run, resources: Resources) -> bool:
     """Show the progress of a run until it ends. Returns False if it failed."""
     job = resources.jobs.find(("run", run.id))
-    jobs.result(job, "measuring", "Measuring", stop=STOP)
+    jobs.wait_for_result(job, "measuring", "Measuring", stop=STOP)
     error = job.future.exception() if job is not None and job.done else None
     if getattr(error, "action", "") == "recalibrate" and elements.button("Recalibrate", "run-recalibrate", icon="sync"):
         problems.open_recalibration()

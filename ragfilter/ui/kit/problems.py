@@ -29,7 +29,7 @@ COMMANDS: dict[Action, str] = {
 }
 
 
-def show(error: RagfilterError, *, retry: bool = True) -> None:
+def draw_error(error: RagfilterError, *, retry: bool = True) -> None:
     """Show an error with its remedy and, unless a page may have several, a retry button."""
     command = COMMANDS.get(error.action)
     remedy = f"{error.remedy} Run `{command}`; the app can keep running." if command else error.remedy
@@ -55,16 +55,16 @@ def show_errors(*, retry: bool = False) -> Iterator[None]:
     try:
         yield
     except RagfilterError as error:
-        show(error, retry=retry)
+        draw_error(error, retry=retry)
 
 
-def incomplete(why: str) -> None:
+def draw_incomplete(why: str) -> None:
     """Warn that a collection may lack chunks, and `why`."""
     if why:
         st.warning(prose.message(why))
 
 
-def failed(result: PoolResult) -> None:
+def draw_failures(result: PoolResult) -> None:
     """Say once, in full, why the reranker or judge failed; rows say "fallback"."""
     quality = result.settings.quality
     failed = {f.model: f for f in result.pool.failures}.get(reranker_key(quality))
@@ -94,7 +94,7 @@ def hopeless(result: PoolResult) -> Failure | None:
     return known.get(key)
 
 
-def notices(messages: list[str]) -> None:
+def draw_notices(messages: list[str]) -> None:
     """Show messages in one box."""
     # Drawn even if empty, so that the elements below it keep their positions.
     with st.container():
@@ -107,7 +107,7 @@ def notices(messages: list[str]) -> None:
 def draw_empty(page_run: PageRun, error: RagfilterError | None) -> None:
     """Say why there is no result, and offer a remedy."""
     if error is not None:
-        show(error)
+        draw_error(error)
     elif not page_run.collections:
         _no_collection(page_run.resources)
     elif not page_run.ready:
@@ -135,7 +135,7 @@ def _no_collection(resources: Resources) -> None:
     st.page_link("pages/collections.py", label="Or add your own files", icon=":material/upload_file:")
 
 
-def nothing_kept(result: PoolResult) -> None:
+def draw_nothing_kept(result: PoolResult) -> None:
     """Show the layer that dropped the last hit, with a button that relaxes it."""
     if result.status == "insufficient_clearance" and not state.session().operator:
         # Users cannot grant themselves access.
@@ -154,7 +154,7 @@ def nothing_kept(result: PoolResult) -> None:
         f'<p class="rf-empty"><b>{elements.text(layer(last.layer).title)} dropped the last {word}.</b> {why}</p>'
     )
     if values:
-        elements.button(label, "relax", state.change, values, type="primary")
+        elements.button(label, "relax", state.change_settings, values, type="primary")
 
 
 def _message(key: str, title: str, words: str) -> None:

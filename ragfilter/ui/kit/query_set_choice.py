@@ -65,9 +65,9 @@ class ChosenSet:
         must not learn which chunks are hidden. Raises InputError, StoreError."""
         if not self.user.unrestricted or self.measurable is None:
             return [], 0
-        there, known = (query_sets.load(self.book, self.collection, self.name, llm=counts_llm_labels()), self.chunks)
-        ids = sorted({i for grades in there.qrels.values() for i in grades if i not in known})
-        return ids, len(there.qrels) - len(self.measurable.qrels)
+        stored, known = (query_sets.load(self.book, self.collection, self.name, llm=counts_llm_labels()), self.chunks)
+        ids = sorted({i for grades in stored.qrels.values() for i in grades if i not in known})
+        return ids, len(stored.qrels) - len(self.measurable.qrels)
 
 
 def counts_llm_labels() -> bool:
@@ -108,7 +108,9 @@ def choose(chosen: ChosenSet) -> None:
         "The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under More."
     )
-    widget.select("Questions", labels, chosen.name, "query-set-box", state.put, "query_set", width=200, help=about)
+    widget.select(
+        "Questions", labels, chosen.name, "query-set-box", state.set_field, "query_set", width=200, help=about
+    )
 
 
 def explain(chosen: ChosenSet) -> None:

@@ -56,16 +56,16 @@ def draw(page_run: PageRun) -> None:
     if not page_run.collections:
         return
     _follow(page_run)
-    now = state.session()
-    offered = examples(now.collection, page_run.resources) if page_run.ready else {}
-    asked = now.asked if now.pending == "again" else None
-    moved = asked is not None and asked.collection != now.collection
+    session = state.session()
+    offered = examples(session.collection, page_run.resources) if page_run.ready else {}
+    asked = session.asked if session.pending == "current" else None
+    moved = asked is not None and asked.collection != session.collection
     if asked and moved and asked.query in examples(asked.collection, page_run.resources).values():
         # The visitor's own question goes along to another collection, an example of the last one does not.
-        state.update(query="", asked=None, pending=False)
-    if offered and now.asked is None and not now.pending and not now.present:
+        state.set_fields(query="", asked=None, pending="")
+    if offered and session.asked is None and not session.pending and not session.present:
         state.ask(next(iter(offered.values())))
-        now.pending = "example"
+        session.pending = "example"
     with elements.row("ask-line", "bottom"):
         _box(ready=page_run.ready)
         if offered:
@@ -92,7 +92,7 @@ def _follow(page_run: PageRun) -> None:
                 st.toast("Rules or chunks changed elsewhere; the results are refreshed.")
         except RagfilterError:
             # Asking the question again shows the error.
-            state.renew()
+            state.ask_again()
 
 
 def _box(*, ready: bool) -> None:
@@ -119,7 +119,7 @@ def _ask() -> None:
 
 def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
     """Open this question in Inspect with these settings."""
-    state.take(profile, changes)
+    state.use_settings(profile, changes)
     state.ask(query)
     st.switch_page("pages/inspect.py")
 
@@ -129,7 +129,7 @@ def draw_present_button() -> None:
     on = state.session().present
     label, icon, shortcut = ("Leave", "close", "Esc") if on else ("Present", "present_to_all", "P")
     with st.container(key="present-switch", width="content"):
-        switch = partial(state.update, present=not on, scene=0)
+        switch = partial(state.set_fields, present=not on, scene=0)
         elements.button(label, "present-button", switch, icon=icon, type="tertiary", shortcut=shortcut)
 
 
@@ -163,9 +163,9 @@ def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, An
     asked, bench = view.asked, view.resources.bench
     known = {name: known_answer(asked.query, side, view.resources) for name, side in sides.items()}
     version, embedder = bench.version_seen(asked.collection, view.user), bench.recorded_embedder(asked.collection).name
-    space, now = view.result.pool.space, datetime.now(UTC)
+    space, made_at = view.result.pool.space, datetime.now(UTC)
     return {
-        "origin": ReportOrigin(asked.collection, version, embedder, space, view.user, now),
+        "origin": ReportOrigin(asked.collection, version, embedder, space, view.user, made_at),
         "prices": bench.prices,
         "answers": [shown_answer(name, answer, sides[name].context) for name, answer in known.items() if answer],
     }

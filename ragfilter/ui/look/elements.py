@@ -78,7 +78,7 @@ def aside(*notes: str, width: Literal["stretch", "content"] = "stretch") -> None
         draw(f'<p class="rf-aside">{body}</p>', width=width)
 
 
-def outcome(words: str, *, good: bool) -> None:
+def draw_action_result(words: str, *, good: bool) -> None:
     """Draw the outcome of an action, in words."""
     look, role = ("rf-good", "status") if good else ("rf-bad", "alert")
     draw(f'<p class="rf-verdict {look}" role="{role}">{text(words)}</p>', width="content")
@@ -183,7 +183,7 @@ def _register(script: str, html: str | None) -> ComponentRenderer:
     return st.components.v2.component(f"ragfilter.{name}", html=html, js=js, isolate_styles=False)
 
 
-def dress() -> None:
+def add_style_sheet() -> None:
     """Add the style sheet to the page, once per run. Charts and tables keep the colours of the run
     that drew them, so a callback that does nothing starts another run when the theme changes."""
     dark = theme.is_dark()

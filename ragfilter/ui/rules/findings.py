@@ -84,12 +84,12 @@ def _families(visible: VisibleCollection) -> SuggestedRules | None:
     content = store.content or visible.version
     key = ("families", visible.collection, content, user, visible.settings, visible.questions_key, known is None)
 
-    def look(_: Job[SuggestedRules]) -> SuggestedRules:
+    def find_families(_: Job[SuggestedRules]) -> SuggestedRules:
         asked = resources.bench.labels.queries(visible.collection, ASKED).values()
         return suggest(filter(user.sees, store.chunks(ids).values()), asked, known)
 
-    job = resources.jobs.start(user, key, look)
-    return jobs.result(job, "findings-looking", "Looking for families")
+    job = resources.jobs.start(user, key, find_families)
+    return jobs.wait_for_result(job, "findings-looking", "Looking for families")
 
 
 def _findings(visible: VisibleCollection, families: SuggestedRules | None) -> list[Listed]:
@@ -127,7 +127,7 @@ def _table(visible: VisibleCollection, listed: Sequence[Listed]) -> int | None:
     }
     keys = [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed]
     config = {name: st.column_config.TextColumn(width=px) for name, px in WIDTHS.items()}
-    return grid.picked(pd.DataFrame(columns), keys, name="findings", height=320, columns=config)
+    return grid.draw_clickable(pd.DataFrame(columns), keys, name="findings", height=320, columns=config)
 
 
 def _said(finding: Finding) -> str:

@@ -70,12 +70,12 @@ def save(visible: VisibleCollection, rules: Rules, action: str) -> None:
         put_outcome(str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False)
     else:
         put_outcome(f"Saved: {action.lower()} {counted(len(saved), 'rule')}.", good=True)
-        state.renew()
+        state.ask_again()
 
 
 def put_outcome(words: str, *, good: bool) -> None:
     """Keep the outcome of an action, which is shown until the next one."""
-    state.session().rules.outcome = (words, good)
+    state.session().rules.bulk_outcome = (words, good)
 
 
 def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:

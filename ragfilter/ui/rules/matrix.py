@@ -130,7 +130,7 @@ def draw(visible: VisibleCollection) -> None:
 def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questions: GatheredQuestions) -> None:
     names, ids = group_titles(visible, [row.chunk_ids for row in rules]), [row.chunk_ids[0] for row in rules]
     frame = _frame("chunk", names, rules, [rule_cell(row.rule) for row in rules], id=ids)
-    selected = grid.picked(frame, ids, name="matrix", columns=_columns("chunk"), height=400)
+    selected = grid.draw_clickable(frame, ids, name="matrix", columns=_columns("chunk"), height=400)
     if selected is None:
         elements.aside("Click a rule to see what each of its groups and terms does.")
         return

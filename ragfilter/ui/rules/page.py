@@ -53,10 +53,10 @@ def draw(page_run: PageRun) -> None:
         # Clear the previous part while this one is being drawn.
         fresh, rules.part = rules.part != part, part
         if fresh:
-            rules.outcome = None
-        if rules.outcome is not None:
-            elements.outcome(rules.outcome[0], good=rules.outcome[1])
-    problems.incomplete(page_run.incomplete)
+            rules.bulk_outcome = None
+        if rules.bulk_outcome is not None:
+            elements.draw_action_result(rules.bulk_outcome[0], good=rules.bulk_outcome[1])
+    problems.draw_incomplete(page_run.incomplete)
     with (st.empty() if fresh else st).container(key="rules-work"):
         PARTS[part](visible)
     saving.keep_in_browser()

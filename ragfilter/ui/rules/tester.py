@@ -79,7 +79,7 @@ def _tested_rules(
     table = {"chunk": matrix.group_titles(visible, ids, WIDE), "passes": n_passing, "blocks": blocks, "id": first}
     help_texts = {"passes": "Questions that meet the rule.", "blocks": "Questions that do not meet it."}
     columns = {name: st.column_config.NumberColumn(help=about, width=80) for name, about in help_texts.items()}
-    selected = grid.picked(pd.DataFrame(table), first, name="tester", height=260, columns=columns)
+    selected = grid.draw_clickable(pd.DataFrame(table), first, name="tester", height=260, columns=columns)
     if selected is None:
         elements.aside("Click a rule to see why it passes or blocks a question.")
         return

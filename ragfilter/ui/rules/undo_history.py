@@ -90,7 +90,7 @@ def _table(visible: VisibleCollection, listed: Sequence[Step]) -> None:
     columns = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     columns["when"] = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120)
     ids = (str(step.edit.id) for step in listed)
-    row = grid.picked(pd.DataFrame(table), ids, name="history", height=560, columns=columns)
+    row = grid.draw_clickable(pd.DataFrame(table), ids, name="history", height=560, columns=columns)
     if row is not None:
         state.session().rules.step = listed[row].edit.id
 
@@ -138,7 +138,7 @@ def _turn(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
 
 def _go(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
     bench, done = visible.resources.bench, DONE[turn]
-    state.session().rules.last = ("", None)
+    state.session().rules.editor_outcome = ("", None)
     try:
         collection, among = bench.collection(visible.collection), _among(visible)
         changed = edits.turn(turn, collection, bench.journal, edit_id=edit_id, who=state.author(), among=among)
@@ -147,4 +147,4 @@ def _go(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
         many_rules.put_outcome(f"{failed}{error}", good=False)
     else:
         many_rules.put_outcome(f"{done.capitalize()}: {counted(len(changed), 'rule')}.", good=True)
-        state.renew()
+        state.ask_again()

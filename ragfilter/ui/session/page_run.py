@@ -56,7 +56,7 @@ def current_collections(resources: Resources, *, relist: bool = False) -> dict[s
 def queue_indexing(order: Order, queue: Queue) -> None:
     """Queue an indexing job, whose collection then becomes the chosen one. Raises StoreError."""
     job = queue.put(order)
-    state.update(awaited_collection=order.collection, indexing={job.id})
+    state.set_fields(awaited_collection=order.collection, indexing={job.id})
 
 
 @dataclass(frozen=True, slots=True)

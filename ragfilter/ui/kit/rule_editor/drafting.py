@@ -122,7 +122,7 @@ def draw_progress(job: Run, collection: str) -> None:
 def _progress(job: Run, collection: str) -> None:
     if job.done:
         st.rerun()
-    done, count, used = job.at
+    done, count, used = job.progress
     left = time_left(job.seconds / done * (count - done) if done else None)
     words = (f"{done:,} of {count:,} drafted", used, left or f"{job.seconds:.0f} s")
     st.progress(min(1.0, done / max(1, count)), text=" · ".join(filter(None, words)))

@@ -95,7 +95,7 @@ class VisibleCollection:
 
 def current(collection: str, settings: Settings, resources: Resources) -> VisibleCollection:
     """The collection in its current state. Raises StoreError."""
-    user = state.onlooker()
+    user = state.listing_user()
     store = resources.bench.collection(collection)
     version, chunks = store.version, store.entries()
     if not user.unrestricted:
