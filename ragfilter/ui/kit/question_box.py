@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -174,9 +173,9 @@ def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, An
 def examples(collection: str, resources: Resources) -> dict[str, str]:
     """A collection's example questions by short name: a demo's own, or labelled questions."""
     if collection in EXAMPLES:
-        # Imported here, because only one of them is needed.
-        queries = import_module(f"ragfilter.ingest.{collection}").queries
-        every = resources.cache(QUERIES).of(collection, queries)
+        from ragfilter.ingest import bundled
+
+        every = resources.cache(QUERIES).of(collection, lambda: bundled.queries(collection))
         return {label: every.get(i, i) for i, label in EXAMPLES[collection].items()}
     with suppress(RagfilterError):
         labelled = [*query_set_choice.labelled_questions(resources, collection)][:MAX_EXAMPLES]
