@@ -32,7 +32,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from starlette.testclient import TestClient
 
-from ragfilter.indexing.overview import overview
 from ragfilter.library import result as results
 from ragfilter.library import tracing
 from ragfilter.library.workspace import OpenWorkspace
@@ -46,6 +45,7 @@ from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.stores.postgres.tables import TableStore
+from ragfilter.workbench import overview
 
 CHUNKS = 120
 DIMENSION = 16

@@ -26,9 +26,9 @@ from benchmarks.corpora import fetch, spans
 from ragfilter.answer.context import cost, cost_in_prompt, sent
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate import query_sets
-from ragfilter.layers.prune import SentencePruner
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder
+from ragfilter.models.pruners import SentencePruner
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment

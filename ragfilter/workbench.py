@@ -1,7 +1,8 @@
 """Opens a workspace and all its parts, each once: store, models, journal, labels, votes, runs and drafts.
 
 Source: docs/design.md#parts. The command line opens a workbench for one command; the app keeps one open while its
-server runs. A workbench is thread-safe. Heavy modules (chromadb, torch) are imported on first use.
+server runs. A workbench is thread-safe. `overview` lists its collections. Heavy modules (chromadb, torch) are imported
+on first use.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -23,16 +25,16 @@ from ragfilter.answer.stream import Answers, Prices
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import JudgementCache
-from ragfilter.layers.prune import SentencePruner
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import User
+from ragfilter.model import UNRESTRICTED, User
 from ragfilter.models.embedders import BUNDLED, OPENAI, BundledEmbedder, SentenceEmbedder
+from ragfilter.models.pruners import SentencePruner
 from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.protocols import Pruner, ReplyStore, Reranker
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.stores.labels import LabelBook
+from ragfilter.stores.labels import LabelBook, visible_labels
 from ragfilter.stores.preferences import PreferenceBook
 from ragfilter.stores.runs import Runs
 from ragfilter.stores.workspace import Workspace
@@ -387,3 +389,44 @@ def _settle_edits(bench: Workbench) -> None:
         sizes = Counter((edit.batch, edit.state) for edit in settled if edit.batch is not None)
         for (_, state), size in sizes.items():
             log.warning("the unfinished change of %d rules is now %s", size, state)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Facts about a collection. If unknown, `model` is empty and a figure is None."""
+
+    info: CollectionInfo
+    model: str
+    chunks: int | None
+    rules: int | None
+    labels: int | None
+    changed: datetime | None
+
+
+def overview(bench: Workbench, user: User = UNRESTRICTED) -> tuple[Facts, ...]:
+    """The facts of every collection, sorted by name, counting only chunks that `user` can see. Raises StoreError."""
+    return tuple(_facts(bench, info, user) for info in bench.collections())
+
+
+def _facts(bench: Workbench, info: CollectionInfo, user: User) -> Facts:
+    chunks = info.count if user.unrestricted else None
+    rules = labels = None
+    with suppress(StoreError):
+        known = bench.stores.of(info.name).collection(info.name).catalogue()
+        if known is not None:
+            chunks = known.visible(user)
+            rules = sum(1 for chunk in known.values() if chunk.rule and user.sees(chunk))
+            labels = len(visible_labels(bench.labels.standing(info.name), known, user))
+    model = info.embedder or bench.stores.opening(info.name).embedder
+    return Facts(info, model, chunks, rules, labels, _changed(bench, info))
+
+
+def _changed(bench: Workbench, info: CollectionInfo) -> datetime | None:
+    """When the collection was last indexed or one of its rules edited."""
+    times = []
+    with suppress(StoreError):
+        edits = bench.journal.history(info.name)
+        times += [edit.at for edit in edits if edit.state in ("done", "undone")][:1]
+    with suppress(OSError, StoreError):
+        times += filter(None, [bench.workspace.contents.changed(info.name)])
+    return max(times).astimezone() if times else None

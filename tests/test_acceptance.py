@@ -17,7 +17,7 @@ from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate.evaluation import Evaluation, evaluate
 from ragfilter.evaluate.labelled_queries import relevant_of
 from ragfilter.ingest import bundled
-from ragfilter.results import rows as report_rows
+from ragfilter.results.rows import rows as report_rows
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import Workbench

@@ -14,7 +14,8 @@ from ragfilter.engine.pipeline import PoolCompleter, search_and_filter, without_
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
-from ragfilter.results import document, summary, trace_text
+from ragfilter.results.document import document, trace_text
+from ragfilter.results.summary import summary
 from ragfilter.settings.config import load
 from ragfilter.stores.chroma import ChromaStore
 from ragfilter.stores.copies import StoredRow

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ragfilter.answer.context import Context
-from ragfilter.answer.extractive import doubt, extract, sentences, units
+from ragfilter.answer.extractive import doubt, extract
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.ingest import bundled
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder
+from ragfilter.text.sentences import sentences, units
 
 MATRIX = (
     "The score needed to hit, by the level of the attacker. Level 1-3: {0}; Level 4-6: {1}; "

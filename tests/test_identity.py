@@ -27,7 +27,6 @@ from test_no_leak import (
     sees,
 )
 
-from ragfilter import results
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import messages
 from ragfilter.cli.query import query_text
@@ -36,6 +35,7 @@ from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import MAX_LEVEL, Chunk, Entity, Hit, Judgement, Pool, PoolResult, User, Verdict
 from ragfilter.publish import reports
 from ragfilter.publish.reports import ReportOrigin
+from ragfilter.results.rows import references, rows, visible_ids
 from ragfilter.results.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.schema import Settings
@@ -155,8 +155,8 @@ def html_report(result: PoolResult) -> str:
 SINKS: dict[str, Callable[[PoolResult], str]] = {
     **EXPORTS,
     "hits": seen_hits,
-    "rows": lambda result: repr((results.rows(result), results.visible_ids(result))),
-    "references": lambda result: repr(results.references(result)),
+    "rows": lambda result: repr((rows(result), visible_ids(result))),
+    "references": lambda result: repr(references(result)),
     "terminal": lambda result: query_text(result, profile="full", every=True),
     "prompt": lambda result: repr(messages(result.query, pack(result.kept, result.settings))),
     "judge's prompt": judges_prompts,

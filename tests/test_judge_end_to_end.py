@@ -15,7 +15,6 @@ from faults import Serve, Server
 from judges import QRELS, QUERY, RELEVANT, SCHEMAS, capable
 from waiting import PATIENT_MS
 
-from ragfilter import results
 from ragfilter.answer.context import SHORTENED
 from ragfilter.cli.app import main
 from ragfilter.engine.pipeline import search_and_filter
@@ -26,6 +25,8 @@ from ragfilter.evaluate.query_records import measure
 from ragfilter.evaluate.variants import Variant, with_unfiltered
 from ragfilter.ingest import bundled
 from ragfilter.layers.judge import settings_without_judge
+from ragfilter.results.rows import rows
+from ragfilter.results.verdicts import judge_stats, verdict_rows
 from ragfilter.settings.config import load
 from ragfilter.workbench import Workbench, read_deployment
 
@@ -60,7 +61,7 @@ def test_the_question_of_the_source_document(judged_by: Any) -> None:
     result = search_and_filter(QUERY, LLM, bench.backends("adsapi"))
     plain = [hit.id for hit in unfiltered(result.pool, LLM)]
     assert len(plain) == 25
-    rows = results.verdict_rows(result)
+    rows = verdict_rows(result)
 
     # Everything that the judge kept is relevant.
     by_verdict = {row.id for row in rows if row.outcome == "kept"}
@@ -81,7 +82,7 @@ def test_the_question_of_the_source_document(judged_by: Any) -> None:
     assert brought["auth-api:AuthorizationCodeGrant"].step == 3
     assert brought["auth-api:TokenRequest"].via == "auth-api:ExchangeToken"
 
-    stats = results.judge_stats(result)
+    stats = judge_stats(result)
     assert stats is not None
     assert (stats.original, stats.fallback, stats.prompt_tokens) == (40, False, 1500)
     assert stats.kept == len(by_verdict)
@@ -104,9 +105,9 @@ def test_with_the_server_stopped_the_first_max_chunks_stay(judged_by: Any) -> No
         plain = search_and_filter(QUERY, settings_without_judge(profile), bench.backends("adsapi"))
         assert [hit.id for hit in result.kept] == [hit.id for hit in plain.kept]
         assert len(result.kept) == profile.judge.max_chunks
-        rows = [row for row in results.rows(result) if row.kept]
-        assert {(row.outcome, row.layer) for row in rows} == {("fallback", "judge")}
-        assert all(row.reason.endswith("; the judge failed") for row in rows)
+        kept = [row for row in rows(result) if row.kept]
+        assert {(row.outcome, row.layer) for row in kept} == {("fallback", "judge")}
+        assert all(row.reason.endswith("; the judge failed") for row in kept)
         (judged,) = (trace for trace in result.traces if trace.layer == "judge")
         assert "refused the connection" in judged.note
         assert result.status == "ok"

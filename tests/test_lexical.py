@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from stores import OneVector
 
-from ragfilter import results
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay
 from ragfilter.model import UNRESTRICTED, Chunk, Pool, User
 from ragfilter.protocols import Vectors
+from ragfilter.results.document import document
 from ragfilter.settings.schema import Settings
 from ragfilter.testing import MemoryCollection
 
@@ -79,7 +79,7 @@ def test_the_cutoff_can_cut_by_the_fused_order() -> None:
     settings = settings.with_values({"cutoff.score": "lexical"})
     result = search_and_filter(QUERY, settings, Backends(Line(chunks()), EMBEDDER))
     assert [hit.id for hit in result.kept] == [f"c{N}", "c001"]
-    assert results.document(result)["hits"][0]["scores"]["lexical"]["rank"] == 2
+    assert document(result)["hits"][0]["scores"]["lexical"]["rank"] == 2
 
 
 @pytest.mark.parametrize("user", [User(), User(1)])

@@ -17,7 +17,6 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from stores import large
 
-from ragfilter import results
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.engine.gather import Backends, gather
@@ -29,7 +28,10 @@ from ragfilter.layers import base, cutoff
 from ragfilter.library.result import to_result
 from ragfilter.model import Chunk, PoolResult, Space, User
 from ragfilter.protocols import Delta, Message, Vectors, Where
-from ragfilter.results.verdicts import forecast, preview_expansion
+from ragfilter.results.document import document, trace_text
+from ragfilter.results.rows import csv, references, rows
+from ragfilter.results.summary import summary
+from ragfilter.results.verdicts import forecast, preview_expansion, verdict_rows
 from ragfilter.settings.schema import Settings
 
 N = 10
@@ -237,11 +239,11 @@ def choices(draw: st.DrawFn) -> dict[str, Any]:
 
 
 EXPORTS: dict[str, Callable[[PoolResult], str]] = {
-    "csv": lambda result: results.csv(results.rows(result), results.references(result)),
-    "document": lambda result: json.dumps(results.document(result, references=True)),
-    "trace": results.trace_text,
-    "summary": lambda result: repr((results.summary(result), result.message)),
-    "verdicts": lambda result: repr(results.verdict_rows(result)),
+    "csv": lambda result: csv(rows(result), references(result)),
+    "document": lambda result: json.dumps(document(result, references=True)),
+    "trace": trace_text,
+    "summary": lambda result: repr((summary(result), result.message)),
+    "verdicts": lambda result: repr(verdict_rows(result)),
     "judgement": lambda result: repr((result.judgement, forecast(result))),
     "context": lambda result: pack(result.kept, result.settings).text,
     "unfiltered": lambda result: repr([hit.id for hit in unfiltered(result.pool, result.settings, result.user)]),
@@ -370,7 +372,7 @@ def test_without_clearance_everything_gets_out_so_that_the_laws_above_can_fail(p
     if port == "export":
         text = exports(result)
     if port == "reference":
-        text = json.dumps(results.document(result, references=True)["hits"][3]["refs"])
+        text = json.dumps(document(result, references=True)["hits"][3]["refs"])
     wanted = names_of(2) if port in ("judge", "export") else names_of(2)[2:]
     assert all(name in text for name in ((ids[2],) if port == "reference" else wanted))
 

@@ -30,7 +30,6 @@ from test_no_leak import (
     worlds,
 )
 
-from ragfilter import results
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.cli.query import query_text
@@ -40,6 +39,9 @@ from ragfilter.errors import InputError
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Delta, Message
+from ragfilter.results.document import document, trace_text
+from ragfilter.results.rows import rows
+from ragfilter.results.summary import headline, summary
 from ragfilter.results.verdicts import preview_expansion
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect import curve_plot
@@ -63,7 +65,7 @@ class Steady(Ports):
 def made_as_the_user(result: PoolResult) -> str:
     """Everything that is shown or saved as the user, without times."""
     view = replay_as_user(result)
-    shown = results.rows(result)
+    shown = rows(result)
     points = curve_plot.place(view, shown, cutoff_detail(view))
     told = (
         exports(result),
@@ -134,14 +136,14 @@ HIDDEN = [
 def test_rank_gap_and_confidence_are_those_of_what_the_user_sees(hidden: tuple[tuple[str, float, int], ...]) -> None:
     settings = Settings().with_values({"clearance.enabled": True, "confidence.high_below": 0.5})
     mixed = replay(pool(*sorted([*SEEN, *hidden], key=lambda hit: hit[1])), settings)
-    rows = results.rows(mixed)
-    assert [(row.rank, row.id, row.confidence) for row in rows] == [(1, "a", "high"), (2, "b", "high"), (3, "c", "low")]
-    assert [None if row.gap is None else round(row.gap, 2) for row in rows] == [None, 0.08, 0.27]
+    made = rows(mixed)
+    assert [(row.rank, row.id, row.confidence) for row in made] == [(1, "a", "high"), (2, "b", "high"), (3, "c", "low")]
+    assert [None if row.gap is None else round(row.gap, 2) for row in made] == [None, 0.08, 0.27]
     assert [hit.id for hit in replay_as_user(mixed).kept] == [hit.id for hit in mixed.kept]
     # An operator sees where hidden chunks are, and how many.
-    assert len(results.rows(mixed, as_operator=True)) == 3 + len(hidden)
+    assert len(rows(mixed, as_operator=True)) == 3 + len(hidden)
     told = "1 chunk hidden" if len(hidden) == 1 else f"{len(hidden)} chunks hidden"
-    every = results.summary(mixed, as_operator=True)
+    every = summary(mixed, as_operator=True)
     assert told in [line for _, line in every.layers]
 
 
@@ -150,12 +152,12 @@ def test_a_user_who_may_see_nothing_is_told_the_level_and_no_more() -> None:
     documents = []
     for hits in ([("x", 0.1, 4)], [("x", 0.7, 1), ("y", 0.8, 4)]):
         result = replay(pool(*hits), settings)
-        made = results.document(result)
+        made = document(result)
         for layer in made["layers"]:
             del layer["ms"]
         documents.append(made)
         assert (made["status"], made["max_security_level"]) == ("insufficient_clearance", 4)
         assert (made["hits"], made["retrieved"], made["hidden"]) == ([], 0, None)
-        assert "Ask someone with clearance level 4." in results.headline(result)
-        assert "status insufficient_clearance" in results.trace_text(result)
+        assert "Ask someone with clearance level 4." in headline(result)
+        assert "status insufficient_clearance" in trace_text(result)
     assert json.dumps(documents[0]) == json.dumps(documents[1])

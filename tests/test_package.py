@@ -115,7 +115,9 @@ CORE = """
 from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut
 from ragfilter.model import Chunk, Hit, Pool
-from ragfilter.results import csv, document, rows, summary
+from ragfilter.results.document import document
+from ragfilter.results.rows import csv, rows
+from ragfilter.results.summary import summary
 from ragfilter.settings.config import load
 
 settings = load(profile="full").settings
@@ -206,10 +208,10 @@ models     from ragfilter.models.embedders import SentenceEmbedder; SentenceEmbe
 models     from ragfilter.models.embedders import *; BundledEmbedder().prepare()
 models     from ragfilter.models.rerankers import *; CrossEncoderReranker('m').model()
 models     import ragfilter as rf; rf.Filter(reranker='late_interaction')
-eval       from ragfilter.results import frame; frame([])
+eval       from ragfilter.results.rows import frame; frame([])
 eval       from ragfilter.evaluate.metrics import *; ndcg([['a']], {'a': 1})
 ingest     import ragfilter.ingest.load
-ingest     import ragfilter.ingest.yaml
+ingest     from ragfilter.basics.files import *; parse_yaml('', place='')
 app        import ragfilter.cli.app
 langchain  import ragfilter as rf; rf.Filter().as_langchain()
 llamaindex import ragfilter as rf; rf.Filter().as_llamaindex()

@@ -16,7 +16,7 @@ from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.pipeline import PoolCompleter, search_and_filter
 from ragfilter.engine.replay import replay
 from ragfilter.judge.call import JudgementCache
-from ragfilter.layers.judge import DEPTHS, walk
+from ragfilter.layers.references import DEPTHS, walk
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.results.verdicts import forecast, preview_expansion

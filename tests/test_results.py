@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter import results
 from ragfilter.basics import files as cells
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, Decision, Hit, LayerTrace, Outcome, Pool, PoolResult, User
+from ragfilter.results.document import document, trace_text
+from ragfilter.results.rows import COLUMNS, csv, kept_first, rows, visible_ids
+from ragfilter.results.summary import first_words, summary
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -51,7 +53,7 @@ def secrets(user: User | None = User(1), **settings: object) -> PoolResult:
 
 
 def test_rows_show_rank_place_gap_and_what_decided() -> None:
-    made = results.rows(giants())
+    made = rows(giants())
     assert [(r.rank, r.place, r.id, r.title, r.outcome, r.layer) for r in made] == [
         (1, 1, "hill", "HILL", "kept", "cutoff"),
         (2, 2, "category", "CATEGORY", "kept", "cutoff"),
@@ -63,7 +65,7 @@ def test_rows_show_rank_place_gap_and_what_decided() -> None:
     assert [round(r.gap or 0, 4) for r in made[1:]] == [0.05, 0.0043, 0.1407, 0.0071]
     assert made[0].similarity == pytest.approx(1 - 0.8813 / 2)
     assert [r.confidence for r in made] == ["low"] * 5
-    (bare,) = results.rows(replay(pool(hit("x-1", 0.1, title="")), Settings()))
+    (bare,) = rows(replay(pool(hit("x-1", 0.1, title="")), Settings()))
     assert bare.title == "x-1"
 
 
@@ -95,13 +97,13 @@ def test_the_decision_that_explains_a_hit(decisions: list[tuple[str, Outcome]], 
     traces = tuple(LayerTrace(layer, True, 1, 1, (decision(layer, outcome),)) for layer, outcome in decisions)
     hits = (Hit(Chunk("x"), 0.1, 1),)
     result = replace(giants(), hits=hits, kept=hits if kept else (), traces=traces)
-    assert [row.reason for row in results.rows(result)] == [expected]
+    assert [row.reason for row in rows(result)] == [expected]
 
 
 def test_kept_come_first_in_their_own_order() -> None:
     result = giants()
     swapped = replace(result, kept=(result.hits[2], result.hits[0]))
-    ids = [r.id for r in results.kept_first(results.rows(swapped))]
+    ids = [r.id for r in kept_first(rows(swapped))]
     assert ids == ["troll", "hill", "category", "frost", "mammoth"]
 
 
@@ -109,12 +111,12 @@ def test_what_an_expansion_brought_comes_last_and_has_no_gap() -> None:
     result = giants()
     brought = Hit(Chunk("lair", "text", "Lair"), 0.1, 0, "expansion:hill")
     result = replace(result, hits=(*result.hits, brought), kept=(*result.kept, brought))
-    row = results.rows(result)[-1]
+    row = rows(result)[-1]
     assert (row.id, row.rank, row.place, row.gap) == ("lair", 0, 4, None)
 
 
 def test_rows_are_of_what_the_user_sees_as_if_nothing_else_were_there() -> None:
-    made = results.rows(secrets())
+    made = rows(secrets())
     assert [(r.rank, r.id, r.title, r.distance) for r in made] == [
         (1, "open", "OPEN", 0.2),
         (2, "other", "OTHER", 0.33),
@@ -123,12 +125,12 @@ def test_rows_are_of_what_the_user_sees_as_if_nothing_else_were_there() -> None:
 
 
 def test_an_operator_sees_all_with_the_reason(snapshot: SnapshotAssertion) -> None:
-    made = results.rows(secrets(), as_operator=True)
+    made = rows(secrets(), as_operator=True)
     assert [r.id for r in made] == ["open", "secret", "broken", "guild", "other"]
     assert [r.rank for r in made] == [1, 2, 3, 4, 5]
     assert {(r.outcome, r.layer) for r in made[1:4]} == {("dropped", "clearance")}
     assert made[1].reason == snapshot
-    assert len(results.visible_ids(secrets(None, **{"clearance.enabled": False}))) == 5
+    assert len(visible_ids(secrets(None, **{"clearance.enabled": False}))) == 5
 
 
 @pytest.mark.parametrize(
@@ -154,9 +156,9 @@ def test_cells_that_a_spreadsheet_would_run(cell: str, harmless: str) -> None:
 def test_csv_is_harmless_in_texts_and_plain_in_numbers() -> None:
     hits = (hit("=evil", 0.1, title="-2+3", source='say "hi", twice'), hit("b", 0.2))
     result = replay(pool(*hits), Settings())
-    first = results.rows(result)[0]._replace(value=-0.25, gap=-0.05)
-    cells = list(csv_module.DictReader(io.StringIO(results.csv([first]))))
-    assert [*cells[0]] == [*results.COLUMNS]
+    first = rows(result)[0]._replace(value=-0.25, gap=-0.05)
+    cells = list(csv_module.DictReader(io.StringIO(csv([first]))))
+    assert [*cells[0]] == [*COLUMNS]
     shown = {k: cells[0][k] for k in ("id", "title", "source", "value", "gap", "place", "page")}
     assert shown == {
         "id": "'=evil",
@@ -170,14 +172,14 @@ def test_csv_is_harmless_in_texts_and_plain_in_numbers() -> None:
 
 
 def test_document_has_the_promised_shape(snapshot: Any) -> None:
-    made = results.document(giants(**{"query_must.enabled": True}))
+    made = document(giants(**{"query_must.enabled": True}))
     assert json.loads(json.dumps(made, allow_nan=False)) == made
     for layer in made["layers"]:
         assert layer.pop("ms") >= 0
     assert made == snapshot
-    bare = results.document(giants(**{"cutoff.enabled": False}))
+    bare = document(giants(**{"cutoff.enabled": False}))
     assert (bare["cutoff"], bare["rounds"], len(bare["kept"])) == (None, [], 5)
-    hidden = results.document(secrets())
+    hidden = document(secrets())
     assert [h["id"] for h in hidden["hits"]] == ["open", "other"]
     assert (hidden["retrieved"], hidden["hidden"]) == (2, None)
 
@@ -216,7 +218,7 @@ def test_success_count_and_level_are_those_of_the_seed(
     hits = [hit(f"c{i}", 0.1 * i, clearance=v, department=of) for i, (v, of) in enumerate(chunks, 1)]
     off = {"cutoff.enabled": False, "clearance.enabled": True}
     chosen = Settings().with_values({**off, **settings})
-    made = results.document(replay(pool(*hits), chosen, None if user is None else User(user)))
+    made = document(replay(pool(*hits), chosen, None if user is None else User(user)))
     assert (made["success"], made["count"], made["max_security_level"]) == (success, count, level)
     assert made["success"] == (made["status"] == "ok")
 
@@ -225,7 +227,7 @@ def test_summary_counts_and_names_what_each_layer_did() -> None:
     rule = '{"contain": "psionic"}'
     hits = [hit(i, d) for i, d in GIANTS] + [hit("blast", 1.1, rule=rule)]
     settings = Settings().with_values({"query_must.enabled": True, "retrieval.k": 4})
-    made = results.summary(replay(pool(*hits), settings))
+    made = summary(replay(pool(*hits), settings))
     assert (made.kept, made.retrieved, made.unfiltered) == (3, 6, 4)
     assert 0 < made.tokens < made.tokens_unfiltered
     lines = {each.layer: (each.n_in, each.n_out, line) for each, line in made.layers}
@@ -239,8 +241,8 @@ def test_the_unfiltered_prompt_has_the_same_budget(snapshot: SnapshotAssertion) 
     values = {"context.max_context_tokens": 1100, "retrieval.k": 4}
     plain = of_profile("unfiltered").with_values(values)
     result = replay(pool(*long), plain)
-    made = results.summary(result)
-    assert results.first_words(made.unfiltered, made.left_out) == snapshot
+    made = summary(result)
+    assert first_words(made.unfiltered, made.left_out) == snapshot
 
 
 @pytest.mark.parametrize("name", list(PROFILES))
@@ -248,7 +250,7 @@ def test_unfiltered_tokens_are_those_of_the_first_k_in_every_profile(name: str) 
     found = pool(*(hit(f"c{i}", 0.02 * i, text=f"{i} " * (5 + i)) for i in range(1, 41)))
     settings = of_profile(name)
     plain = of_profile("unfiltered").with_values({"retrieval.k": settings.retrieval.k})
-    made, same = results.summary(replay(found, settings)), results.summary(replay(found, plain))
+    made, same = summary(replay(found, settings)), summary(replay(found, plain))
     assert made.unfiltered == same.kept == settings.retrieval.k
     assert made.tokens_unfiltered == same.tokens
 
@@ -262,4 +264,4 @@ def test_trace_names_gaps_thresholds_rounds_and_the_final_list(snapshot: Any) ->
         replay(pool(*five), Settings()),
         replay(pool(*many), Settings()),
     ):
-        assert re.sub(r"[\d.]+ ms", "N ms", results.trace_text(result)) == snapshot
+        assert re.sub(r"[\d.]+ ms", "N ms", trace_text(result)) == snapshot

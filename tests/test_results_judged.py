@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from ragfilter import results
 from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, ExpandedChunk, Hit, Judgement, Pool, PoolResult, User, Verdict
+from ragfilter.results.document import document
+from ragfilter.results.rows import references
+from ragfilter.results.verdicts import judge_stats, remarks, verdict_rows
 from ragfilter.settings.schema import Settings
 
 ON = {"judge.enabled": True, "cutoff.enabled": False}
@@ -45,7 +47,7 @@ def judged(
 
 
 def test_the_document_holds_the_seeds_figures() -> None:
-    made = results.document(judged())["judge"]
+    made = document(judged())["judge"]
     # Two of four candidates stay, a and b: 1 − 2/4. far is not similar enough; x and secret are brought in.
     assert made == {
         "original": 4,
@@ -69,7 +71,7 @@ def test_the_document_holds_the_seeds_figures() -> None:
 
 def test_a_fallback_says_so_and_why() -> None:
     failed = judged(replace(SAID, verdicts=(), error="It hangs."), judge__max_chunks=3)
-    made = results.document(failed)["judge"]
+    made = document(failed)["judge"]
     assert (made["original"], made["kept"], made["fallback"]) == (4, 3, True)
     assert (made["reduction"], made["error"]) == (0.25, "It hangs.")
     shown = query_text(failed, profile="llm-filter")
@@ -88,27 +90,27 @@ def test_a_fallback_says_so_and_why() -> None:
 )
 def test_there_are_no_figures_where_nothing_was_judged(judgement: Judgement | None, settings: dict[str, Any]) -> None:
     result = judged(judgement, **settings)
-    assert results.judge_stats(result) is None
-    assert results.document(result)["judge"] is None
+    assert judge_stats(result) is None
+    assert document(result)["judge"] is None
     assert "\njudge:" not in query_text(result, profile="llm-filter")
-    assert all(row.said == "" for row in results.verdict_rows(result))
+    assert all(row.said == "" for row in verdict_rows(result))
 
 
 def test_remarks_and_decisions_as_a_user_with_clearance() -> None:
     asked = replace(SAID, asked=("a", "b", "c"))
     result = judged(asked, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
-    made = results.document(result)["judge"]
+    made = document(result)["judge"]
     assert made["remarks"] == ["1 decision for an id not asked about"]
     hidden = replace(asked, verdicts=(*asked.verdicts, Verdict("secret", "KEEP")))
     result = judged(hidden, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
-    assert "secret" not in json.dumps(results.document(result)["judge"])
+    assert "secret" not in json.dumps(document(result)["judge"])
     # An answer about chunks that the user cannot see does not apply to this result.
     result = judged(SAID, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
-    assert results.remarks(result) == ()
+    assert remarks(result) == ()
 
 
 def test_verdict_and_expansion_of_every_chunk() -> None:
-    rows = {row.id: row for row in results.verdict_rows(judged())}
+    rows = {row.id: row for row in verdict_rows(judged())}
     assert {i: (row.said, row.outcome) for i, row in rows.items()} == {
         "a": ("EXPAND_1", "kept"),
         "b": ("KEEP", "kept"),
@@ -121,7 +123,7 @@ def test_verdict_and_expansion_of_every_chunk() -> None:
     assert rows["a"].brought == ("x", "secret")
     assert rows["x"].by == ExpandedChunk("x", "a", "a", 1)
     assert rows["a"].by is None
-    outcomes = [row.outcome == "dropped" for row in results.verdict_rows(judged())]
+    outcomes = [row.outcome == "dropped" for row in verdict_rows(judged())]
     assert outcomes == sorted(outcomes)
 
 
@@ -135,9 +137,7 @@ def test_reasons_tell_nothing_of_what_is_hidden_before_a_chunk() -> None:
     # One of three is judged. The others are further down, at ranks that are not shown.
     said = replace(SAID, asked=("a",), verdicts=(Verdict("a", "KEEP"),))
     rows = [
-        results.verdict_rows(
-            judged(said, replace(POOL, hits=tuple(hits)), judge__max_chunks=1, judge__oversample=1.0, **USER)
-        )
+        verdict_rows(judged(said, replace(POOL, hits=tuple(hits)), judge__max_chunks=1, judge__oversample=1.0, **USER))
         for hits in (seen, [hidden, *behind])
     ]
     assert rows[0] == rows[1]
@@ -147,10 +147,10 @@ def test_reasons_tell_nothing_of_what_is_hidden_before_a_chunk() -> None:
 def test_verdicts_are_shown_as_the_user() -> None:
     asked = replace(SAID, asked=("a", "b", "c"))
     result = judged(asked, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
-    rows = results.verdict_rows(result)
+    rows = verdict_rows(result)
     assert rows[0].brought == ("x",)
     assert "secret" not in str(rows)
-    assert "secret" not in str(results.verdict_rows(result, as_operator=True)[0].brought)
+    assert "secret" not in str(verdict_rows(result, as_operator=True)[0].brought)
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ def test_verdicts_are_shown_as_the_user() -> None:
 )
 def test_references_are_named_where_asked_for_and_as_the_user(settings: dict[str, Any], refs: list[str]) -> None:
     result = judged(None, **settings)
-    made = results.document(result, references=True)
+    made = document(result, references=True)
     by_id = {entry["id"]: entry["refs"] for entry in made["hits"]}
     assert by_id["a"] == refs
     assert by_id["b"] == []
     assert json.loads(json.dumps(made)) == made
-    assert not any("refs" in entry for entry in results.document(result)["hits"])
-    assert results.references(result, as_operator=True)["a"] == ("x", "secret")
+    assert not any("refs" in entry for entry in document(result)["hits"])
+    assert references(result, as_operator=True)["a"] == ("x", "secret")

@@ -13,7 +13,7 @@ from calibrations import calibration
 from ragfilter.cli.options import load_config
 from ragfilter.engine.replay import replay
 from ragfilter.layers import clearance, quality
-from ragfilter.layers.judge import DEPTHS
+from ragfilter.layers.references import DEPTHS
 from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, PoolResult, Verdict
 from ragfilter.settings.config import load
 from ragfilter.settings.field import FieldInfo

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragfilter.answer.extractive import extract, passages_of
+from ragfilter.answer.extractive import extract
 from ragfilter.basics.threads import SharedCache
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.sentences import prepare, prepare_when_idle
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, Hit
 from ragfilter.stores.caches import VECTORS, VectorCache
+from ragfilter.text.sentences import passages_of
 from ragfilter.ui.resources import CachedEmbedder
 from ragfilter.workbench import Workbench
 

@@ -12,11 +12,12 @@ import pytest
 from stores import OneVector
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter import results
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.model import Chunk, PoolResult, Space
 from ragfilter.protocols import Vectors
+from ragfilter.results.document import document, trace_text
+from ragfilter.results.summary import summary
 from ragfilter.settings.config import load
 from ragfilter.testing import MemoryCollection
 
@@ -86,7 +87,7 @@ def test_no_cliff_is_found_in_places(snapshot: SnapshotAssertion) -> None:
     assert kept(result) == ["c1", "c2", "c3", "c4", "c5"]
     note = result.trace("cutoff").note
     assert note == snapshot
-    assert results.summary(result).strategies == ()
+    assert summary(result).strategies == ()
 
 
 def test_the_judge_is_shown_all_and_its_fallback_goes_by_place() -> None:
@@ -99,6 +100,6 @@ def test_the_judge_is_shown_all_and_its_fallback_goes_by_place() -> None:
 @pytest.mark.parametrize("profile", ["full", "adaptive-retrieval", "adaptive-gap", "llm-filter"])
 def test_what_is_reported_holds_no_invented_similarity(profile: str) -> None:
     result = asked(profile)
-    document = json.loads(json.dumps(results.document(result), allow_nan=False))
-    assert {(hit["similarity"], hit["gap"]) for hit in document["hits"]} == {(None, None)}
-    assert "nan" not in results.trace_text(result)
+    made = json.loads(json.dumps(document(result), allow_nan=False))
+    assert {(hit["similarity"], hit["gap"]) for hit in made["hits"]} == {(None, None)}
+    assert "nan" not in trace_text(result)

@@ -13,14 +13,15 @@ import stat
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from json import JSONDecodeError
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ragfilter.errors import InputError, RagfilterError, complaint
+from ragfilter.errors import InputError, RagfilterError, complaint, extra
 from ragfilter.text.normalise import loads
 
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -218,6 +219,71 @@ def check_table(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: st
         why = "there is no such key" if unknown else complaint(first["msg"])
         where = ": ".join(filter(None, (name, place)))
         raise InputError(f"{where}: {why}.", remedy=remedy) from None
+
+
+DEEPEST, MAX_MERGED = 300, 1_000_000
+YAML_WORDS: dict[str, object] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_YAML_WORD, _MERGE = re.compile(f"(?:{'|'.join(YAML_WORDS)})$"), re.compile("<<$")
+
+
+@cache
+def _yaml_loader() -> Any:
+    with extra("ingest"):
+        import yaml
+
+    def value(loader: Any, node: yaml.Node) -> Iterator[Any]:
+        if isinstance(node, yaml.ScalarNode):
+            yield YAML_WORDS.get(node.value, node.value) if node.tag == "word" else node.value
+        elif isinstance(node, yaml.SequenceNode):
+            yield from loader.construct_yaml_seq(node)
+        else:
+            for key, _ in node.value:
+                key.tag = key.tag.replace("word", "key")
+            yield from loader.construct_yaml_map(node)
+
+    class Loader(yaml.CSafeLoader):
+        yaml_implicit_resolvers: ClassVar[Any] = {  # type: ignore[misc]
+            None: [("word", _YAML_WORD), ("tag:yaml.org,2002:merge", _MERGE)]
+        }
+        yaml_constructors: ClassVar[Any] = {None: value}
+        merged = 0
+
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            super().flatten_mapping(node)
+            self.merged += len(node.value)
+            if self.merged > MAX_MERGED:
+                raise yaml.YAMLError(f"<< merges more than {MAX_MERGED:,} entries")
+
+    return Loader
+
+
+def parse_yaml(text: str, *, place: str) -> object:
+    """Parse the single YAML document in `text` into dicts, lists, text, booleans and None. Only null, true and false
+    are parsed: version 1.10 does not become 1.1, and dates stay text. Keys are text, and tags are ignored. An alias is
+    the same object again, so the result may contain cycles. Raises InputError naming `place` and the line."""
+    loader = _yaml_loader()
+    import yaml
+
+    try:
+        depth = 0
+        # Deep nesting would crash the process when nodes are composed.
+        for event in yaml.parse(text, loader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise yaml.YAMLError(f"it is nested deeper than {DEEPEST} levels")
+        return yaml.load(text, loader)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        message = f"{place}{line}: this is neither JSON nor YAML ({problem})."
+        remedy = "Correct it there. A text that begins with & * @ % or ` needs quotes."
+        raise InputError(message, remedy=remedy) from None
 
 
 RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")

@@ -10,11 +10,10 @@ from ragfilter.cli import options, output
 from ragfilter.cli.app import LOOK, app, command, make_group
 from ragfilter.cli.options import DataDir, File, Json, Verbose, Viewing, columns_of, text_argument
 from ragfilter.errors import InputError
-from ragfilter.indexing.overview import Facts, overview
 from ragfilter.stores import manage
 from ragfilter.stores.opening import Opening
 from ragfilter.text.numbers import chunks, counted
-from ragfilter.workbench import open_workspace_of, read_deployment
+from ragfilter.workbench import Facts, open_workspace_of, overview, read_deployment
 
 group = typer.Typer(invoke_without_command=True, **LOOK)
 app.add_typer(group, name="collections")

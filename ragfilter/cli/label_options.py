@@ -12,11 +12,11 @@ import typer
 
 from ragfilter.cli.options import Place, Text, Texts, refuse
 from ragfilter.cli.output import tell, warn
-from ragfilter.engine.search import find_chunks
 from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels, choose, labels_version, measurable, missing
 from ragfilter.evaluate.query_files import read_questions
 from ragfilter.ingest.bundled import DEMOS
+from ragfilter.layers.references import find_chunks
 from ragfilter.model import User
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import visible_labels

@@ -13,12 +13,12 @@ from ragfilter.cli import output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DryRun, File, Filtering, Place, Viewing, load_config, refuse
 from ragfilter.cli.query import ask
-from ragfilter.engine.search import find_chunks
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labelling, query_sets
 from ragfilter.evaluate.query_files import read_import, read_spans, span_lines, write
 from ragfilter.indexing.order import keep_quotes, remap_labels
 from ragfilter.layers.cutoff import cutoff_detail
+from ragfilter.layers.references import find_chunks
 from ragfilter.results.rows import rows as list_rows
 from ragfilter.stores.labels import conflicts, qrels_of, visible_labels
 from ragfilter.stores.preferences import CHOICES, PairSide

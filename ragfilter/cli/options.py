@@ -15,7 +15,7 @@ import typer
 from ragfilter.cli.output import LogFormat, warn
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.layers.clearance import effective_user
+from ragfilter.layers.visibility import effective_user
 from ragfilter.model import Chunk, User
 from ragfilter.settings import config as configuration
 from ragfilter.settings.deployment import PREFIX

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragfilter import results
 from ragfilter.answer import context as packing
 from ragfilter.answer.stream import DOUBT, Answer, AnswerStream
 from ragfilter.cli import options, output
@@ -22,7 +21,10 @@ from ragfilter.layers.cutoff import unknown_score
 from ragfilter.layers.judge import settings_without_judge
 from ragfilter.model import PoolResult, User
 from ragfilter.protocols import ChatModel
-from ragfilter.results.verdicts import waits_for_judge
+from ragfilter.results.document import document, trace_text
+from ragfilter.results.rows import ChunkRow, kept_first, rows
+from ragfilter.results.summary import first_words, summary
+from ragfilter.results.verdicts import judge_stats, remarks, verdict_rows, waits_for_judge
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -90,7 +92,7 @@ def query(
         result = ask(text, settings, place.backends(bench), user)
         answered = answer_of(result, bench) if answer else None
     if output.as_json:
-        document = results.document(result, references=references) | {
+        printed = document(result, references=references) | {
             "profile": loaded.profile,
             "settings": result.settings.model_dump(),
             "origins": loaded.origins,
@@ -98,12 +100,12 @@ def query(
         if answered is not None:
             reply, packed = answered
             citations = [packed.chunks[number - 1].id for number in reply.citations]
-            document["answer"] = output.plain(reply) | {"citations": citations, "ms": round(reply.ms, 3)}
+            printed["answer"] = output.plain(reply) | {"citations": citations, "ms": round(reply.ms, 3)}
         if debug:
-            typer.echo(results.trace_text(result), err=True, nl=False)
-        output.emit(document)
+            typer.echo(trace_text(result), err=True, nl=False)
+        output.emit(printed)
     else:
-        body = results.trace_text(result) if debug else query_text(result, profile=loaded.profile, every=every)
+        body = trace_text(result) if debug else query_text(result, profile=loaded.profile, every=every)
         output.emit(body + ("\n" + answer_text(*answered) if answered else ""))
     if answered is not None and answered[0].error:
         return output.fail(f"The answer failed: {answered[0].error}")
@@ -151,11 +153,11 @@ def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, packing.Con
 def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     """The result as text: a line of figures, the layers, the kept hits, then the dropped ones."""
     result = replay_as_user(result)
-    view = results.summary(result)
-    rows = results.kept_first(results.rows(result))
-    dropped = sum(not row.kept for row in rows)
-    listed = rows if every else rows[: len(result.kept) + SHOWN]
-    hidden = len(rows) - len(listed)
+    view = summary(result)
+    all_rows = kept_first(rows(result))
+    dropped = sum(not row.kept for row in all_rows)
+    listed = all_rows if every else all_rows[: len(result.kept) + SHOWN]
+    hidden = len(all_rows) - len(listed)
     layers = [
         (each.layer, f"{each.n_in} -> {each.n_out}", numbers.ms(each.ms), line)
         for each, line in view.layers
@@ -164,7 +166,7 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     parts = [
         f"{result.query}\n{view.kept} kept of {view.retrieved} | {view.headline} | "
         f"about {numbers.tokens(view.tokens)}, {numbers.count(view.tokens_unfiltered)} unfiltered "
-        f"({results.first_words(view.unfiltered, view.left_out)}) | "
+        f"({first_words(view.unfiltered, view.left_out)}) | "
         f"{result.pool.collection}, {result.pool.space}, profile {profile}\n",
         output.table(("layer", "hits", "time", "what it did"), layers),
         _judge_lines(result),
@@ -178,7 +180,7 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     )
 
 
-def _hit_table(listed: Sequence[results.ChunkRow]) -> str:
+def _hit_table(listed: Sequence[ChunkRow]) -> str:
     reranked = any(row.rerank_score is not None for row in listed)
     head = ("", "rank", "distance", "confidence", *(["rerank"] if reranked else []), "title", "why")
     titles = telling_titles([row.title for row in listed], TITLE_WIDTH)
@@ -199,7 +201,7 @@ def _hit_table(listed: Sequence[results.ChunkRow]) -> str:
 
 def _judge_lines(result: PoolResult) -> str:
     """The judge's figures in one line, then ignored parts of its answer; empty without any."""
-    stats = results.judge_stats(result)
+    stats = judge_stats(result)
     if stats is None:
         return ""
     figures = f"{stats.kept} of {stats.original} candidates kept, {output.percent(stats.reduction)} cut"
@@ -211,13 +213,13 @@ def _judge_lines(result: PoolResult) -> str:
     if stats.fallback:
         lines = [f"judge fell back: {figures}; {stats.error}"]
     else:
-        decided = Counter(row.said for row in results.verdict_rows(result) if row.said)
+        decided = Counter(row.said for row in verdict_rows(result) if row.said)
         verdicts = ", ".join(f"{n} {action}" for action, n in sorted(decided.items()))
         tokens = numbers.exchanged(stats.prompt_tokens, stats.completion_tokens)
         time = "cached" if stats.cached else numbers.ms(stats.ms)
         model = f"{stats.model}, {stats.prompt_version}"
         lines = [f"judge: {figures} | {tokens}, {time} | {model}", f"  decisions: {verdicts}"]
-    return output.text_of(*lines, *(f"  ignored in its reply: {remark}" for remark in results.remarks(result)))
+    return output.text_of(*lines, *(f"  ignored in its reply: {remark}" for remark in remarks(result)))
 
 
 def answer_text(answer: Answer, context: packing.Context) -> str:

@@ -13,13 +13,14 @@ from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped
 from ragfilter.engine.replay import entering_hits, scan_rules
-from ragfilter.engine.search import LEXICAL_DEPTH, Pairs, Search, by_distance, fuse, matcher, references_of, word_search
+from ragfilter.engine.search import LEXICAL_DEPTH, Pairs, Search, by_distance, fuse, matcher, word_search
 from ragfilter.errors import InputError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec
-from ragfilter.layers.clearance import effective_user, with_chunks, with_clearance
+from ragfilter.layers.references import references_of
 from ragfilter.layers.registry import LAYERS
+from ragfilter.layers.visibility import effective_user, with_chunks, with_clearance
 from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User
 from ragfilter.protocols import Catalogue, ChatModel, Collection, DistinctRules, Embedder, Pruner, Reranker, Vectors
 from ragfilter.rules.match import Scan, rule_book

@@ -18,19 +18,19 @@ from typing import Any
 from ragfilter.basics.threads import check_stopped, within
 from ragfilter.engine.gather import Backends, gather_with_scan
 from ragfilter.engine.replay import replay, replay_as_user
-from ragfilter.engine.search import references_of
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
 from ragfilter.judge.prompt import JudgePrompt
 from ragfilter.layers.base import nearness
-from ragfilter.layers.clearance import visible_pool
-from ragfilter.layers.judge import clean_finder, finder, prompt_for_user, walk
-from ragfilter.layers.prune import pieces
+from ragfilter.layers.judge import prompt_for_user
 from ragfilter.layers.quality import reranker_key
+from ragfilter.layers.references import clean_finder, finder, references_of, walk
+from ragfilter.layers.visibility import visible_pool
 from ragfilter.model import MODEL_OF, Failure, Hit, Judgement, Need, NeedKind, Pool, PoolResult, User
 from ragfilter.protocols import PrunePassage, Pruner
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Quality, Settings, field
+from ragfilter.text.sentences import pieces
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ from time import perf_counter
 from typing import Any
 
 from ragfilter.engine.search import matcher
-from ragfilter.layers import clearance
+from ragfilter.layers import visibility
 from ragfilter.layers.base import LayerInput, LayerSpec
-from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.registry import LAYERS
+from ragfilter.layers.visibility import is_clean
 from ragfilter.model import Chunk, Hit, LayerTrace, Need, Pool, PoolResult, Status, User
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
@@ -43,15 +43,15 @@ def replay(
     Until the pool has it, such a layer falls back, and the note in its trace says so.
     """
     memo = {} if memo is None else memo
-    user = clearance.effective_user(user, settings)
-    settings = clearance.with_clearance(settings, user)
+    user = visibility.effective_user(user, settings)
+    settings = visibility.with_clearance(settings, user)
     # If the query compares nothing, the settings of the entities layer make no difference here.
     sides_key = pool.entities and settings.entities
     start = (settings.retrieval.source_pattern, settings.retrieval.lexical, sides_key, user)
     if start not in memo:
         if scan_rules not in memo:
             memo[scan_rules] = scan or scan_rules(pool)
-        sides = clearance.visible_entities(pool, user)
+        sides = visibility.visible_entities(pool, user)
         first = entering_hits(pool, settings, user)
         memo[start] = first, replace(pool, entities=sides), {hit.chunk.id: hit for hit in first}
     hits, pool_with_sides, entered = before = memo[start]
@@ -125,7 +125,7 @@ def replay_as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> Poo
     memo = {} if memo is None else memo
     key = (replay_as_user, user)
     if key not in memo:
-        memo[key] = clearance.visible_pool(pool, user), {}
+        memo[key] = visibility.visible_pool(pool, user), {}
     visible, own = memo[key]
     user_result = replay(visible, result.settings, user, memo=own)
     if result.status == "insufficient_clearance":
@@ -141,7 +141,7 @@ def entering_hits(pool: Pool, settings: Settings, user: User | None = None) -> t
     """
     own: tuple[str, ...] = ("query", "rules")
     hits = _of_files(pool.hits, settings)
-    user = clearance.effective_user(user, settings)
+    user = visibility.effective_user(user, settings)
     if settings.retrieval.lexical and pool.lexical_user == user:
         own = (*own, "lexical")
     elif pool.lexical_user is not None:
@@ -150,7 +150,7 @@ def entering_hits(pool: Pool, settings: Settings, user: User | None = None) -> t
         return ()
     if not settings.entities.enabled:
         return tuple(hit for hit in hits if hit.found_by in own)
-    sides = (*pool.entities, *clearance.visible_entities(pool, user))
+    sides = (*pool.entities, *visibility.visible_entities(pool, user))
     wanted = {i for side in sides for i in side.ids[: settings.entities.per_entity]}
     return tuple(hit for hit in hits if hit.found_by in own or hit.id in wanted)
 
@@ -162,7 +162,7 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
     def changed(chunk: Chunk) -> Chunk:
         return replace(chunk, rule=rules[chunk.id]) if chunk.id in rules else chunk
 
-    hits, reachable = (clearance.with_chunks(each, changed) for each in (pool.hits, pool.reachable))
+    hits, reachable = (visibility.with_chunks(each, changed) for each in (pool.hits, pool.reachable))
     return replace(pool, hits=hits, reachable=reachable, references=tuple(map(changed, pool.references)))
 
 
@@ -195,7 +195,7 @@ def unfiltered(pool: Pool, settings: Settings, user: User | None = None) -> tupl
 
     Clearance applies here too, if it is on: the comparison must not show hidden chunks.
     """
-    user = clearance.effective_user(user, settings)
+    user = visibility.effective_user(user, settings)
     hits = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
     return tuple(hit for hit in hits if user.sees(hit.chunk))[: settings.retrieval.k]
 

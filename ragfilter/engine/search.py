@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import lru_cache
@@ -158,21 +158,6 @@ def fuse(dense: Sequence[str], lexical: Pairs) -> Mapping[str, Mapping[str, Scor
     for rank, (i, score) in enumerate(lexical, start=1):
         scores[i]["lexical"] = Score(score, "rank", rank)
     return scores
-
-
-def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
-    """The distinct chunks that `chunks` refer to, without texts."""
-    ids = dict.fromkeys([ref for chunk in chunks for ref in chunk.refs])
-    there = find_chunks(collection, ids)
-    known = [there[i] for i in ids if i in there]
-    # Most come from the catalogue, which has no texts.
-    return tuple([replace(c, text="", loaded=False) if c.loaded else c for c in known])
-
-
-def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:
-    """The existing chunks by id, from the catalogue or, if there is none, from the store."""
-    catalogue = collection.catalogue()
-    return collection.chunks(list(ids)) if catalogue is None else catalogue
 
 
 @lru_cache(maxsize=64)

@@ -22,7 +22,7 @@ from ragfilter.engine.replay import replay, with_rules
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
-from ragfilter.layers.clearance import effective_user
+from ragfilter.layers.visibility import effective_user
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.rules.families import Family, Proposal, as_finding, find_families, propose
 from ragfilter.rules.lint import Finding

@@ -22,7 +22,7 @@ from ragfilter.evaluate.query_records import NO_LLM
 from ragfilter.judge import call
 from ragfilter.judge.prompt import JudgePrompt, build_prompt
 from ragfilter.judge.prompts import PromptVariant
-from ragfilter.layers.clearance import effective_user
+from ragfilter.layers.visibility import effective_user
 from ragfilter.model import User
 from ragfilter.protocols import Usage
 from ragfilter.results.rows import ChunkRow

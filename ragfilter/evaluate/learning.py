@@ -25,10 +25,10 @@ from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version, r
 from ragfilter.evaluate.metrics import SET_FIGURES, Counts, figures
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.cutoff import cut, cutoff_detail
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.calibrated import RECALLS, SCORED, Floats, features, labels_for, probabilities
+from ragfilter.layers.visibility import effective_user
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress, Reranker
 from ragfilter.results.summary import NO_BUDGET

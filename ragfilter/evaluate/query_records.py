@@ -30,11 +30,11 @@ from ragfilter.evaluate.labelled_queries import Labels, Queries, relevant_of
 from ragfilter.evaluate.metrics import UNLABELLED, Curve, curve_of, ndcg
 from ragfilter.evaluate.variants import UNFILTERED, Variant
 from ragfilter.layers.base import nearness
-from ragfilter.layers.clearance import effective_user, visible_pool
 from ragfilter.layers.quality import reranker_key
+from ragfilter.layers.visibility import effective_user, visible_pool
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, Status, User
 from ragfilter.protocols import ChatModel, Progress
-from ragfilter.results import judge_stats
+from ragfilter.results.verdicts import judge_stats
 from ragfilter.settings.schema import Settings
 
 PATIENT = {"quality.reranker_timeout_ms": 600_000}

@@ -29,9 +29,9 @@ from ragfilter.engine.replay import entering_hits, keep, replay, with_rules
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1
 from ragfilter.layers.base import LayerInput, LayerSpec
-from ragfilter.layers.clearance import effective_user, visible_pool, with_clearance
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
+from ragfilter.layers.visibility import effective_user, visible_pool, with_clearance
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User, undecided
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.rules.rule import parse

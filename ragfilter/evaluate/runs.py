@@ -22,8 +22,8 @@ from ragfilter.evaluate.metrics import Curve
 from ragfilter.evaluate.query_records import QueryRecord, from_document, measure, to_document
 from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, FIXED, Variant, variants
-from ragfilter.layers.clearance import effective_user, with_clearance
 from ragfilter.layers.tuned_on import origin, profile_name
+from ragfilter.layers.visibility import effective_user, with_clearance
 from ragfilter.model import User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable, Iterator
 from time import monotonic
 
-from ragfilter.answer.extractive import passages_of
 from ragfilter.errors import RagfilterError
 from ragfilter.models.embedders import OPENAI
 from ragfilter.stores.caches import VectorCache
+from ragfilter.text.sentences import passages_of
 from ragfilter.workbench import Workbench
 
 log = logging.getLogger(__name__)

@@ -8,11 +8,10 @@ from itertools import count, pairwise, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ragfilter.basics.files import parse_toml, read_text
+from ragfilter.basics.files import parse_toml, parse_yaml, read_text
 from ragfilter.errors import InputError, extra
 from ragfilter.ingest.passages import Lines, passages, text_records
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, to_record
-from ragfilter.ingest.yaml import parse_yaml
 
 with extra("ingest"):
     from markdown_it import MarkdownIt

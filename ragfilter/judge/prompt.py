@@ -18,13 +18,13 @@ from itertools import pairwise
 from math import isnan
 
 from ragfilter.answer.context import GAP, SHORTENED, defuse, one_line
-from ragfilter.answer.extractive import units
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.prompts import PromptVariant
 from ragfilter.model import Chunk, Hit, Judgement, Space, similarity
 from ragfilter.models.chat import prompt_tokens
 from ragfilter.protocols import Message
 from ragfilter.settings.schema import Judge
+from ragfilter.text.sentences import units
 from ragfilter.text.titles import short_title
 from ragfilter.text.tokens import estimate, head
 from ragfilter.text.words import overlaps

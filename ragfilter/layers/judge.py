@@ -12,16 +12,15 @@ query_must on) one whose rule fails. Every chunk visited counts toward `max_expa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ragfilter.judge.call import NO_DECISION
 from ragfilter.judge.prompt import JudgePrompt, build_prompt, candidates, no_room, width
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
-from ragfilter.layers.clearance import effective_user, is_clean, with_chunks, without_hidden_refs
+from ragfilter.layers.references import clean_finder, walk
+from ragfilter.layers.visibility import effective_user, with_chunks, without_hidden_refs
 from ragfilter.model import (
-    Chunk,
     Decision,
     ExpandedChunk,
     Hit,
@@ -35,74 +34,8 @@ from ragfilter.model import (
     User,
     Verdict,
 )
-from ragfilter.rules.match import Scan
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
-
-DEPTHS = (1, 3, 5)
-
-Finder = Callable[[str], Chunk | None]
-"""Returns the chunk with an id, or None if expansion must not add or pass through it."""
-
-
-class ChunkSource(Protocol):
-    """The part of `protocols.Collection` needed to find what references lead to."""
-
-    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]: ...
-
-    def catalogue(self) -> Mapping[str, Chunk] | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ReachedChunk:
-    """A chunk that is `step` references away from the root; `via` is the chunk that names it."""
-
-    chunk: Chunk
-    step: int
-    via: str
-
-
-def finder(collection: ChunkSource) -> Finder:
-    """A finder of all chunks of a collection, without texts if there is a catalogue."""
-    catalogue = collection.catalogue()
-    if catalogue is not None:
-        return catalogue.get
-    return lambda chunk_id: collection.chunks([chunk_id]).get(chunk_id)
-
-
-def clean_finder(
-    find: Finder, settings: Settings, scan: Scan, user: User | None, discarded: Container[str] = ()
-) -> Finder:
-    """Limit a finder to chunks that an expansion can add: clean ones, except those `discarded` by id."""
-
-    def find_clean(chunk_id: str) -> Chunk | None:
-        chunk = None if chunk_id in discarded else find(chunk_id)
-        return chunk if chunk is not None and is_clean(chunk, settings, scan, user) else None
-
-    return find_clean
-
-
-def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[ReachedChunk]:
-    """Yield up to `most` chunks that references of `root` reach within `depth` steps. More depth adds at the end."""
-    seen = {root.id}
-    frontier = [root]
-    for step in range(1, depth + 1):
-        reached: list[Chunk] = []
-        for parent in frontier:
-            for ref in parent.refs:
-                if ref in seen:
-                    continue
-                seen.add(ref)
-                chunk = find(ref)
-                if chunk is None:
-                    continue
-                if most <= 0:
-                    return
-                most -= 1
-                reached.append(chunk)
-                yield ReachedChunk(chunk, step, parent.id)
-        frontier = reached
-
 
 OVERSAMPLE, RELEVANCE = "judge.oversample", "judge.min_relevance"
 MAX_CHUNKS = "judge.max_chunks"

@@ -18,19 +18,19 @@ from ragfilter.engine.pipeline import replay_completed
 from ragfilter.errors import InputError, SettingsError, check_installed
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.base import BACKGROUND_FROM
-from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
-from ragfilter.layers.prune import SentencePruner
 from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.layers.tuned_on import SCALED
+from ragfilter.layers.visibility import effective_user
 from ragfilter.library import documents
 from ragfilter.library.batch import Workers
 from ragfilter.library.documents import Scores, check_metric, check_metrics, space_of, to_hits
 from ragfilter.library.result import Result, to_result
 from ragfilter.model import MODEL_OF, Cut, Entity, Pool, PoolResult, Space, User
 from ragfilter.models.embedders import BundledEmbedder
+from ragfilter.models.pruners import SentencePruner
 from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge, of_profile

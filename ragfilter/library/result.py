@@ -10,17 +10,18 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ragfilter import model, results
+from ragfilter import model
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import messages
 from ragfilter.engine.replay import replay_as_user
-from ragfilter.layers.clearance import redacted
 from ragfilter.layers.cutoff import unknown_score
+from ragfilter.layers.visibility import redacted
 from ragfilter.library.documents import FUSED, Metrics
 from ragfilter.model import MODEL_OF, Hit, NeedKind, User
 from ragfilter.protocols import Message
-from ragfilter.results import ChunkRow
-from ragfilter.results.document import explain
+from ragfilter.results.document import document, explain
+from ragfilter.results.rows import ChunkRow, frame, rows
+from ragfilter.results.summary import summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,9 +81,9 @@ class Result(model.PoolResult):
         return len(self.kept)
 
     def __repr__(self) -> str:
-        summary = results.summary(self)
-        why = summary.headline.removeprefix(f"keeps {summary.kept} with ")
-        return f"<Result: {summary.kept} of {summary.retrieved} kept, {why}>"
+        told = summary(self)
+        why = told.headline.removeprefix(f"keeps {told.kept} with ")
+        return f"<Result: {told.kept} of {told.retrieved} kept, {why}>"
 
     def __bool__(self) -> bool:
         """Always True, even if nothing is kept."""
@@ -92,10 +93,10 @@ class Result(model.PoolResult):
     def dropped(self) -> tuple[DroppedRow, ...]:
         """The dropped hits, by rank, with layer, reason, compared value and limit, and the caller's object (`doc`)."""
         docs = {hit.id: hit.doc for hit in self.hits}
-        rows = [DroppedRow(*row) for row in results.rows(self) if not row.kept]
-        for row in rows:
+        dropped = [DroppedRow(*row) for row in rows(self) if not row.kept]
+        for row in dropped:
             row.doc = docs[row.id]
-        return tuple(rows)
+        return tuple(dropped)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -123,11 +124,11 @@ class Result(model.PoolResult):
 
     def to_frame(self) -> pd.DataFrame:
         """A data frame with one row per hit. Needs pandas."""
-        return results.frame(results.rows(self))
+        return frame(rows(self))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of the command line: hits, texts of kept chunks, decisions."""
-        return results.document(self)
+        return document(self)
 
 
 FIELDS = tuple(field.name for field in fields(model.PoolResult))

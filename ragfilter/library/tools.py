@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol, TypeVar
 
 from pydantic import Field
 
-from ragfilter import __version__, protocols, results
+from ragfilter import __version__, protocols
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import RagfilterError, extra
-from ragfilter.layers.judge import DEPTHS, finder, walk
+from ragfilter.layers.references import DEPTHS, finder, walk
 from ragfilter.model import PUBLIC, Chunk, User
+from ragfilter.results.rows import references
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -74,7 +75,7 @@ class ChunkTools:
             settings = settings.with_values(_at_most(k, settings))
         searched = self.workspace[collection or self.collection].search(query, settings, user=self.user)
         result = replay_as_user(searched)
-        refs = results.references(result)
+        refs = references(result)
         return {
             "status": result.status,
             "message": result.message,

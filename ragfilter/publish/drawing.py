@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.results import ChunkRow
+from ragfilter.results.rows import ChunkRow
 
 WIDTH = 680
 TOP, ROW = 8.0, 20

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ragfilter.basics.files import harmless
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
-from ragfilter.layers.clearance import without_hidden_refs
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import LAYERS
+from ragfilter.layers.visibility import without_hidden_refs
 from ragfilter.model import UNRESTRICTED, Decision, Hit, Outcome, PoolResult, similarity
 from ragfilter.settings.schema import Confidence
 

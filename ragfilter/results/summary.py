@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from ragfilter.answer.context import fits
 from ragfilter.engine.replay import replay_as_user, unfiltered
-from ragfilter.layers.clearance import level_needed
 from ragfilter.layers.cutoff import side_by_side
 from ragfilter.layers.registry import layer
+from ragfilter.layers.visibility import level_needed
 from ragfilter.model import CutoffDetail, Hit, LayerTrace, PoolResult, Pruning
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers

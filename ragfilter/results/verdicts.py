@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.judge.call import JudgementCache
 from ragfilter.judge.prompt import JudgePrompt
-from ragfilter.layers.clearance import effective_user
-from ragfilter.layers.judge import DEPTHS, ChunkSource, ReachedChunk, clean_finder, finder, prompt_for_user, walk
+from ragfilter.layers.judge import prompt_for_user
+from ragfilter.layers.references import DEPTHS, ChunkSource, ReachedChunk, clean_finder, finder, walk
+from ragfilter.layers.visibility import effective_user
 from ragfilter.model import ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.results.rows import visible_ids

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter import protocols, results
+from ragfilter import protocols
 from ragfilter.errors import ModelError
 from ragfilter.library.filter import Filter
 from ragfilter.library.result import Result
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Reranker
-from ragfilter.results import ChunkRow
+from ragfilter.results.rows import ChunkRow, rows
 from ragfilter.service.access import Caller
 from ragfilter.service.metrics import Metrics
 from ragfilter.settings.schema import Settings
@@ -84,6 +84,6 @@ class CallerWorkspace:
     def _counted(self, ask: Callable[[], Result]) -> ResultWithRows:
         started = perf_counter()
         result = ask()
-        rows = results.rows(result)
-        self.metrics.count_question(self.path, result, rows, perf_counter() - started)
-        return result, rows
+        made = rows(result)
+        self.metrics.count_question(self.path, result, made, perf_counter() - started)
+        return result, made

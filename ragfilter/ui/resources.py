@@ -21,9 +21,9 @@ from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
 from ragfilter.indexing.queue import Worker
 from ragfilter.indexing.sentences import prepare_when_idle
-from ragfilter.layers.prune import SentencePruner
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
+from ragfilter.models.pruners import SentencePruner
 from ragfilter.protocols import Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment

@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.layers.registry import SWITCHES
-from ragfilter.results import rows
+from ragfilter.results.rows import rows
 from ragfilter.ui.kit.controls import setting_key as key
 
 pytestmark = pytest.mark.model

@@ -12,7 +12,7 @@ from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.labelling import BESIDE, FIRST, SAMPLED, agreement, requests, to_label
 from ragfilter.model import Chunk, Hit, Pool
-from ragfilter.results import ChunkRow, rows
+from ragfilter.results.rows import ChunkRow, rows
 from ragfilter.settings.config import load
 
 

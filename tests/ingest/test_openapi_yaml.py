@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pets import described
 from waiting import ends_soon
 
+from ragfilter.basics.files import parse_yaml
 from ragfilter.errors import InputError
-from ragfilter.ingest.yaml import parse_yaml
 
 
 def test_yaml_scalars_stay_what_was_written() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragfilter.layers import clearance
+from ragfilter.layers import clearance, visibility
 from ragfilter.layers.base import LayerInput
 from ragfilter.model import Chunk, Hit, Pool, User
 from ragfilter.rules.match import rule_book
@@ -75,4 +75,4 @@ def test_what_is_missing_is_told_and_no_more(
     step = clearance.apply(found, replace(look(level), user=user))
     message = f"{clearance.BARRED} Ask someone {ways}." if ways else clearance.UNREADABLE_MESSAGE
     assert (step.status, step.message) == ("insufficient_clearance", message)
-    assert clearance.level_needed((hit.chunk for hit in found), user) == needed
+    assert visibility.level_needed((hit.chunk for hit in found), user) == needed

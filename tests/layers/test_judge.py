@@ -15,8 +15,8 @@ from ragfilter.judge import call
 from ragfilter.judge.parse import parse
 from ragfilter.judge.prompt import build_prompt
 from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.clearance import effective_user
 from ragfilter.layers.judge import apply
+from ragfilter.layers.visibility import effective_user
 from ragfilter.model import Chunk, Hit, Judgement, Pool, User, Verdict
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings

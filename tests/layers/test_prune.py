@@ -16,10 +16,11 @@ from ragfilter.answer.context import sent, without
 from ragfilter.answer.extractive import extract
 from ragfilter.engine.pipeline import join_pools
 from ragfilter.engine.replay import replay
-from ragfilter.layers.prune import SentencePruner, pieces
 from ragfilter.model import Chunk, Hit, Pool, Pruning
+from ragfilter.models.pruners import SentencePruner
 from ragfilter.protocols import PrunePassage
 from ragfilter.settings.schema import Settings
+from ragfilter.text.sentences import pieces
 
 ON = Settings().with_values({"prune.enabled": True, "prune.share": 0.5, "cutoff.enabled": False, "retrieval.k": 10})
 PROSE = "# Trolls\n\nTrolls heal. They live far away. Fire stops that.\n"

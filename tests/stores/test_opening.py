@@ -19,13 +19,12 @@ from test_chroma_server import chroma_run
 from ragfilter.cli.app import main
 from ragfilter.errors import InputError, StoreError
 from ragfilter.indexing.order import Order, carry_out
-from ragfilter.indexing.overview import overview
 from ragfilter.library.workspace import open_workspace
 from ragfilter.models.embedders import BUNDLED, BundledEmbedder
 from ragfilter.rules import edits
 from ragfilter.stores import manage
 from ragfilter.stores.opening import Opening, embedder_hint
-from ragfilter.workbench import Workbench
+from ragfilter.workbench import Workbench, overview
 
 pytestmark = pytest.mark.model
 TEXTS = {

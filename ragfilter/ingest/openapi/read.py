@@ -14,13 +14,12 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ragfilter.basics.files import read_text
+from ragfilter.basics.files import parse_yaml, read_text
 from ragfilter.errors import InputError
 from ragfilter.ingest.openapi.bundle import Descriptions, Trees
 from ragfilter.ingest.openapi.items import Items, api_title, identify
 from ragfilter.ingest.openapi.text import title_and_text
 from ragfilter.ingest.records import ReadOptions, Record, to_record
-from ragfilter.ingest.yaml import parse_yaml
 from ragfilter.text.normalise import loads
 from ragfilter.text.numbers import few
 

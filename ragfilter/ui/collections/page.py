@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 import streamlit as st
 
 from ragfilter.indexing.order import Order, Refusal
-from ragfilter.indexing.overview import Facts, overview
 from ragfilter.indexing.queue import IndexJob, Queue, queue_of
 from ragfilter.model import User
 from ragfilter.settings.deployment import is_address
@@ -26,6 +25,7 @@ from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.page_run import PageRun
 from ragfilter.ui.session.state import MANAGED
+from ragfilter.workbench import Facts, overview
 
 if TYPE_CHECKING:
     from ragfilter.stores.postgres.tables import TableStore

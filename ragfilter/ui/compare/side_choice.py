@@ -12,9 +12,9 @@ from typing import Any
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate.runs import run_label, settings_of
 from ragfilter.evaluate.wording import shown
-from ragfilter.layers.clearance import with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.base import strategies
+from ragfilter.layers.visibility import with_clearance
 from ragfilter.publish.reports import NamedSettings
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES

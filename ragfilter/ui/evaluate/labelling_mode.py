@@ -16,7 +16,7 @@ from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cutoff_detail
-from ragfilter.results import rows
+from ragfilter.results.rows import rows
 from ragfilter.stores.labels import ASKED, GRADES, Label, qrels_of, selected_quotation
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems, query_set_choice

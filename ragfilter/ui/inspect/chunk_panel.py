@@ -11,11 +11,10 @@ import streamlit as st
 
 from ragfilter.engine.replay import replay, with_rules
 from ragfilter.engine.whatif import changes, stays, wording
-from ragfilter.layers.clearance import without_hidden_refs
 from ragfilter.layers.registry import layer
+from ragfilter.layers.visibility import without_hidden_refs
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
-from ragfilter.results import visible_ids
-from ragfilter.results.rows import rerank_score
+from ragfilter.results.rows import rerank_score, visible_ids
 from ragfilter.rules.match import rule_book
 from ragfilter.stores.labels import conflicts
 from ragfilter.text import numbers

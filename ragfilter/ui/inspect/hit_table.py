@@ -11,7 +11,7 @@ import streamlit as st
 
 from ragfilter.errors import StoreError
 from ragfilter.layers.cutoff import cutoff_detail
-from ragfilter.results import ChunkRow, csv, kept_first, references
+from ragfilter.results.rows import ChunkRow, csv, kept_first, references
 from ragfilter.results.thresholds import compared
 from ragfilter.rules.overview import WORDS, make_listing
 from ragfilter.text import numbers

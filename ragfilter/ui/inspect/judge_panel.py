@@ -13,8 +13,17 @@ from ragfilter.engine.pipeline import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.model import Judgement, NeedKind, PoolResult
 from ragfilter.protocols import Message, Usage
-from ragfilter.results import judge_stats, remarks, verdict_rows
-from ragfilter.results.verdicts import Forecast, JudgeStats, VerdictRow, forecast, judge_prompt, waits_for_judge
+from ragfilter.results.verdicts import (
+    Forecast,
+    JudgeStats,
+    VerdictRow,
+    forecast,
+    judge_prompt,
+    judge_stats,
+    remarks,
+    verdict_rows,
+    waits_for_judge,
+)
 from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles

@@ -19,7 +19,8 @@ from ragfilter.engine.pipeline import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Need, PoolResult, Pruning, Rounds
-from ragfilter.results import trace_text, visible_ids
+from ragfilter.results.document import trace_text
+from ragfilter.results.rows import visible_ids
 from ragfilter.results.summary import DropGroup, story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import chunk_panel, curve_panel, headline, hit_table, judge_panel

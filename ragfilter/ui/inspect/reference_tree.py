@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from ragfilter.layers.judge import DEPTHS, ReachedChunk, finder, walk
+from ragfilter.layers.references import DEPTHS, ReachedChunk, finder, walk
 from ragfilter.model import Chunk, PoolResult
 from ragfilter.protocols import Collection
 from ragfilter.results.verdicts import preview_expansion

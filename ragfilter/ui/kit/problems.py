@@ -13,7 +13,7 @@ from ragfilter.indexing.queue import queue_of
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import layer
 from ragfilter.model import Failure, PoolResult
-from ragfilter.results import judge_stats
+from ragfilter.results.verdicts import judge_stats
 from ragfilter.ui.kit import guide
 from ragfilter.ui.look import elements, prose
 from ragfilter.ui.resources import Resources

@@ -14,7 +14,8 @@ from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue, queue_of
 from ragfilter.model import PoolResult, User
-from ragfilter.results import ChunkRow, Summary, rows, summary
+from ragfilter.results.rows import ChunkRow, rows
+from ragfilter.results.summary import Summary, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, qrels_of
 from ragfilter.ui.resources import Resources, open_resources

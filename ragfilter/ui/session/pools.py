@@ -19,8 +19,8 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.engine.gather import gather, wanted_hits
 from ragfilter.engine.pipeline import PoolCompleter, Replay, join_pools, replay_completed, without_failures
 from ragfilter.engine.replay import count_clean, renew_rules, replay
-from ragfilter.engine.search import find_chunks
 from ragfilter.errors import RagfilterError, StoreError
+from ragfilter.layers.references import find_chunks
 from ragfilter.model import NeedKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.base import Subset
