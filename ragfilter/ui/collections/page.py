@@ -106,7 +106,7 @@ def _left_out(job: IndexJob) -> None:
 
 def _buttons(job: IndexJob, queue: Queue) -> None:
     at = job.status
-    with st.container(horizontal=True, gap="small"):
+    with elements.row(align="top"):
         if at.open:
             about = "Chunks embedded so far are kept."
             elements.button("Stop", f"stop-{job.id}", state.then_page(queue.stop), job.id, icon="stop", about=about)
@@ -138,7 +138,7 @@ def _collections(page_run: PageRun, user: User) -> None:
         elements.empty("No collection yet.", "Add files on the left, or build a sample on the Inspect page.")
     _elsewhere(page_run.resources)
     if state.session().collection in guide.DEMOS:
-        # Offer the other demo to whoever tries one.
+        # Offer the other demo while one demo is open.
         for name, (_, about) in guide.DEMOS.items():
             if name not in page_run.collections or not page_run.collections[name].complete:
                 guide.draw_build_button(name, queue_of(page_run.resources.bench), about)
@@ -154,7 +154,7 @@ def _one(every: tuple[Facts, ...], page_run: PageRun, user: User) -> None:
         st.session_state[MANAGED] = chosen if chosen in names else names[0]
     name = st.selectbox("Manage", names, key=MANAGED)
     facts = every[names.index(name)]
-    with st.container(key="manage", horizontal=True, gap="small"):
+    with elements.row("manage", "top"):
         _actions(facts, page_run.resources, user)
     problems.draw_incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:

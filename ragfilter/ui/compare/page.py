@@ -191,7 +191,7 @@ def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
     hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
     with st.container(key="compare-chunk", border=True):
         elements.chunk_head(each.title, (each.id, f"A: {reason(each.a)}", f"B: {reason(each.b)}"))
-        st.text(hit.chunk.text or "This chunk has no text.")
+        elements.draw_chunk_text(hit.chunk.text)
 
 
 def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> None:
@@ -307,7 +307,7 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
     if worst is None:
         elements.aside("No question is worse with B.")
         return
-    with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
+    with elements.row("compare-worst"):
         st.markdown(f"Largest loss: **{numbers.signed(worst['gain'])}** {literal(worst['query'])}", width="content")
         elements.button("Open", "compare-open-worst", _open, worst["query"], icon="arrow_forward")
 

@@ -125,9 +125,8 @@ def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
             )
             session.label_query = query
             state.remember_labels(labels, chunk_id, chosen.collection, query)
-        case "undo", () if session.label_history:
-            chosen.book.take_back(session.label_history[-1].label_ids)
-            session.label_history = session.label_history[:-1]
+        case "undo", ():
+            state.undo_labels(chosen.book)
         case "open", (str(query),):
             session.label_query = query
         case "ask", (str(text),) if query := whole(text).strip():

@@ -246,7 +246,7 @@ def _layers(measured: MeasuredRun) -> None:
 
 
 def _queries(measured: MeasuredRun) -> None:
-    with st.container(key="queries-bar", horizontal=True, gap="small"):
+    with elements.row("queries-bar", "top"):
         look: dict[str, Any] = {"persist_state": None, "format_func": str.capitalize}
         wanted = elements.choice("Questions shown", ("all", *KINDS), key="query-filter", default="all", **look)
         rows = measured.questions

@@ -65,7 +65,7 @@ def draw_questions(chosen: ChosenSet) -> None:
         text = st.text_area(
             "Questions, one per line", start, key=key, persist_state="session", height=HEIGHT, help=about
         )
-        with st.container(key="set-actions", horizontal=True, gap="small"):
+        with elements.row("set-actions", "top"):
             save = partial(_save, chosen, None if built_in else name, revision, filled)
             empty, about = not lines(text) or not title.strip(), "" if title.strip() else "Name the set first."
             elements.button("Save", "set-save", save, type="primary", disabled=empty, about=about)
@@ -253,8 +253,8 @@ def _lost(chosen: ChosenSet) -> None:
         return
     elements.heading("Labels without a chunk")
     elements.aside(
-        "The chunks were cut again, so these labels no longer count. Click the chunk that a label "
-        "judges. If it is in none, label again."
+        "The chunks were re-split, so these labels no longer count. Click the chunk that the label belongs to. If none "
+        "fits, label the question again."
     )
     listed = [
         (label.query, place.quote, *((chunks[i].name, chunks[i].text) if i else (None, None)))
@@ -310,7 +310,7 @@ def _ask_llm(chosen: ChosenSet, requests: tuple[Request, ...]) -> None:
 
     def work(job: Job[int]) -> int:
         kept, calls = 0, sum(len(each.prompts) for each in requests)
-        timeout_s = resources.deployment.answer_timeout_s
+        timeout_s = resources.bench.deployment.answer_timeout_s
         proposals = labelling.propose(requests, settings, backends, timeout_s=timeout_s)
         for number, each in enumerate(proposals, start=1):
             kept += labelling.keep(each, book, collection, backends)

@@ -45,14 +45,16 @@ def draw(view: View) -> None:
             "references.",
         )
         return
-    chunk = _whole(hit.chunk, view)
+    chunk, asked = hit.chunk, view.asked
+    if not chunk.loaded:
+        chunk = view.resources.whole_chunk(chunk, asked.collection, asked.version)
     # Users see only references to chunks that they can see.
     shown_refs = chunk.refs if view.operator else without_hidden_refs(view.as_user.pool, view.user)(chunk).refs
     _head(view.shown, replace(hit, chunk=replace(chunk, refs=shown_refs)))
     _labels(view, chunk.id)
     match _part(view, chunk.id):
         case "Rule":
-            with st.container(key="rule-both", horizontal=True, gap="small"):
+            with elements.row("rule-both", "top"):
                 _text(view, chunk)
                 with st.container(key="rule-side", gap="small"):
                     _rule(view, chunk)
@@ -117,12 +119,10 @@ def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
 
 @state.tell_errors()
 def _undo() -> None:
-    if not state.session().label_history:
+    mark = state.undo_labels(open_resources().bench.labels)
+    if mark is None:
         # The key was pressed again before the page disabled the button.
         return
-    *before, mark = state.session().label_history
-    open_resources().bench.labels.take_back(mark.label_ids)
-    state.session().label_history = before
     asked = state.session().asked
     if asked is None or (asked.collection, asked.query) != (mark.collection, mark.query):
         st.toast(message(f"Undone: the last label for “{mark.query}” in {mark.collection}."))
@@ -135,7 +135,7 @@ def _text(view: View, chunk: Chunk) -> None:
         if struck := elements.struck_text(view.shown, chunk.id, chunk.text):
             elements.draw(struck)
         else:
-            st.text(chunk.text or "This chunk has no text.")
+            elements.draw_chunk_text(chunk.text)
 
 
 def _part(view: View, chunk_id: str) -> str:
@@ -152,15 +152,6 @@ def _part(view: View, chunk_id: str) -> str:
         with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
             grid.draw_neighbours(ids, chunk_id, state.open_chunk, "chunk")
     return shown
-
-
-def _whole(chunk: Chunk, view: View) -> Chunk:
-    """The whole chunk, read once if only its id is known."""
-    if chunk.loaded:
-        return chunk
-    collection, bench = view.asked.collection, view.resources.bench
-    key = (collection, view.asked.version, chunk.id)
-    return view.resources.chunks.of(key, lambda: bench.collection(collection).chunks([chunk.id]).get(chunk.id, chunk))
 
 
 def _head(result: PoolResult, hit: Hit) -> None:

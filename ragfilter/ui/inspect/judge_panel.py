@@ -255,7 +255,7 @@ def _prompt(result: PoolResult) -> None:
         if not (state.session().operator or result.user.unrestricted):
             elements.aside(
                 "With clearance on, only operators see the reply: it may come from a query by a user who sees more. "
-                "View as operator to read it."
+                "Choose the role Operator to read it."
             )
         elif judgement is not None and judgement.reply:
             st.code(judgement.reply, language=None, wrap_lines=True)

@@ -289,7 +289,7 @@ def present(page_run: PageRun) -> None:
 
 def _question_head(view: View) -> None:
     """Draw the question, the user it is answered for, and the buttons."""
-    with st.container(key="present-head", horizontal=True, vertical_alignment="top"):
+    with elements.row("present-head", "top"):
         elements.draw(f'<h1 class="rf-question">{elements.text(view.asked.query)}</h1>')
         if view.result.settings.clearance.enabled:
             with st.container(key="present-user", width=240):
@@ -320,7 +320,7 @@ def _scene(view: View, drops: Sequence[DropGroup], scene: int, last: int) -> Non
         after = stacks.Stack("Left so far" if scene else "Everything found", tuple(left))
     elements.unseen_heading("Before and after")
     stacks.draw_stacks((before, after), view.as_user)
-    with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
+    with elements.row("present-bar"):
         label, to = ("After", last) if scene < last else ("Before", 0)
         look = {"icon": "compare", "type": "primary", "shortcut": "B"}
         elements.button(label, "scene-flip", state.set_field, to, "scene", disabled=not last, **look)

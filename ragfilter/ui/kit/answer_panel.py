@@ -1,5 +1,6 @@
 """The answer from the kept chunks beside the one from a plain search. If an LLM fails, the extractive answer appears
-below its error. Text that rests on chunks missing from the other context is marked. People say which is better."""
+below its error. Text that rests on chunks missing from the other context is marked. Visitors vote for the better
+answer."""
 
 from __future__ import annotations
 
@@ -145,7 +146,7 @@ def title(side: AnswerSide, note: str = "") -> str:
 
 def _stream(query: str, side: AnswerSide, chat: ChatModel, resources: Resources) -> None:
     """Draw the answer as it arrives and, until its first piece, the seconds waited."""
-    limit, slot, began = resources.deployment.answer_timeout_s, st.empty(), monotonic()
+    limit, slot, began = resources.bench.deployment.answer_timeout_s, st.empty(), monotonic()
     # Closed at once if Stop interrupts the drawing, so the next run finds what has arrived.
     with closing(answer_making.stream_answer(query, side, chat, resources)) as texts:
         for text in texts:

@@ -76,7 +76,7 @@ def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
 def _undo_buttons(*, reset: bool) -> None:
     """Draw the buttons to undo, redo and reset changes, each only if it has an effect."""
     session = state.session()
-    with st.container(key="steps", horizontal=True, gap="small"):
+    with elements.row("steps", "top"):
         if session.past:
             elements.button("Undo", "undo", state.undo, type="tertiary", shortcut="Ctrl+Z")
         if session.future:
@@ -196,7 +196,7 @@ def _files(page_run: PageRun) -> None:
     elements.download("Download", "download-settings", text, "ragfilter.toml")
     if saved := config.saved_names(files):
         name = st.selectbox("Saved settings", saved, key="settings-saved")
-        with st.container(horizontal=True, gap="small"):
+        with elements.row(align="top"):
             elements.button("Load", "load-saved", _load, files, name)
             elements.button("Delete", "delete-saved", state.tell_errors()(config.forget), files, name)
     about = "A downloaded file, or any that `ragfilter query --config` reads. Undo restores the earlier settings."
@@ -372,9 +372,7 @@ def _viewer() -> str:
 def _choose_viewer() -> None:
     session, user = state.session(), state.session().user
     role = OPERATOR if session.operator else USER
-    widget.choose(
-        "View as", (USER, OPERATOR), role, "view-as", lambda role: state.set_field(role == OPERATOR, "operator")
-    )
+    widget.choose("Role", (USER, OPERATOR), role, "view-as", lambda role: state.set_field(role == OPERATOR, "operator"))
     choose_user("seen-as")
     given = widget.key_and_callback(LEVEL, user.level, lambda level: _become(level=level))
     about = "Chunks of a higher level are hidden."
@@ -403,7 +401,7 @@ def choose_user(name: str) -> None:
         state.session().user = users.get(chosen, state.session().user)
 
     labels = {each: each for each in users}
-    widget.select("Seen as", labels, current, name, become, placeholder="someone else", filter_mode=None)
+    widget.select("User", labels, current, name, become, placeholder="someone else", filter_mode=None)
 
 
 def _offered_users() -> Mapping[str, User]:

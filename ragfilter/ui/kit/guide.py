@@ -27,9 +27,12 @@ from ragfilter.ui.session.page_run import PageRun, View, queue_indexing
 NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
 NEEDS_RUN = "Locked until you have measured your settings."
-MEASURED, GUARDED, GUARD = "measured", "guarded", "guard"
-"""The collections known to have a complete run that somebody started, the one that got the last
-baseline, and the box on Evaluate where it is made."""
+MEASURED = "measured"
+"""The collections known to have a complete run that somebody started."""
+GUARDED = "guarded"
+"""The collection that got the last baseline."""
+GUARD = "guard"
+"""The box on Evaluate where a baseline is made."""
 
 
 class PathStep(NamedTuple):

@@ -158,7 +158,7 @@ def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
     bars = {"x": list(range(len(counts))), "y": counts, "marker": {"color": ink.kept}, "hovertemplate": hover}
     layout = ink.axes("chunks kept", "questions")
     if max(counts, default=0) < 6:
-        # Half a question does not exist.
+        # Counts are whole numbers.
         layout["yaxis"]["dtick"] = 1
     return {"data": [{"type": "bar", **bars}], "layout": layout}
 

@@ -86,12 +86,8 @@ def _follow(page_run: PageRun) -> None:
     if resources.bench.stores.of(asked.collection).outdated(asked.version):
         from ragfilter.ui.session import pools
 
-        try:
-            if pools.follow_edits(resources):
-                st.toast("Rules or chunks changed elsewhere; the results are refreshed.")
-        except RagfilterError:
-            # Asking the question again shows the error.
-            state.ask_again()
+        if pools.follow_edits(resources):
+            st.toast("Rules or chunks changed elsewhere; the results are refreshed.")
 
 
 def _box(*, ready: bool) -> None:

@@ -91,7 +91,12 @@ def chunk_head(title: str, facts: Iterable[str], more: str = "") -> None:
     draw(f'<div class="rf-chunk">{head}{more}</div>')
 
 
-def row(key: str, align: Literal["center", "bottom", "top"] = "center") -> DeltaGenerator:
+def draw_chunk_text(words: str) -> None:
+    """Draw the text of a chunk literally."""
+    st.text(words or "This chunk has no text.")
+
+
+def row(key: str | None = None, align: Literal["center", "bottom", "top"] = "center") -> DeltaGenerator:
     """A row of controls."""
     return st.container(key=key, horizontal=True, vertical_alignment=align, gap="small")
 

@@ -55,7 +55,8 @@ def draw(visible: VisibleCollection) -> None:
         persist_state="session",
         format_func=lambda kind: f"{kind} · {counts[kind]}",
         placeholder="all",
-        help="Problems in rules, drafts, and families: chunks whose titles or texts differ only where # stands.",
+        help="Problems in rules, drafts, and families: chunks whose titles or texts are identical except for the part "
+        "shown as #.",
     )
     listed = [each for each in findings if not kinds or each[0] in kinds]
     left, right = st.columns((1.5, 1), gap="medium")
@@ -170,7 +171,7 @@ def _one(visible: VisibleCollection, finding: Finding | None) -> None:
     st.markdown(f"**{message(chunk.name)}**  \n{message(_said(finding))}")
     rules = {chunk.id: finding.fixed}
     sure = finding.fix is not None and rule_effect.confirm(visible, rules, "finding-sure")
-    with st.container(key="finding-actions", horizontal=True, gap="small"):
+    with elements.row("finding-actions", "top"):
         elements.button("Apply this one", "finding-apply", many_rules.save, visible, rules, "Apply", disabled=not sure)
         about = "Opens the editor with the fix, if there is one. Nothing is saved."
         elements.button("Edit first", "finding-edit", _edit, visible, finding, about=about)
@@ -181,5 +182,5 @@ def _one(visible: VisibleCollection, finding: Finding | None) -> None:
 def _edit(visible: VisibleCollection, finding: Finding) -> None:
     chunk = visible.chunks[finding.chunk_ids[0]]
     if finding.fix is not None:
-        saving.set_unsaved(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
+        saving.set_unsaved(saving.pretty_rule(finding.fixed), chunk.id, chunk.rule)
     row_filter.edit(chunk.id)

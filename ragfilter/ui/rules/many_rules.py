@@ -160,7 +160,7 @@ def _export(visible: VisibleCollection) -> None:
     chunks = [chunk for chunk in visible.chunks.values() if chunk.rule]
     where = "for version control, where `ragfilter rules check` and `rules test` check them."
     st.markdown(f"**Export** {counted(len(chunks), 'rule')} {where}")
-    with st.container(key="files-export", horizontal=True, gap="small"):
+    with elements.row("files-export", "top"):
         about = "The table marks rules edited after this export as changed."
         if not visible.user.unrestricted:
             about = "Contains only what you can see. Changed rules stay marked in the table."

@@ -171,7 +171,7 @@ def _open_chunk(visible: VisibleCollection, rows: Listing, ids: Sequence[str]) -
         page = f"page {chunk.page}" if chunk.page else ""
         elements.chunk_head(chunk.name, (chunk.id, chunk.type, chunk.source, page))
         with st.container(key="chunk-text", height=TEXT_HEIGHT):
-            st.text(chunk.text or "This chunk has no text.")
+            elements.draw_chunk_text(chunk.text)
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
         effect, harm_of = partial(rule_effect.draw, visible, chunk), partial(rule_effect.harm_of_rule, visible)
         editing = Editing(

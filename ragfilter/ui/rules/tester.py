@@ -28,7 +28,7 @@ PASSES: CacheSpec[Mapping[str, int]] = CacheSpec(4)
 TEXT, QUESTION = "tester-text", "tester-question"
 MAX_QUESTIONS, MAX_LISTED, MAX_TERMS = 10_000, 500, 4
 WIDE = 56
-"""Characters of a title in the table. The other columns are narrow: similar titles differ late."""
+"""Title width in characters. Wide, because similar titles differ near the end."""
 
 
 def draw(visible: VisibleCollection) -> None:

@@ -33,7 +33,7 @@ def current_collections(resources: Resources, *, relist: bool = False) -> dict[s
     session = state.session()
     held = session.collections
     moved: tuple[tuple[int, str], ...] = ()
-    # Whatever needs the database reports its error.
+    # Code that needs the database reports its failure.
     with suppress(StoreError):
         moved = queue_of(resources.bench).moved()
     try:

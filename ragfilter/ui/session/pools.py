@@ -113,7 +113,16 @@ def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources
 
 def follow_edits(resources: Resources) -> bool:
     """Update the current question after rules were edited. It is asked again only if that needs a
-    search. Returns whether its user can see a difference. Raises RagfilterError."""
+    search. Returns whether its user can see a difference."""
+    try:
+        return _follow_edits(resources)
+    except RagfilterError:
+        # Asking the question again shows the error.
+        state.ask_again()
+        return False
+
+
+def _follow_edits(resources: Resources) -> bool:
     session, settings = state.session(), state.settings()
     asked = session.asked
     if asked is None or session.pending:

@@ -27,7 +27,7 @@ from ragfilter.ui.resources import open_resources
 
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
-    from ragfilter.stores.labels import Label
+    from ragfilter.stores.labels import Label, LabelBook
     from ragfilter.ui.jobs import Job
 
 P = ParamSpec("P")
@@ -310,6 +310,16 @@ def remember_labels(labels: Iterable[Label], chunk_id: str, collection: str, que
     """Remember the labels from one click, so that they can be undone."""
     change = LabelChange(tuple(each.id for each in labels), chunk_id, collection, query)
     session().label_history = [*session().label_history, change][-MAX_LABEL_CHANGES:]
+
+
+def undo_labels(book: LabelBook) -> LabelChange | None:
+    """Take back the labels from the last click, which is returned; None if there is none left. Raises StoreError."""
+    if not session().label_history:
+        return None
+    *before, last = session().label_history
+    book.take_back(last.label_ids)
+    session().label_history = before
+    return last
 
 
 def set_field(value: Any, field: str) -> None:

@@ -237,10 +237,10 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
     tuning = suggestion.tuning
     with st.container(key="suggestion", border=True, gap="small"):
         head = st.empty()
-        with st.container(key="apply-bar", horizontal=True, vertical_alignment="bottom"):
+        with elements.row("apply-bar", "bottom"):
             about = (
-                "The best strategy, or one that you prefer even if others score higher. For example, calibrated has "
-                "the recall dial."
+                "The best strategy, or one that you prefer even if others score higher. For example, only calibrated "
+                "lets you set the recall."
             )
             name = st.selectbox("Strategy", [BEST, *tuning.strategies], key="tuned-strategy", width=200, help=about)
             chosen = tuning if name == BEST else tuning.only(name)

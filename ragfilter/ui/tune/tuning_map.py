@@ -323,7 +323,8 @@ def _draw_changes(replayed_map: ReplayedMap, settings: Settings) -> None:
     collection, after, old = state.session().map_click or ("", None, None)
     if old is None or (collection, after) != (state.session().collection, settings):
         elements.empty(
-            "No click led to these settings.", "Click the map to list the questions whose kept chunks change."
+            "These settings were not chosen on the map.",
+            "Click the map to list the questions whose kept chunks change.",
         )
         return
     queries, every = replayed_map.labels.queries, len(replayed_map.pools)

@@ -79,7 +79,7 @@ def draw_button(editing: Editing, *, busy: bool) -> None:
     elif not editing.user.sees(chunk):
         about = HIDDEN
     else:
-        allowed, limit = True, editing.resources.deployment.answer_timeout_s
+        allowed, limit = True, editing.resources.bench.deployment.answer_timeout_s
         about = f"Asks {literal(model_label(chat.name))}, once or twice, for at most {limit:g} s. Nothing is saved."
     ask = partial(_start_one, chunk.id, editing.collection, chunk.rule)
     disabled = busy or not allowed or is_running(editing.collection, editing.resources)
@@ -151,7 +151,7 @@ def start(collection: str, ids: Sequence[str]) -> None:
     """Draft rules for these chunks, unless a run over the collection is in progress."""
     # This user's clearance decides which chunks are sent.
     user, resources = state.user(), open_resources()
-    bench, timeout_s = resources.bench, resources.deployment.answer_timeout_s
+    bench, timeout_s = resources.bench, resources.bench.deployment.answer_timeout_s
     chat, templates = bench.chat, bench.templates()
     if chat is None:
         return

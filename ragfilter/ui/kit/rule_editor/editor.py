@@ -158,7 +158,7 @@ def _terms(name: str) -> tuple[str, ...]:
 def _buttons(editing: Editing, *, busy: bool) -> None:
     chunk, journal, act_on = editing.chunk, editing.resources.bench.journal, partial(saving.perform, editing)
     base = saving.base(chunk.id, chunk.rule)
-    with st.container(key="rule-actions", horizontal=True, gap="small"):
+    with elements.row("rule-actions", "top"):
         elements.button("Save", "rule-save", act_on, "save", base, type="primary", about="Saves the rule.")
         drafting.draw_button(editing, busy=busy)
         for act, about in TURNS.items() if editing.undo_buttons else ():
@@ -197,7 +197,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: {elements.text(finding.message)}</p>'
         )
         if finding.fix is not None:
-            fix = partial(saving.set_unsaved, finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
+            fix = partial(saving.set_unsaved, saving.pretty_rule(finding.fixed), chunk.id, chunk.rule)
             about = "Puts the fixed rule into the editor. Nothing is saved."
             elements.button("Fix", f"rule-mend-{number}", fix, about=about)
 
@@ -206,7 +206,7 @@ def _conflict(editing: Editing, trouble: Trouble) -> None:
     """Draw both versions of a rule that somebody else has changed."""
     elements.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
     st.code(saving.pretty_rule(trouble.stored) or "no rule", language="json")
-    with st.container(horizontal=True, gap="small"):
+    with elements.row(align="top"):
         about = "Discards your text."
         elements.button("Use the stored rule", "rule-take", saving.use_stored, editing.chunk.id, about=about)
         about = "Replaces the stored rule with the text in the editor."

@@ -120,11 +120,7 @@ def perform(editing: Editing, action: Act, expected: str | None, *, confirmed: b
         failed = "" if isinstance(error, OutcomeUnknown) else f"Not {DONE[action]}: "
         show_outcome(chunk_id, Trouble(f"{failed}{error_text(error)}", conflict, stored))
         return
-    try:
-        pools.follow_edits(resources)
-    except RagfilterError:
-        # Asking the question again shows the error.
-        state.ask_again()
+    pools.follow_edits(resources)
 
 
 def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:

@@ -72,8 +72,9 @@ class VisibleCollection:
         """The whole chunk; None if it does not exist or is hidden."""
         if not chunk_id or chunk_id not in self.chunks:
             return None
-        key = (self.collection, self.version, chunk_id)
-        return self.resources.chunks.of(key, lambda: self.read((chunk_id,))[chunk_id])
+        listed = self.chunks[chunk_id]
+        chunk = self.resources.whole_chunk(listed, self.collection, self.version)
+        return chunk if self.user.sees(chunk) else listed
 
     def name(self, chunk_id: str) -> str:
         """The title of a chunk, or its id if it has no title or is gone."""
