@@ -24,7 +24,7 @@ from ragfilter.ingest.records import to_record
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
 from ragfilter.rules.families import find_families, propose
-from ragfilter.rules.match import RuleBook
+from ragfilter.rules.match import CompiledRules
 from ragfilter.settings.config import load
 from ragfilter.stores import index
 
@@ -69,7 +69,7 @@ def compare(which: str, bare: GatheredQuestions, every: Changes, sure: Changes, 
         restored = (after - before) / (handwritten - before)
         lost = [(row.query, i) for row in bare.effect(rules).rows for i in row.lost_relevant]
         # The others pass their rules, and another layer drops them, as others are kept instead.
-        book = RuleBook(rule for rule in rules.values() if rule)
+        book = CompiledRules(rule for rule in rules.values() if rule)
         dropped = [i for query, i in lost if not book.scan(query).passes(rules.get(i))]
         print(
             f"    {what}: {len(rules)} rules, {after:.4f}, restored {restored:.1%}, relevant "

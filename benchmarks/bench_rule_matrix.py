@@ -18,7 +18,7 @@ from benchmarks.bench_rules import CLASSES, QUERY, median_ms, rules
 from ragfilter.evaluate.effect import make_labelled
 from ragfilter.evaluate.rule_matrix import build_matrix
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool
-from ragfilter.rules.match import RuleBook
+from ragfilter.rules.match import CompiledRules
 from ragfilter.settings.config import load
 
 T = TypeVar("T")
@@ -54,9 +54,9 @@ def pools(chunks: list[Chunk], n: int) -> dict[str, Pool]:
 
 def main() -> None:
     many = rules(100_000)
-    book = timed("compile 100,000 distinct rules", lambda: RuleBook(many))
+    book = timed("compile 100,000 distinct rules", lambda: CompiledRules(many))
     print(f"all of them against one question {median_ms(lambda: book.scan(QUERY), 50):28.2f} ms")
-    few = RuleBook(rules(10_000))
+    few = CompiledRules(rules(10_000))
     log = [f"{QUERY} {number}" for number in range(10_000)]
     timed("10,000 questions against 10,000 rules", lambda: few.count_passes(log))
     texts: list[str | None] = [*rules(1_000), *[None] * 1_000]

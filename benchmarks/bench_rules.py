@@ -10,7 +10,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-from ragfilter.rules.match import RuleBook
+from ragfilter.rules.match import CompiledRules
 
 N_RULES = 10_000
 N_HITS = 500
@@ -43,7 +43,7 @@ def median_ms(run: Callable[[], object], repeats: int) -> float:
 def main() -> None:
     texts = rules(N_RULES)
     start = time.perf_counter()
-    book = RuleBook(texts)
+    book = CompiledRules(texts)
     compiled = (time.perf_counter() - start) * 1000
     shown = texts[:N_HITS]
     long_query = (QUERY + " ") * (1_000_000 // len(QUERY))

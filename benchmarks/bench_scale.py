@@ -33,7 +33,7 @@ from ragfilter.engine.gather import Backends
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.protocols import Progress, Vectors
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma import ChromaCollection, ChromaStore
@@ -236,7 +236,7 @@ def ask(settings: Settings, collection: ChromaCollection, query: Vectors) -> Poo
 
 def passing(chunks: Sequence[Chunk], *, rules: bool, user: User | None = None) -> Any:
     """Which chunks may stay, every one of them asked."""
-    scan = rule_book(tuple(dict.fromkeys(c.rule for c in chunks if c.rule))).scan(QUESTION)
+    scan = compiled_rules(tuple(dict.fromkeys(c.rule for c in chunks if c.rule))).scan(QUESTION)
     return np.array([(not rules or scan.passes(chunk.rule)) and (user is None or user.sees(chunk)) for chunk in chunks])
 
 

@@ -25,7 +25,7 @@ from ragfilter.evaluate.labelled_queries import choose
 from ragfilter.evaluate.metrics import prefixes_of_pools, without_nothing
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.layers.base import far_end
+from ragfilter.layers.base import estimate_background
 from ragfilter.model import Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
@@ -152,7 +152,7 @@ def out_of_place(name: str, pools: dict[str, Pool], settings: Settings, backends
 
 
 def nearness(pool: Pool) -> float:
-    return min(pool.distances) / far_end(pool.distances)
+    return min(pool.distances) / estimate_background(pool.distances)
 
 
 def best(scores: Floats) -> int:

@@ -26,7 +26,7 @@ from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tune import wide_settings
 from ragfilter.evaluate.wording import gain
-from ragfilter.layers.base import far_end
+from ragfilter.layers.base import estimate_background
 from ragfilter.model import Pool
 from ragfilter.settings.config import load
 
@@ -76,7 +76,7 @@ def main(out: Path, cranfield: Path | None, pages: Path | None) -> None:
 def features_of(pool: Pool) -> list[float]:
     """The features of a question, in the order of FEATURES. Places are shares of the way to the background."""
     distances = np.array([hit.distance for hit in pool.hits[: FULL.retrieval.pool_size]])
-    background = far_end(list(distances))
+    background = estimate_background(list(distances))
     places = (distances - distances[0]) / max(background - distances[0], 1e-9)
     words, passage = pool.query.split(), pool.hits[0].chunk.passage.lower()
     stems = set(re.findall(r"[a-z]{4,}", pool.query.lower()))

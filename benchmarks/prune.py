@@ -23,7 +23,7 @@ import numpy as np
 
 import ragfilter as rf
 from benchmarks.corpora import fetch, spans
-from ragfilter.answer.context import cost, cost_in_prompt, sent
+from ragfilter.answer.context import cost, cost_in_prompt, prompt_text
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate import query_sets
 from ragfilter.model import Chunk, Hit
@@ -95,7 +95,7 @@ def report(name: str, cases: Sequence[Case], model: Remembering) -> None:
                 hits: tuple[Hit, ...] = flt(case.query, chunks).kept
                 before += sum(cost(hit.chunk) for hit in hits)
                 after += sum(map(cost_in_prompt, hits))
-                sends = {hit.id: plain(sent(hit)) for hit in hits}
+                sends = {hit.id: plain(prompt_text(hit)) for hit in hits}
                 held = [(i, plain(quote)) for i, quote in case.quotes if i in sends]
                 quotes += len(held)
                 there += sum(quote in sends[i] for i, quote in held)

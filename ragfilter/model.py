@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from ragfilter.errors import InputError
 from ragfilter.settings.schema import Settings
 from ragfilter.settings.schema import Space as Space
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]
 Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incomplete_collection"]
@@ -98,7 +98,7 @@ class User:
         if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
             raise InputError(f"The user's departments are {given!r}.", remedy="Each must be text.")
         # Sorted, so that users with the same departments are equal.
-        departments = sorted({whole(name) for name in names if name})
+        departments = sorted({mend_characters(name) for name in names if name})
         object.__setattr__(self, "departments", tuple(departments))
 
     def sees(self, chunk: Chunk) -> bool:
@@ -533,3 +533,8 @@ def similarity(distance: float, space: Space) -> float:
     if space == "rank":
         return nan
     return 1.0 - distance / 2.0 if space == "l2" else 1.0 - distance
+
+
+def by_distance(pair: tuple[str, float]) -> tuple[float, str]:
+    """A sort key for pairs: by distance, ties by id."""
+    return pair[1], pair[0]

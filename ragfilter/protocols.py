@@ -176,6 +176,23 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices per million tokens in any currency; `currency` is empty if none is given."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+    currency: str = ""
+
+    def of(self, usage: Usage) -> float:
+        """The cost of these tokens."""
+        return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
+
+    def of_thousand(self, tokens: float) -> float:
+        """The cost of 1,000 prompts with this many tokens each."""
+        return tokens * self.prompt / 1000
+
+
+@dataclass(frozen=True, slots=True)
 class Delta:
     """A piece of a streamed answer. The last piece has the usage."""
 

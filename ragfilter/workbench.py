@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import ValidationError
 
-from ragfilter.answer.stream import Answers, Prices
+from ragfilter.answer.llm import Answers
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import JudgementCache
@@ -30,7 +30,7 @@ from ragfilter.model import UNRESTRICTED, User
 from ragfilter.models.embedders import BUNDLED, OPENAI, BundledEmbedder, SentenceEmbedder
 from ragfilter.models.pruners import SentencePruner
 from ragfilter.models.rerankers import CrossEncoderReranker, HttpReranker, LateInteraction, RerankEndpoint
-from ragfilter.protocols import Pruner, ReplyStore, Reranker
+from ragfilter.protocols import Prices, Pruner, ReplyStore, Reranker
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality

@@ -9,10 +9,10 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.stream import UNFINISHED, VERSION, Answer, AnswerStream, Prices, citations
+from ragfilter.answer.llm import UNFINISHED, VERSION, Answer, AnswerStream, citations
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.model import Chunk, Hit
-from ragfilter.protocols import Delta, Embedder, Message, Usage, Vectors
+from ragfilter.protocols import Delta, Embedder, Message, Prices, Usage, Vectors
 from ragfilter.settings.schema import Settings
 
 TEXTS = ("Trolls fear fire.", "Giants throw stones [9].")

@@ -16,11 +16,11 @@ import pytest
 from faults import Serve, well
 
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.stream import UNFINISHED, Answer, Answers, Prices
+from ragfilter.answer.llm import UNFINISHED, Answer, Answers
 from ragfilter.cli.app import main
 from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
-from ragfilter.protocols import Usage
+from ragfilter.protocols import Prices, Usage
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.caches import TEXTS, ReplyCache
 
@@ -168,7 +168,7 @@ def packed(*texts: str) -> Context:
 
 
 def answered(kept: Callable[..., ReplyCache], **changed: Any) -> Answer:
-    from ragfilter.answer import stream as prompts
+    from ragfilter.answer import llm as prompts
 
     asked = prompts.messages("why?", packed("one", "two"))
     made = Answer(

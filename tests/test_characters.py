@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragfilter.text.normalise import loads, whole
+from ragfilter.text.normalise import loads, mend_characters
 
 TEXTS = st.text(st.characters(), max_size=20) | st.text("\ud83d\ude00a\ufffd", max_size=20)
 
@@ -25,7 +25,7 @@ TEXTS = st.text(st.characters(), max_size=20) | st.text("\ud83d\ude00a\ufffd", m
     ],
 )
 def test_whole(text: str, read: str) -> None:
-    assert whole(text) == read
+    assert mend_characters(text) == read
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.stream import Answer
+from ragfilter.answer.llm import Answer
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.protocols import Usage

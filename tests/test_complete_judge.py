@@ -10,7 +10,8 @@ import numpy as np
 from stores import OneVector, large, unit
 
 from ragfilter.engine.gather import Backends
-from ragfilter.engine.pipeline import PoolCompleter, search_and_filter, without_failures
+from ragfilter.engine.pipeline import PoolCompleter, search_and_filter
+from ragfilter.engine.pool import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.answer.context import SHORTENED, fits, pack
-from ragfilter.answer.stream import REFUSAL, messages
+from ragfilter.answer.llm import REFUSAL, messages
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.schema import ContextSettings, Settings
-from ragfilter.text.tokens import estimate, head
+from ragfilter.text.words import estimate_tokens, first_tokens
 
 
 def budget(tokens: int) -> Settings:
@@ -25,14 +25,14 @@ def hits(*texts: str, title: str = "") -> tuple[Hit, ...]:
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_estimates_of_parts_never_fall_short_of_the_whole(a: str, b: str) -> None:
-    assert estimate(a + b) <= estimate(a) + estimate(b)
+    assert estimate_tokens(a + b) <= estimate_tokens(a) + estimate_tokens(b)
 
 
 @given(st.text(alphabet="ab é日 ", max_size=60), st.integers(0, 20))
 def test_head_is_a_beginning_within_the_tokens(text: str, tokens: int) -> None:
-    cut = head(text, tokens)
+    cut = first_tokens(text, tokens)
     assert text.startswith(cut)
-    assert estimate(cut) <= tokens
+    assert estimate_tokens(cut) <= tokens
 
 
 def test_blocks_are_numbered_in_order_and_hold_title_source_and_page() -> None:
@@ -66,7 +66,7 @@ def test_a_first_chunk_beyond_the_budget_is_shortened_and_alone(title: str) -> N
     assert [hit.id for hit in context.chunks] == ["c1"]
     assert context.shortened
     assert context.tokens == 100
-    assert estimate(context.text) <= 100
+    assert estimate_tokens(context.text) <= 100
     assert context.text.count("word") >= 3
     assert f"{SHORTENED}\n</chunk 1>" in context.text
 
@@ -78,7 +78,7 @@ def test_the_text_never_exceeds_the_budget(chunks: list[tuple[str, str]], tokens
         for n, (text, title) in enumerate(chunks, start=1)
     )
     context = pack(given_hits, budget(tokens))
-    assert estimate(context.text) <= context.tokens <= tokens
+    assert estimate_tokens(context.text) <= context.tokens <= tokens
     assert set(context.chunks) | set(context.left_out) == set(given_hits)
     assert bool(context.chunks) == bool(given_hits)
     fitting, used = fits(given_hits, tokens)

@@ -6,7 +6,7 @@ import pytest
 
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract
-from ragfilter.answer.stream import AnswerStream
+from ragfilter.answer.llm import AnswerStream
 from ragfilter.ingest import bundled
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder

@@ -9,7 +9,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.wording import in_sample
 from ragfilter.model import Chunk, Hit, Pool, Space
-from ragfilter.results.thresholds import as_applied, foreign_thresholds
+from ragfilter.results.thresholds import applied_settings, foreign_thresholds
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Calibration, Settings, TunedOn
@@ -97,7 +97,7 @@ def test_few_hits_are_measured_by_thresholds_that_belong_elsewhere(hits: int, to
     near = tuple(Hit(Chunk(f"c{n}", "text"), 0.3 + 0.02 * n, n + 1) for n in range(hits))
     settings = load(profile="full", environ={}).settings
     result = replay(Pool("Who?", "mine", "l2", near, embedder="all-MiniLM-L6-v2"), settings)
-    assert foreign_thresholds(as_applied(result), "full", OTHER) == told
+    assert foreign_thresholds(applied_settings(result), "full", OTHER) == told
 
 
 SCORED = TUNED.model_copy(update={"reranker": "late_interaction"}).json_text

@@ -17,7 +17,7 @@ from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, Rounds, User
 from ragfilter.protocols import Vectors
-from ragfilter.rules.match import RuleBook
+from ragfilter.rules.match import CompiledRules
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma import ChromaStore
@@ -78,7 +78,7 @@ def test_the_replayed_rounds_equal_the_real_loop(
     store: ChromaStore, chunk_rules: list[str | None], query: str, k: int, max_rounds: int, seed: int
 ) -> None:
     raw, vector = filled(store, chunk_rules, seed)
-    scan = RuleBook([r for r in chunk_rules if r]).scan(query)
+    scan = CompiledRules([r for r in chunk_rules if r]).scan(query)
     passes = {f"c{i}": scan.passes(rule) for i, rule in enumerate(chunk_rules)}
     chosen = QUERY_MUST.with_values({"retrieval.k": k, "query_must.max_rounds": max_rounds})
     backends = Backends(store.collection("loop"), OneVector({}, vector))

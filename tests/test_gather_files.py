@@ -9,7 +9,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.pipeline import search_and_filter
-from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.engine.pool import unfiltered
+from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import load

@@ -18,7 +18,7 @@ from waiting import PATIENT_MS
 from ragfilter.answer.context import SHORTENED
 from ragfilter.cli.app import main
 from ragfilter.engine.pipeline import search_and_filter
-from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.pool import unfiltered
 from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.query_records import measure

@@ -10,7 +10,7 @@ from ragfilter.answer.context import SHORTENED
 from ragfilter.judge.prompt import Block, blocks, excerpt
 from ragfilter.judge.prompts import FIELDS
 from ragfilter.model import Chunk
-from ragfilter.text.tokens import estimate
+from ragfilter.text.words import estimate_tokens
 
 TABLE = "Swords are sold by smiths. Axes cost six. A dagger deals 1d4. Clubs are free."
 
@@ -41,7 +41,7 @@ def test_short_chunks_stay_whole_and_long_ones_share_what_they_leave() -> None:
     first, *others = fitted(short, *long, room=400)
     assert not first.shortened
     assert "Short.\n</chunk>" in first.text
-    sizes = [estimate(block.text) for block in others]
+    sizes = [estimate_tokens(block.text) for block in others]
     # 400 − 22 of the short one, among three.
     assert max(sizes) <= 126
     assert min(sizes) >= 120

@@ -23,7 +23,7 @@ from ragfilter.judge.prompt import JudgePrompt, build_prompt, candidates, versio
 from ragfilter.model import Chunk, Hit, Judgement, Space, Verdict
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.settings.schema import Judge
-from ragfilter.text.tokens import estimate
+from ragfilter.text.words import estimate_tokens
 
 
 def hit(chunk_id: str, distance: float = 0.4, text: str = "text", **more: object) -> Hit:
@@ -95,7 +95,7 @@ def test_the_prompt_never_exceeds_its_budget(chunks: list[tuple[str, str, list[s
     made = build_prompt(query, hits, Judge(max_prompt_tokens=tokens), "l2")
     assert made.asked + made.left_out == tuple(h.id for h in hits)
     if made.asked:
-        assert sum(estimate(m.content) for m in made.messages) <= tokens
+        assert sum(estimate_tokens(m.content) for m in made.messages) <= tokens
     assert made.messages[1].content.count("<chunk>") == len(made.asked)
     assert made.messages[1].content.count("</chunk>") == len(made.asked)
 
@@ -121,7 +121,7 @@ def test_a_variant_says_its_own_words_and_shows_its_own_lines() -> None:
     assert not {"type:", "file:", "score:"} & set(terse.split())
     # 80 tokens a chunk, of 301.
     assert SHORTENED in terse
-    assert 60 < estimate(terse) < 100 < 300 < estimate(default)
+    assert 60 < estimate_tokens(terse) < 100 < 300 < estimate_tokens(default)
 
 
 def test_the_version_of_a_prompt_changes_with_every_word() -> None:

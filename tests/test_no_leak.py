@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from stores import large
 
 from ragfilter.answer.context import pack
-from ragfilter.answer.stream import AnswerStream
+from ragfilter.answer.llm import AnswerStream
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.pipeline import PoolCompleter, search_and_filter
-from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.engine.pool import unfiltered
+from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import base, cutoff

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.engine.pool import unfiltered
+from ragfilter.engine.replay import replay
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Entity, Hit, Pool
 from ragfilter.settings.config import load

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragfilter.answer.context import pack
-from ragfilter.answer.stream import Answer, Prices
+from ragfilter.answer.llm import Answer
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import by_variant, frame, side_by_side
@@ -22,6 +22,7 @@ from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import CURRENT, UNFILTERED, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User
+from ragfilter.protocols import Prices
 from ragfilter.publish import drawing, reports
 from ragfilter.publish.reports import NamedSettings, ReportOrigin, ShownAnswer, shown_answer
 from ragfilter.settings.config import Given, of_profile

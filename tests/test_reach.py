@@ -12,7 +12,7 @@ from stores import OneVector
 
 from ragfilter.engine import gather as gathering
 from ragfilter.engine import replay as replaying
-from ragfilter.engine.gather import Backends, gather, usable_hits, wanted_hits
+from ragfilter.engine.gather import Backends, gather, usable_count, wanted_count
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
@@ -137,7 +137,7 @@ def test_the_reach_of_each_profile(collection: ChromaCollection, profile: str) -
     watched = Watched(collection)
     user = User(9) if settings.clearance.enabled else None
     gather("cleric", settings, Backends(watched, EMBEDDER), user, wide=False)
-    assert (usable_hits(settings), wanted_hits(settings), watched.searches[0]) == REACHES[profile]
+    assert (usable_count(settings), wanted_count(settings), watched.searches[0]) == REACHES[profile]
 
 
 def _drop_short(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:

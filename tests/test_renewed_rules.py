@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from ragfilter.engine import gather as gathering
-from ragfilter.engine.gather import Backends, gather, wanted_hits
-from ragfilter.engine.replay import renew_rules, replay
+from ragfilter.engine.gather import Backends, gather, wanted_count
+from ragfilter.engine.pool import renew_rules
+from ragfilter.engine.replay import replay
 from ragfilter.model import PUBLIC, Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
@@ -73,7 +74,7 @@ def test_a_renewed_pool_keeps_what_another_search_would(
     searches = row.searches
     for i, rule in edits.items():
         row.all[f"c{i}"] = replace(row.all[f"c{i}"], rule=rule)
-    renewed = renew_rules(pool, row.catalogue(), chosen, PUBLIC, wanted_hits(chosen))
+    renewed = renew_rules(pool, row.catalogue(), chosen, PUBLIC, wanted_count(chosen))
     assert row.searches == searches
     assert (renewed is None) is searched
     if renewed is not None:

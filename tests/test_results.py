@@ -17,7 +17,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, Decision, Hit, LayerTrace, Outcome, Pool, PoolResult, User
 from ragfilter.results.document import document, trace_text
 from ragfilter.results.rows import COLUMNS, csv, kept_first, rows, visible_ids
-from ragfilter.results.summary import first_words, summary
+from ragfilter.results.summary import summary, unfiltered_label
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -242,7 +242,7 @@ def test_the_unfiltered_prompt_has_the_same_budget(snapshot: SnapshotAssertion) 
     plain = of_profile("unfiltered").with_values(values)
     result = replay(pool(*long), plain)
     made = summary(result)
-    assert first_words(made.unfiltered, made.left_out) == snapshot
+    assert unfiltered_label(made.unfiltered, made.left_out) == snapshot
 
 
 @pytest.mark.parametrize("name", list(PROFILES))

@@ -12,8 +12,8 @@ import pytest
 
 from ragfilter.answer.extractive import extract
 from ragfilter.basics.threads import SharedCache
+from ragfilter.indexing.embed_ahead import prepare, prepare_when_idle
 from ragfilter.indexing.order import Order, carry_out
-from ragfilter.indexing.sentences import prepare, prepare_when_idle
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, Hit
 from ragfilter.stores.caches import VECTORS, VectorCache

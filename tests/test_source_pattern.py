@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.engine.search import matcher
+from ragfilter.engine.search import source_matcher
 
 FILES = ("apis/sponsored-display.yaml", "apis/dsp.json", "DSP-notes.md", "common.yaml", "")
 
@@ -28,13 +28,13 @@ FILES = ("apis/sponsored-display.yaml", "apis/dsp.json", "DSP-notes.md", "common
     ],
 )
 def test_what_is_admitted(pattern: str, expected: tuple[str, ...]) -> None:
-    fits = matcher(pattern)
+    fits = source_matcher(pattern)
     assert tuple(name for name in FILES if fits(name)) == expected
 
 
 @given(st.text(max_size=20), st.text(max_size=30))
 def test_any_text_is_a_pattern(pattern: str, source: str) -> None:
-    admitted = matcher(pattern)(source)
-    assert admitted == matcher(pattern.swapcase())(source) or not pattern.isascii()
+    admitted = source_matcher(pattern)(source)
+    assert admitted == source_matcher(pattern.swapcase())(source) or not pattern.isascii()
     if not set(pattern) & set("*?["):
-        assert matcher(pattern)(source + pattern.strip()) or not pattern.isascii()
+        assert source_matcher(pattern)(source + pattern.strip()) or not pattern.isascii()

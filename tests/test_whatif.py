@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import ReplayMemo, replay
-from ragfilter.engine.whatif import changes, stays, wording
+from ragfilter.engine.whatif import find_changes, reword, why_no_change
 from ragfilter.layers.registry import layer
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, PoolResult
 from ragfilter.settings.schema import Settings
@@ -44,7 +44,7 @@ def result(distances: tuple[float, ...], /, **settings: Any) -> PoolResult:
     ids=["c6", "c7", "c5", "c4"],
 )
 def test_the_smallest_changes(chunk: str, settings: dict[str, Any], snapshot: SnapshotAssertion) -> None:
-    made = changes(result(CLIFFS, **settings), chunk)
+    made = find_changes(result(CLIFFS, **settings), chunk)
     assert [(c.words, c.came, c.went) for c in made] == snapshot
 
 
@@ -54,11 +54,11 @@ def test_a_rule_misses_a_term_that_the_question_can_name() -> None:
     settings = Settings().with_values({"query_must.enabled": True})
     made = replay(Pool("owlbears", "demo", "l2", hits), settings)
     assert [hit.id for hit in made.kept] == ["c1"]
-    added = wording(made, "c2")
+    added = reword(made, "c2")
     assert added is not None
     assert added.question == "owlbears owlbear lair"
-    assert [c.words for c in changes(made, "c2")] == ["Switch query_must off"]
-    assert wording(made, "c1") is None
+    assert [c.words for c in find_changes(made, "c2")] == ["Switch query_must off"]
+    assert reword(made, "c1") is None
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_what_nothing_drops_is_pinned_or_beyond_every_limit(settings: dict[str, 
     hits = (Hit(Chunk("c1", rule='{"contain": "owlbear"}'), 0.1, 1), Hit(Chunk("c2"), 0.2, 2))
     values = {"query_must.enabled": True, **settings}
     made = replay(Pool("an owlbear", "demo", "l2", hits), Settings().with_values(values))
-    assert changes(made, "c1") == ()
-    assert stays(made, "c1") == why
+    assert find_changes(made, "c1") == ()
+    assert why_no_change(made, "c1") == why
 
 
 def test_what_one_setting_cannot_bring_back_two_can() -> None:
@@ -81,7 +81,7 @@ def test_what_one_setting_cannot_bring_back_two_can() -> None:
     hits = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2"), 0.2, 2), Hit(Chunk("c3", rule='{"contain": "owlbear"}'), 0.9, 3))
     settings = Settings().with_values({"query_must.enabled": True})
     made = replay(Pool("a troll", "demo", "l2", hits), settings)
-    (pair,) = changes(made, "c3")
+    (pair,) = find_changes(made, "c3")
     assert pair.words == "Switch query_must off and Min results 2 → 3"
     assert (pair.came, pair.went) == ((), ())
     settings = made.settings.with_values(pair.values)
@@ -92,9 +92,9 @@ def test_clearance_is_never_among_the_changes() -> None:
     hits = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2", clearance=3), 0.12, 2))
     settings = Settings().with_values({"clearance.enabled": True})
     made = replay(Pool("a question", "demo", "l2", hits), settings, PUBLIC)
-    assert changes(made, "c2") == ()
-    assert wording(made, "c2") is None
-    assert changes(made, "no such chunk") == ()
+    assert find_changes(made, "c2") == ()
+    assert reword(made, "c2") is None
+    assert find_changes(made, "no such chunk") == ()
 
 
 RANGES: dict[str, Sequence[float]] = {
@@ -125,7 +125,7 @@ def test_every_change_does_what_it_says_and_none_is_smaller(
     made = result(distances, **{"cutoff.strategy": strategy, "cutoff.max_results": k})
     chunk = f"c{1 + chosen % len(steps)}"
     before = {hit.id for hit in made.kept}
-    found = {change.path: change for change in changes(made, chunk, most=len(RANGES))}
+    found = {change.path: change for change in find_changes(made, chunk, most=len(RANGES))}
     for change in found.values():
         after = replay(made.pool, made.settings.with_values(change.values))
         kept = {hit.id for hit in after.kept}

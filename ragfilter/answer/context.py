@@ -20,7 +20,7 @@ from itertools import compress, pairwise
 
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.schema import Settings
-from ragfilter.text.tokens import estimate, head
+from ragfilter.text.words import estimate_tokens, first_tokens
 
 Span = tuple[int, int]
 """The start and end of a struck part of a text."""
@@ -74,7 +74,7 @@ def pack(hits: Sequence[Hit], settings: Settings, *, reorder: bool = False) -> C
     left_out = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if not fit)
     shortened = bool(kept) and cost_in_prompt(kept[0]) > budget
     limit = budget if shortened else None
-    blocks = [_block(number, hit.chunk, sent(hit), limit) for number, hit in enumerate(kept, start=1)]
+    blocks = [_block(number, hit.chunk, prompt_text(hit), limit) for number, hit in enumerate(kept, start=1)]
     if reorder:
         blocks = blocks[::2] + blocks[1::2][::-1]
     return Context(kept, left_out, "\n".join(blocks), tokens, shortened)
@@ -114,18 +114,18 @@ def cost(chunk: Chunk) -> int:
 
 def cost_in_prompt(hit: Hit) -> int:
     """The estimated tokens of a hit's block, without the struck spans."""
-    return _estimated(hit.chunk.title, hit.chunk.source, sent(hit))
+    return _estimated(hit.chunk.title, hit.chunk.source, prompt_text(hit))
 
 
-def sent(hit: Hit) -> str:
+def prompt_text(hit: Hit) -> str:
     """The text of a hit that goes into the prompt."""
     return without(hit.chunk.text, hit.struck)
 
 
 @lru_cache(maxsize=4096)
 def _estimated(title: str, source: str, text: str) -> int:
-    heading_tokens = estimate(title[: 4 * TITLE_CHARS]) + estimate(source[: 4 * SOURCE_CHARS])
-    return FRAME_TOKENS + heading_tokens + estimate(text)
+    heading_tokens = estimate_tokens(title[: 4 * TITLE_CHARS]) + estimate_tokens(source[: 4 * SOURCE_CHARS])
+    return FRAME_TOKENS + heading_tokens + estimate_tokens(text)
 
 
 def _block(number: int, chunk: Chunk, text: str, budget: int | None) -> str:
@@ -134,9 +134,9 @@ def _block(number: int, chunk: Chunk, text: str, budget: int | None) -> str:
     lines = [f"Title: {one_line(chunk.title, TITLE_CHARS)}"] if chunk.title else []
     lines += [f"Source: {one_line(chunk.source, SOURCE_CHARS)}{page}"] if chunk.source else []
     if budget is not None:
-        room = budget - FRAME_TOKENS - sum(estimate(line) for line in lines)
+        room = budget - FRAME_TOKENS - sum(estimate_tokens(line) for line in lines)
         if room < budget // 3:
             # A title as long as the budget would leave no room for the text with the answer.
             lines, room = [], budget - FRAME_TOKENS
-        text = f"{head(text, room - estimate(SHORTENED))} {SHORTENED}"
+        text = f"{first_tokens(text, room - estimate_tokens(SHORTENED))} {SHORTENED}"
     return "\n".join((f"<chunk {number}>", *lines, defuse(text), f"</chunk {number}>"))

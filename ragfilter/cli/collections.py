@@ -12,7 +12,7 @@ from ragfilter.cli.options import DataDir, File, Json, Verbose, Viewing, columns
 from ragfilter.errors import InputError
 from ragfilter.stores import manage
 from ragfilter.stores.opening import Opening
-from ragfilter.text.numbers import chunks, counted
+from ragfilter.text.numbers import chunk_count, counted
 from ragfilter.workbench import Facts, open_workspace_of, overview, read_deployment
 
 group = typer.Typer(invoke_without_command=True, **LOOK)
@@ -71,7 +71,7 @@ def export(
     user = viewing.viewer
     with options.open_for(data_dir, "collections") as bench:
         records = list(manage.export(bench.workspace, bench.collection(name), user))
-    output.write("".join(records), out, f"{name}: {chunks(len(records))} written to ")
+    output.write("".join(records), out, f"{name}: {chunk_count(len(records))} written to ")
 
 
 @command(group, name="open")

@@ -37,7 +37,7 @@ def cut(
     }
     numbers = [distance(given) for given in distances]
     settings = load_config("adaptive-gap", None, values, flags).settings.cutoff
-    cutoff.check_distances(settings)
+    cutoff.check_distances_suffice(settings)
     decision = cutoff.cut(numbers, settings)
     output.show(document(decision), text(decision, numbers))
 

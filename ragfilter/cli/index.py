@@ -16,13 +16,13 @@ from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, Texts, columns_of, in_words, refuse
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
+from ragfilter.indexing.embed_ahead import prepare
 from ragfilter.indexing.order import Done, Order, carry_out
 from ragfilter.indexing.queue import Queue
-from ragfilter.indexing.sentences import prepare
 from ragfilter.ingest.bundled import DEMOS
 from ragfilter.ingest.records import ReadOptions
 from ragfilter.stores.workspace import database_of
-from ragfilter.text.numbers import chunks, counted
+from ragfilter.text.numbers import chunk_count, counted
 from ragfilter.workbench import read_deployment
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,8 @@ def index(
     document = asdict(report) | {"left_out": done.left_out, "refused": done.refused, "labels": done.labels}
     output.show(
         document | {"seconds": round(report.seconds, 3)},
-        f"{report.collection}: {chunks(report.total)}{listed and f' ({listed})'}{left_out}, {report.seconds:.1f} s",
+        f"{report.collection}: {chunk_count(report.total)}{listed and f' ({listed})'}{left_out}, "
+        f"{report.seconds:.1f} s",
         done.labels and f"{report.collection}: {done.labels}",
     )
 

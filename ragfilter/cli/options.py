@@ -21,7 +21,7 @@ from ragfilter.settings import config as configuration
 from ragfilter.settings.deployment import PREFIX
 from ragfilter.settings.profiles import DEFAULT, PROFILES, Fit
 from ragfilter.settings.schema import Settings, field
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
     from ragfilter.engine.gather import Backends
@@ -41,8 +41,8 @@ def setting(path: str, *names: str, metavar: str | None = None) -> Any:
 def in_words(value: Any) -> Any:
     """Callback for text that is not a file name: replaces bytes that are not valid text."""
     if isinstance(value, str):
-        return whole(value)
-    return [whole(item) for item in value] if value else value
+        return mend_characters(value)
+    return [mend_characters(item) for item in value] if value else value
 
 
 def columns_of(given: Sequence[str]) -> dict[str, str]:
@@ -81,7 +81,7 @@ def file_of(value: Path, deployment: Deployment) -> Path:
     from ragfilter.stores.workspace import text_files
 
     with closing(text_files(deployment.data_dir, deployment.address)) as files:
-        return configuration.find_saved(files, whole(str(value)))
+        return configuration.find_saved(files, mend_characters(str(value)))
 
 
 ConfigFile = Annotated[

@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from ragfilter.basics.files import write_text
 from ragfilter.errors import Action, InputError, RagfilterError
 from ragfilter.protocols import Progress
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -85,13 +85,13 @@ def emit(result: object, *, as_file: bool = False) -> bool:
     shown = sys.stdout.isatty()
     if isinstance(result, str):
         # A file name may contain bytes that are not valid text.
-        text = whole(result)
+        text = mend_characters(result)
         if as_file and not shown and isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")
     else:
         is_utf8 = (sys.stdout.encoding or "utf-8").lower() == "utf-8"
         text = json.dumps(result, ensure_ascii=not is_utf8, allow_nan=False, indent=2, default=plain)
-        text = whole(text + "\n")
+        text = mend_characters(text + "\n")
     try:
         sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if shown else text)
         sys.stdout.flush()

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.answer import context as packing
-from ragfilter.answer.stream import DOUBT, Answer, AnswerStream
+from ragfilter.answer.llm import DOUBT, Answer, AnswerStream
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, GapThreshold, Place, refuse, setting
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.judge.call import NO_LLM
-from ragfilter.layers.cutoff import unknown_score
+from ragfilter.layers.cutoff import unknown_score_warning
 from ragfilter.layers.judge import settings_without_judge
 from ragfilter.model import PoolResult, User
 from ragfilter.protocols import ChatModel
 from ragfilter.results.document import document, trace_text
 from ragfilter.results.rows import ChunkRow, kept_first, rows
-from ragfilter.results.summary import first_words, summary
+from ragfilter.results.summary import summary, unfiltered_label
 from ragfilter.results.verdicts import judge_stats, remarks, verdict_rows, waits_for_judge
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
@@ -117,7 +117,7 @@ def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolRe
     options.warn_learned_elsewhere(settings, backends)
     # Not filtered in the store, whose own filter is slow for large collections.
     result = search_and_filter(text, settings, backends, user, wide=True)
-    output.warn(unknown_score(result))
+    output.warn(unknown_score_warning(result))
     if backends.chat is None and waits_for_judge(result):
         output.warn(f"The judge {NO_LLM}.")
     return result
@@ -165,8 +165,8 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
     ]
     parts = [
         f"{result.query}\n{view.kept} kept of {view.retrieved} | {view.headline} | "
-        f"about {numbers.tokens(view.tokens)}, {numbers.count(view.tokens_unfiltered)} unfiltered "
-        f"({first_words(view.unfiltered, view.left_out)}) | "
+        f"about {numbers.token_count(view.tokens)}, {numbers.count(view.tokens_unfiltered)} unfiltered "
+        f"({unfiltered_label(view.unfiltered, view.left_out)}) | "
         f"{result.pool.collection}, {result.pool.space}, profile {profile}\n",
         output.table(("layer", "hits", "time", "what it did"), layers),
         _judge_lines(result),
@@ -208,7 +208,7 @@ def _judge_lines(result: PoolResult) -> str:
     if stats.expanded:
         figures += f", {stats.expanded} brought in by references"
     if stats.shortened:
-        room = numbers.tokens(result.settings.judge.max_prompt_tokens)
+        room = numbers.token_count(result.settings.judge.max_prompt_tokens)
         figures += f", {stats.shortened} shortened to fit {room}"
     if stats.fallback:
         lines = [f"judge fell back: {figures}; {stats.error}"]

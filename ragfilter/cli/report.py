@@ -13,7 +13,8 @@ from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DataDir, File, Filtering, Place, Text, file_of, load_config
 from ragfilter.cli.query import answer_of, ask
 from ragfilter.cli.runs import RunId
-from ragfilter.engine.replay import replay_as_user, unfiltered
+from ragfilter.engine.pool import unfiltered
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import runs
 from ragfilter.model import PoolResult

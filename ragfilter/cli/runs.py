@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from ragfilter.answer.stream import Prices
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import MAX_NUMBER, DataDir, Place, Text
@@ -22,6 +21,7 @@ from ragfilter.evaluate.frame import PairedTest, Row, cells, interval_of
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.query_files import matched, read_traces
 from ragfilter.evaluate.query_records import QueryRecord
+from ragfilter.protocols import Prices
 from ragfilter.text.numbers import counted, money, p_value, signed
 from ragfilter.text.titles import query_id, query_name
 from ragfilter.workbench import Workbench

@@ -12,8 +12,8 @@ from itertools import islice
 from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped
-from ragfilter.engine.replay import entering_hits, scan_rules
-from ragfilter.engine.search import LEXICAL_DEPTH, Pairs, Search, by_distance, fuse, matcher, word_search
+from ragfilter.engine.pool import entering_hits, scan_rules
+from ragfilter.engine.search import LEXICAL_DEPTH, Pairs, Search, fuse, source_matcher, word_search
 from ragfilter.errors import InputError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import query_must
@@ -21,13 +21,13 @@ from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.references import references_of
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.visibility import effective_user, with_chunks, with_clearance
-from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User
+from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User, by_distance
 from ragfilter.protocols import Catalogue, ChatModel, Collection, DistinctRules, Embedder, Pruner, Reranker, Vectors
-from ragfilter.rules.match import Scan, rule_book
+from ragfilter.rules.match import Scan, compiled_rules
 from ragfilter.settings.schema import Quality, Settings
-from ragfilter.settings.schema import field as setting
+from ragfilter.settings.schema import field as field_info
 from ragfilter.text.comparison import alternatives, detect, title_is
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.text.numbers import first_of
 
 log = logging.getLogger(__name__)
@@ -35,13 +35,13 @@ log = logging.getLogger(__name__)
 CLEAN_TARGET = 50
 """Minimum number of clean chunks to gather, so that no slider asks for more than the pool has."""
 PER_ENTITY = 50
-PINNED_REFERENCES = int(setting("query_must.references").ceiling or 0)
+PINNED_REFERENCES = int(field_info("query_must.references").ceiling or 0)
 SHOWN_FILES = 10
 SPARE = 3
 """Over-fetch factor if rules or clearance may drop hits."""
 WIDEST = 16
-"""The widest search, as a multiple of `pool_size` or, unless `wide`, of its first size if that is larger. If it still
-lacks clean hits, only clean chunks are searched: by id or, without a catalogue, by rule if the store can."""
+"""A search grows to at most this multiple of `pool_size` (or of its first size, if larger). After that, only clean
+chunks are searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def gather_with_scan(
     query: str, settings: Settings, backends: Backends, user: User | None, *, wide: bool
 ) -> tuple[Pool, Scan | None]:
     """The pool, and the query matched with every rule of the collection (None if that was not needed)."""
-    query = whole(query)
+    query = mend_characters(query)
     if not query.strip():
         raise InputError("The query is empty.", remedy="Pass a question.")
     started = perf_counter()
@@ -97,7 +97,7 @@ def gather_with_scan(
     vectors = backends.embedder.embed([query, *sides])
 
     # 3. Search until enough chunks pass clearance and rules: only those reach the other layers.
-    findings = _find(query, vectors[0], search, settings, wide=wide)
+    findings = _find_hits(query, vectors[0], search, settings, wide=wide)
     check_stopped()
 
     # 4. Search for each side alone, since the query's nearest chunks may all be about one side.
@@ -151,7 +151,7 @@ def _only_sources(settings: Settings, user: User, name: str, catalogue: Catalogu
     pattern = settings.retrieval.source_pattern
     if not pattern.strip():
         return None
-    fits = matcher(pattern)
+    fits = source_matcher(pattern)
     visible_sources = {chunk.source for chunk in catalogue.audiences if user.sees(chunk)}
     if catalogue and not any(map(fits, visible_sources)):
         raise InputError(
@@ -206,34 +206,34 @@ class SearchFindings:
         if new:
             self.found_by |= new
             self.pairs += self.search.among(vector, len(new), list(new))
-            self.searches += any(map(self.search.seen, new))
+            self.searches += any(map(self.search.is_visible, new))
 
 
-def _find(query: str, vector: Vectors, search: Search, settings: Settings, *, wide: bool) -> SearchFindings:
+def _find_hits(query: str, vector: Vectors, search: Search, settings: Settings, *, wide: bool) -> SearchFindings:
     """The query's own hits, those that only rules reach, and those that only words find."""
     # A layer that reads the whole pool needs the same pool as on the page to decide the same.
-    far = wide or _any_reads_all(_on(settings))
+    far = wide or _any_reads_all(_enabled_layers(settings))
     rules = _distinct_rules(search) if far or settings.query_must.enabled else None
-    scan = rule_book(rules or ()).scan(query)
+    scan = compiled_rules(rules or ()).scan(query)
     reach = _reach_of(settings, search.user, rules, wide=far)
     passes = _clean_test(settings, search, scan, wide=far)
     findings = SearchFindings(search, reach, passes, None if rules is None else scan)
-    _search(vector, findings, rules, scan)
+    _search_until_enough(vector, findings, rules, scan)
     findings.all_hidden = search.push_down and not findings.pairs
     if findings.all_hidden:
         # Search again without clearance and without texts, to name the level that is needed.
         findings.search = replace(search, push_down=False)
-        _search(vector, findings, rules, scan)
+        _search_until_enough(vector, findings, rules, scan)
     findings.exhaustive = _is_whole(findings)
     if settings.retrieval.lexical and not findings.all_hidden:
         by_words = word_search(query, search)
-        own = [i for i, _ in findings.pairs if search.seen(i) and i not in findings.found_by]
+        own = [i for i, _ in findings.pairs if search.is_visible(i) and i not in findings.found_by]
         findings.add({i: "lexical" for i, _ in by_words}, vector)
         findings.scores = fuse(own, by_words)
     return findings
 
 
-def _search(vector: Vectors, findings: SearchFindings, rules: Sequence[str] | None, scan: Scan) -> None:
+def _search_until_enough(vector: Vectors, findings: SearchFindings, rules: Sequence[str] | None, scan: Scan) -> None:
     """Double the query's own search while it finds too few clean hits. If even the widest does, search only clean
     chunks."""
     search, reach, passes = findings.search, findings.reach, findings.passes
@@ -245,7 +245,7 @@ def _search(vector: Vectors, findings: SearchFindings, rules: Sequence[str] | No
         clean = sum([passes(i) for i, _ in pairs])
         if clean >= reach.wanted:
             return
-        if n >= reach.most or sum(search.seen(i) for i, _ in pairs) < n:
+        if n >= reach.most or sum(search.is_visible(i) for i, _ in pairs) < n:
             break
         n *= 2
     exact: Pairs = []
@@ -268,7 +268,7 @@ def _is_whole(findings: SearchFindings) -> bool:
     if search.catalogue is None:
         return search.user.unrestricted and len(findings.pairs) >= search.collection.count()
     visible = search.catalogue.visible(search.user)
-    return len(findings.pairs) >= visible and sum(search.seen(i) for i, _ in findings.pairs) >= visible
+    return len(findings.pairs) >= visible and sum(search.is_visible(i) for i, _ in findings.pairs) >= visible
 
 
 def _distinct_rules(search: Search) -> tuple[str, ...] | None:
@@ -279,7 +279,7 @@ def _distinct_rules(search: Search) -> tuple[str, ...] | None:
 
 
 def _clean_test(settings: Settings, search: Search, scan: Scan, *, wide: bool) -> Callable[[str], bool]:
-    fits, known, user = matcher(settings.retrieval.source_pattern), search.known, search.user
+    fits, known, user = source_matcher(settings.retrieval.source_pattern), search.known, search.user
     # If wide, rules count even while they are off, so that switching them on needs no further search.
     meets = scan.passes if wide or settings.query_must.enabled else lambda rule: True
 
@@ -306,19 +306,19 @@ def _reach_of(settings: Settings, user: User, distinct: Sequence[str] | None, *,
     most = pool_size * WIDEST
     fused = LEXICAL_DEPTH if settings.retrieval.lexical else 0
     if wide:
-        wanted = wanted_hits(settings)
+        wanted = wanted_count(settings)
         width = max(pool_size, wanted, fused)
         return SearchReach(wanted, width, most, shown=most if _any_reads_all(LAYERS) else width)
-    wanted = usable_hits(settings)
+    wanted = usable_count(settings)
     ruled = settings.query_must.enabled and (distinct is None or bool(distinct))
     filtered = ruled or not user.unrestricted or bool(settings.retrieval.source_pattern.strip())
     first = max(fused, SPARE * wanted if filtered else wanted)
-    if any(layer.reads_pool(settings) for layer in _on(settings)):
+    if any(layer.reads_pool(settings) for layer in _enabled_layers(settings)):
         first = max(first, pool_size)
     return SearchReach(wanted, first, max(pool_size, first) * WIDEST, wanted)
 
 
-def _on(settings: Settings) -> list[LayerSpec]:
+def _enabled_layers(settings: Settings) -> list[LayerSpec]:
     return [layer for layer in LAYERS if layer.enabled(settings)]
 
 
@@ -330,21 +330,21 @@ def _most_of(layers: Iterable[LayerSpec], settings: Settings) -> int:
     return max((layer.candidates(settings) for layer in layers if layer.candidates), default=0)
 
 
-def usable_hits(settings: Settings) -> int:
+def usable_count(settings: Settings) -> int:
     """The number of clean chunks that the enabled layers can use; the whole pool if one of them can use that."""
-    if _any_reads_all(_on(settings)):
+    if _any_reads_all(_enabled_layers(settings)):
         return settings.retrieval.pool_size * WIDEST
-    return _compared(settings) + max(settings.retrieval.k, _most_of(_on(settings), settings))
+    return _compared(settings) + max(settings.retrieval.k, _most_of(_enabled_layers(settings), settings))
 
 
-def wanted_hits(settings: Settings) -> int:
+def wanted_count(settings: Settings) -> int:
     """The most clean chunks that the settings could need from one pool."""
     return _compared(settings) + max(CLEAN_TARGET, settings.retrieval.k, _most_of(LAYERS, settings))
 
 
 def _compared(settings: Settings) -> int:
     """How many dropped near-duplicates may need replacing."""
-    return sum(layer.compares for layer in _on(settings))
+    return sum(layer.compares for layer in _enabled_layers(settings))
 
 
 # -- 4. the sides of a comparison ------------------------------------------------------------------
@@ -374,8 +374,8 @@ def _find_sides(
 def _fetch(findings: SearchFindings, entities: Sequence[Entity], *, wide: bool) -> tuple[Hit, ...]:
     """The hits by distance, with the texts that can be shown or kept."""
     search = findings.search
-    seen = {i for i, _ in findings.pairs if search.seen(i)}
-    # Only an operator, who sees the wide pool, sees hidden chunks, or that all are hidden.
+    seen = {i for i, _ in findings.pairs if search.is_visible(i)}
+    # Only operators may see hidden chunks, or learn that all are hidden; they use the wide pool.
     pairs = [pair for pair in findings.pairs if wide or pair[0] in seen] or findings.pairs
     if search.collection.space == "rank":
         log.warning("%s gives no distances, so only its order counts", search.collection.name)

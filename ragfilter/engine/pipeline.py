@@ -8,15 +8,15 @@ them into visible fallbacks. Source: docs/design.md#replay.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import exp, isfinite
 from time import perf_counter
-from typing import Any
 
 from ragfilter.basics.threads import check_stopped, within
 from ragfilter.engine.gather import Backends, gather_with_scan
+from ragfilter.engine.pool import with_attribute, without_failure_of
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
@@ -28,7 +28,7 @@ from ragfilter.layers.references import clean_finder, finder, references_of, wal
 from ragfilter.layers.visibility import visible_pool
 from ragfilter.model import MODEL_OF, Failure, Hit, Judgement, Need, NeedKind, Pool, PoolResult, User
 from ragfilter.protocols import PrunePassage, Pruner
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Quality, Settings, field
 from ragfilter.text.sentences import pieces
 
@@ -166,7 +166,7 @@ class PoolCompleter:
         hits = (*pool.hits, *pool.reachable)
         whole = {hit.id: hit.chunk for hit in hits if hit.chunk.loaded}
         discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
-        permitted = clean_finder(find_any, settings, rule_book(()).scan(pool.query), self.user, discarded)
+        permitted = clean_finder(find_any, settings, compiled_rules(()).scan(pool.query), self.user, discarded)
         finders = [permitted] if self.push_down else [permitted, find_any]
         most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
         ids = dict.fromkeys(
@@ -185,54 +185,12 @@ class PoolCompleter:
         return tuple(Hit(fetched[i], d, 0, "expansion") for i, d in pairs)
 
 
-def without_failures(pool: Pool, *kinds: NeedKind) -> Pool:
-    """Remove failures of these kinds from the pool, so that the failed calls are needed again."""
-    if "judge" in kinds:
-        pool = replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
-    return replace(pool, failures=tuple(f for f in pool.failures if f.kind not in kinds))
-
-
-def join_pools(mine: Pool, theirs: Pool) -> Pool:
-    """Add to `mine` the model outputs that another session has since got for its copy, `theirs`."""
-    scores = _only_in(theirs, mine, "rerank_score")
-    if scores and mine.reranker in ("", theirs.reranker):
-        # New scores clear the reranker's failure.
-        mine = _without_failure(_with(mine, "rerank_score", scores), theirs.reranker)
-        mine = replace(mine, reranker=theirs.reranker, scores_are_ranks=theirs.scores_are_ranks)
-    return replace(
-        _with(mine, "contributions", _only_in(theirs, mine, "contributions")),
-        judgements=call.join_judgements(theirs.judgements, mine.judgements),
-        reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
-        references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
-    )
-
-
-def _only_in(theirs: Pool, mine: Pool, attribute: str) -> dict[str, Any]:
-    """The values of this attribute that hits of `theirs` have and those of `mine` lack, by id."""
-    lacking = {hit.id for hit in mine.hits if getattr(hit, attribute) is None}
-    values = ((hit.id, getattr(hit, attribute)) for hit in theirs.hits if hit.id in lacking)
-    return {i: value for i, value in values if value is not None}
-
-
-def _with(pool: Pool, attribute: str, values: Mapping[str, Any]) -> Pool:
-    """Set an attribute of the pool's hits to these values, given by id."""
-
-    def changed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        return tuple(replace(h, **{attribute: values[h.id]}) if h.id in values else h for h in hits)
-
-    return replace(pool, hits=changed(pool.hits), reachable=changed(pool.reachable))
-
-
-def _without_failure(pool: Pool, reranker: str) -> Pool:
-    return replace(pool, failures=tuple(f for f in pool.failures if f.model != reranker))
-
-
 def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> Pool:
     key = reranker_key(settings.quality)
     if pool.reranker != key:
         # Another reranker's scores are not comparable.
-        pool = _with(pool, "rerank_score", {hit.id: None for hit in pool.hits})
-    pool = _without_failure(pool, key)
+        pool = with_attribute(pool, "rerank_score", {hit.id: None for hit in pool.hits})
+    pool = without_failure_of(pool, key)
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
     try:
@@ -240,7 +198,7 @@ def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> P
     except Exception as error:
         return replace(_with_failure(pool, "rerank", key, error), reranker=key)
     scores, ordered = _on_scale(raw, settings.quality)
-    pool = _with(pool, "rerank_score", dict(zip(ids, scores, strict=True)))
+    pool = with_attribute(pool, "rerank_score", dict(zip(ids, scores, strict=True)))
     return replace(pool, reranker=key, scores_are_ranks=ordered)
 
 
@@ -256,7 +214,7 @@ def _add_contributions(pool: Pool, need: Need, pruner: Pruner) -> Pool:
             raise ModelError(message, remedy="Choose another pruner.")
     except Exception as error:
         return _with_failure(pool, "prune", pruner.name, error)
-    return _with(pool, "contributions", dict(zip(chunks, values, strict=True)))
+    return with_attribute(pool, "contributions", dict(zip(chunks, values, strict=True)))
 
 
 def _with_failure(pool: Pool, kind: NeedKind, model: str, error: Exception) -> Pool:

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from ragfilter.engine.search import matcher
+from ragfilter.engine.pool import entering_hits, scan_rules
 from ragfilter.layers import visibility
-from ragfilter.layers.base import LayerInput, LayerSpec
+from ragfilter.layers.base import LayerInput
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.visibility import is_clean
-from ragfilter.model import Chunk, Hit, LayerTrace, Need, Pool, PoolResult, Status, User
-from ragfilter.rules.match import Scan, rule_book
+from ragfilter.model import LayerTrace, Need, Pool, PoolResult, Status, User
+from ragfilter.rules.match import Scan
 from ragfilter.settings.schema import Settings
 
 ReplayMemo = dict[object, Any]
@@ -54,7 +53,8 @@ def replay(
         sides = visibility.visible_entities(pool, user)
         first = entering_hits(pool, settings, user)
         memo[start] = first, replace(pool, entities=sides), {hit.chunk.id: hit for hit in first}
-    hits, pool_with_sides, entered = before = memo[start]
+    previous = memo[start]
+    hits, pool_with_sides, entered = previous
     shared = memo.setdefault((settings.retrieval, user), {})
     inputs = LayerInput(settings, pool_with_sides, memo[scan_rules], user, shared=shared, explain=explain)
     seen = dict(entered)
@@ -66,27 +66,24 @@ def replay(
         if not layer.enabled(settings):
             traces.append(LayerTrace(layer.name, False, len(hits), len(hits)))
             continue
-        # By identity: `memo` keeps the earlier steps alive, and hashing them would take long.
-        own = tuple(getattr(settings, name, None) for name in (layer.name, *layer.reads))
-        key = (layer.name, own, settings.retrieval, id(before))
+        # Keyed by identity, because hashing earlier steps is slow; `memo` keeps them alive, so ids stay unique.
+        read_sections = tuple(getattr(settings, name, None) for name in (layer.name, *layer.reads))
+        key = (layer.name, read_sections, settings.retrieval, id(previous))
         # Looked up as rarely as possible, since each time hashes the settings.
-        if (known := memo.get(key)) is None:
+        if (cached := memo.get(key)) is None:
             started = perf_counter()
             output = layer.apply(hits, inputs)
             new = [hit for hit in output.hits if hit.chunk.id not in entered]
-            known = memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
-        step, new, ms = before = known
-        n_in, n_out = len(hits), len(step.hits)
-        traces.append(
-            LayerTrace(
-                layer.name, True, n_in, n_out, step.decisions, step.detail, step.note, ms, step.failed, step.reranked
-            )
-        )
-        needs.extend(step.needs)
-        inputs = inputs.after(step)
+            cached = memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
+        output, new, ms = cached
+        previous = cached
+        told = (output.decisions, output.detail, output.note, ms, output.failed, output.reranked)
+        traces.append(LayerTrace(layer.name, True, len(hits), len(output.hits), *told))
+        needs.extend(output.needs)
+        inputs = inputs.after(output)
         if status == "ok":
-            status, message = step.status, step.message
-        hits = step.hits
+            status, message = output.status, output.message
+        hits = output.hits
         for hit in new:
             seen.setdefault(hit.id, hit)
     if not hits and seen and not message:
@@ -99,18 +96,6 @@ def replay(
     return PoolResult(
         pool.query, settings, pool, tuple(seen.values()), hits, tuple(traces), tuple(needs), status, message, user
     )
-
-
-def keep(
-    layers: Iterable[LayerSpec], hits: tuple[Hit, ...], inputs: LayerInput
-) -> tuple[tuple[Hit, ...], tuple[Need, ...]]:
-    """Apply `layers` to `hits` in turn. Returns the kept hits and the layers' needs."""
-    needs: list[Need] = []
-    for layer in layers:
-        step = layer.apply(hits, inputs)
-        hits, inputs = step.hits, inputs.after(step)
-        needs += step.needs
-    return hits, tuple(needs)
 
 
 def replay_as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult:
@@ -131,87 +116,6 @@ def replay_as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> Poo
     if result.status == "insufficient_clearance":
         user_result = replace(user_result, status=result.status, message=result.message)
     return user_result
-
-
-def entering_hits(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
-    """The hits that enter the first layer: the query's own and, if entities are on, each side's.
-
-    All are from files that match `source_pattern`, even if the pool was gathered without it. If the
-    pattern matches only files that are hidden from the user, there are none, as in `gather`.
-    """
-    own: tuple[str, ...] = ("query", "rules")
-    hits = _of_files(pool.hits, settings)
-    user = visibility.effective_user(user, settings)
-    if settings.retrieval.lexical and pool.lexical_user == user:
-        own = (*own, "lexical")
-    elif pool.lexical_user is not None:
-        hits = tuple(replace(hit, scores={}) if hit.scores else hit for hit in hits)
-    if not any(user.sees(hit.chunk) for hit in hits) and settings.retrieval.source_pattern.strip():
-        return ()
-    if not settings.entities.enabled:
-        return tuple(hit for hit in hits if hit.found_by in own)
-    sides = (*pool.entities, *visibility.visible_entities(pool, user))
-    wanted = {i for side in sides for i in side.ids[: settings.entities.per_entity]}
-    return tuple(hit for hit in hits if hit.found_by in own or hit.id in wanted)
-
-
-def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
-    """Replace the rules of the pool's chunks (by id, None for no rule), without a new search: it
-    misses chunks that only gathering again would find."""
-
-    def changed(chunk: Chunk) -> Chunk:
-        return replace(chunk, rule=rules[chunk.id]) if chunk.id in rules else chunk
-
-    hits, reachable = (visibility.with_chunks(each, changed) for each in (pool.hits, pool.reachable))
-    return replace(pool, hits=hits, reachable=reachable, references=tuple(map(changed, pool.references)))
-
-
-def renew_rules(pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int) -> Pool | None:
-    """Give the pool the current rules of `chunks` (by id); the same pool if no rule has changed.
-    None if only a new search can answer: fewer than `wanted` hits stay clean, or a text that may be
-    needed now was never fetched. Rules count even if `settings` turn them off."""
-    known = (chunk for chunk in pool.chunks if chunk.id in chunks)
-    rules = {c.id: chunks[c.id].rule for c in known if c.rule != chunks[c.id].rule}
-    renewed = with_rules(pool, rules) if rules else pool
-    # Chunks found only for a side of a comparison do not count towards how far a search goes.
-    on = settings.with_values({"query_must.enabled": True, "entities.enabled": False})
-    scan = scan_rules(renewed)
-    # Chunks found only through rules do not show that the search itself went far enough.
-    own = (hit for hit in entering_hits(renewed, on, user) if hit.found_by == "query")
-    clean = [hit for hit in own if is_clean(hit.chunk, on, scan, user)]
-    needed = (*clean[:wanted], *(hit for hit in renewed.hits if hit.id in rules))
-    enough = pool.exhaustive or len(clean) >= wanted
-    return renewed if enough and all(hit.chunk.loaded for hit in needed) else None
-
-
-def count_clean(pool: Pool, settings: Settings, user: User | None = None) -> int:
-    """The number of clean hits among those that enter the first layer."""
-    scan, hits = scan_rules(pool), entering_hits(pool, settings, user)
-    return sum(is_clean(hit.chunk, settings, scan, user) for hit in hits)
-
-
-def unfiltered(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
-    """The hits that a plain search would put into the prompt: the first k of the query's own.
-
-    Clearance applies here too, if it is on: the comparison must not show hidden chunks.
-    """
-    user = visibility.effective_user(user, settings)
-    hits = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
-    return tuple(hit for hit in hits if user.sees(hit.chunk))[: settings.retrieval.k]
-
-
-def _of_files(hits: tuple[Hit, ...], settings: Settings) -> tuple[Hit, ...]:
-    pattern = settings.retrieval.source_pattern
-    if not pattern.strip():
-        return hits
-    fits = matcher(pattern)
-    return tuple(hit for hit in hits if fits(hit.chunk.source))
-
-
-def scan_rules(pool: Pool) -> Scan:
-    chunks = (hit.chunk for hit in (*pool.hits, *pool.reachable))
-    rules = dict.fromkeys(chunk.rule for chunk in chunks if chunk.rule)
-    return rule_book(tuple(rules)).scan(pool.query)
 
 
 def _nothing_left(traces: Iterable[LayerTrace]) -> str:

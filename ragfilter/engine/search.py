@@ -1,4 +1,4 @@
-"""Search a collection as one user (`Search`), in some files (`matcher`), also by words (`word_search`).
+"""Search a collection as one user (`Search`), in some files (`source_matcher`), also by words (`word_search`).
 
 A search finds the same visible chunks as if the collection held only those. Without `push_down`, hidden chunks stay in
 the list, for operators. If they crowd out visible chunks, the store is asked for more, so they change neither the
@@ -16,14 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import lru_cache
-from math import ceil
+from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
 
 from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import extra
-from ragfilter.model import Chunk, Score, User
+from ragfilter.model import Chunk, Score, User, by_distance
 from ragfilter.protocols import Catalogue, Collection, TextSearch, Vectors, Where
 from ragfilter.text.words import FUNCTION_WORDS, words_of
 
@@ -34,9 +34,9 @@ Pairs = list[tuple[str, float]]
 WIDER = 4
 """Retry with this many times more results when hidden chunks crowd out visible ones. If there are
 still too few, search all visible ids."""
-VISIBLE_SPARE = 1.2
-"""Over-fetch factor of the first search, on top of what evenly spread hidden chunks need. A second
-search costs far more than the extra results."""
+DEVIATIONS = 2.5
+"""How many standard deviations more hidden chunks than usual the first search allows for, since a second search costs
+far more than the extra results."""
 LEXICAL_DEPTH = 100
 """The number of hits of each search that are fused."""
 RRF_K = 60
@@ -59,7 +59,7 @@ class Search:
     catalogue: Catalogue | None = None
     share: float = 1.0
 
-    def seen(self, chunk_id: str) -> bool:
+    def is_visible(self, chunk_id: str) -> bool:
         """Whether the user can see the chunk. Chunks that are not known are hidden from a user."""
         if self.user.unrestricted:
             return True
@@ -69,16 +69,19 @@ class Search:
     def nearest(self, vector: Vectors, n: int) -> Pairs:
         """The `n` nearest chunks that the user can see and, unless `push_down`, the hidden ones
         among them; nearest first."""
-        first = ceil(VISIBLE_SPARE * n / self.share) if 0 < self.share < 1 and not self.push_down else n
+        first = n
+        if 0 < self.share < 1 and not self.push_down:
+            # Each hit is visible with the probability `share`.
+            first = ceil((n + DEVIATIONS * sqrt(n * (1 - self.share))) / self.share)
         pairs: Pairs = []
         for width in (min(first, WIDER * n), WIDER * n):
             pairs = self._learned(self.collection.nearest(vector, width, where=self._where()))
-            places = [place for place, (i, _) in enumerate(pairs, start=1) if self.push_down or self.seen(i)]
+            places = [place for place, (i, _) in enumerate(pairs, start=1) if self.push_down or self.is_visible(i)]
             if len(places) >= min(n, len(pairs)):
                 return pairs[: places[n - 1]] if len(places) >= n else pairs
         if self.catalogue is None:
             return pairs
-        mine = self.among(vector, n, [i for i in self.known if self.seen(i)])
+        mine = self.among(vector, n, [i for i in self.known if self.is_visible(i)])
         pair_ids = {i for i, _ in pairs}
         both = [*pairs, *(pair for pair in mine if pair[0] not in pair_ids)]
         return both if self.collection.space == "rank" else sorted(both, key=by_distance)
@@ -104,11 +107,6 @@ class Search:
         return None if self.files is None else Where(sources=self.files)
 
 
-def by_distance(pair: tuple[str, float]) -> tuple[float, str]:
-    """A sort key for pairs: by distance, ties by id."""
-    return pair[1], pair[0]
-
-
 _indexes: SharedCache[Any] = SharedCache(8)
 """BM25 of the texts, by collection, its version, and the ids that the user can see."""
 
@@ -122,7 +120,7 @@ def word_search(query: str, search: Search) -> Pairs:
     if search.catalogue is None:
         log.warning("%s is too large to search by words", collection.name)
         return []
-    ids = tuple(sorted(filter(search.seen, search.known)))
+    ids = tuple(sorted(filter(search.is_visible, search.known)))
     words = [word for word in words_of(query) if word not in FUNCTION_WORDS]
     if not ids or not words:
         return []
@@ -161,7 +159,7 @@ def fuse(dense: Sequence[str], lexical: Pairs) -> Mapping[str, Mapping[str, Scor
 
 
 @lru_cache(maxsize=64)
-def matcher(pattern: str) -> Callable[[str], bool]:
+def source_matcher(pattern: str) -> Callable[[str], bool]:
     """A predicate for sources. The empty pattern matches every source, even an empty one."""
     wanted = _name(pattern.strip())
     if not wanted:

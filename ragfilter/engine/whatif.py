@@ -9,20 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from pydantic import ValidationError
 
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
+from ragfilter.layers.cutoff import cut_or_gap, cutoff_detail
 from ragfilter.layers.registry import LAYERS, layer
-from ragfilter.model import Pool, PoolResult, User
+from ragfilter.layers.strategies.base import strategy
+from ragfilter.model import CutoffDetail, Pool, PoolResult, User
 from ragfilter.rules.explain import explain
 from ragfilter.rules.rule import parse
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.schema import Settings
-from ragfilter.settings.schema import field as setting
+from ragfilter.settings.schema import Cutoff, Settings
+from ragfilter.settings.schema import field as field_info
 from ragfilter.text import numbers
 
 GRID = 0.001
@@ -53,14 +55,14 @@ class SettingChange:
         """``Gap threshold 0.126 → 0.130``."""
         if isinstance(self.new, bool):
             name = layer(self.path.partition(".")[0]).title
-            label = name if self.path.endswith(".enabled") else setting(self.path).label
+            label = name if self.path.endswith(".enabled") else field_info(self.path).label
             words = f"Switch {label} {'on' if self.new else 'off'}"
         else:
-            words = f"{setting(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
+            words = f"{field_info(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
         return f"{words} and {self.also.words}" if self.also else words
 
 
-def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[SettingChange, ...]:
+def find_changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[SettingChange, ...]:
     """The changes of one setting that keep a dropped chunk or drop a kept one, smallest first. If
     none keeps it, switch off the layer that dropped it and add the smallest change that is needed.
 
@@ -79,7 +81,7 @@ def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[Settin
     return tuple(map(search.change, proposals or search.pairs(result, infos)))
 
 
-def stays(result: PoolResult, chunk_id: str) -> str:
+def why_no_change(result: PoolResult, chunk_id: str) -> str:
     """Why no change keeps or drops a chunk, in words: it is pinned, several limits keep it out, or
     no limit goes that far."""
     kept = any(hit.id == chunk_id for hit in result.kept)
@@ -108,7 +110,7 @@ class Wording:
     went: tuple[str, ...]
 
 
-def wording(result: PoolResult, chunk_id: str) -> Wording | None:
+def reword(result: PoolResult, chunk_id: str) -> Wording | None:
     """Find terms that, added to the question, keep a chunk that its rule drops.
 
     None if its rule does not drop it, if another layer then would, or if the question contains
@@ -129,6 +131,89 @@ def wording(result: PoolResult, chunk_id: str) -> Wording | None:
         return None
     came, went = _moved(before, after, chunk_id)
     return Wording(question, terms, came, went)
+
+
+def change_to_keep(result: PoolResult, by: int, replayed: Callable[[Settings], PoolResult]) -> SettingChange | None:
+    """The smallest change of a cutoff limit that keeps one hit more (`by` 1) or less (-1), or as near to that as
+    possible. `came` and `went` are all chunks that it adds and drops. None if no limit has this effect. Candidates are
+    evaluated by the cutoff alone, and `replayed` to include the layers after it."""
+    detail = cutoff_detail(result)
+    if detail is None:
+        return None
+    cut, now = detail.cut, result.settings.cutoff
+    shared = ("max_results", "min_results")
+    candidates = []
+    for name in strategy(cut.strategy).reads:
+        info, value = field_info(f"cutoff.{name}"), getattr(now, name)
+        if info.value_type not in (int, float) or name == "recall":
+            continue
+        grid = 1 if info.value_type is int else GRID
+        low, high = info.low or 0, max(info.ceiling or value, value)
+        values = tuple(info.value_type(round(low + grid * i, 3)) for i in range(round((high - low) / grid) + 1))
+        steps = kept_by_value(result, name, values)
+        for (start, kept), (end, _) in zip(steps, (*steps[1:], (high + grid, 0)), strict=True):
+            if by * (kept - cut.kept) > 0:
+                nearest = start if start > value else round(end - grid, 3)
+                miss = abs(kept - cut.kept - by)
+                far = abs(nearest - value) / ((high - low) or 1)
+                candidates.append((miss > 0, name in shared, miss, far, name, info.value_type(nearest)))
+    before = [hit.id for hit in result.kept]
+    for *_, name, value in sorted(candidates):
+        path = f"cutoff.{name}"
+        settings = result.settings.with_values({path: value})
+        after = [hit.id for hit in replayed(settings).kept]
+        if by * (len(after) - len(before)) > 0:
+            came = tuple(i for i in after if i not in before)
+            went = tuple(i for i in before if i not in after)
+            return SettingChange(path, getattr(now, name), value, came, went)
+    return None
+
+
+Steps = tuple[tuple[float, int], ...]
+"""The lowest value of each step, with the number of hits that it keeps."""
+
+
+def kept_by_value(result: PoolResult, name: str, values: tuple[float, ...]) -> Steps:
+    """How many hits the cutoff would keep with each of the ascending `values` of its setting `name`."""
+    trace = result.trace("cutoff")
+    assert isinstance(trace.detail, CutoffDetail)
+    detail = trace.detail
+    # The current value is removed, so that moving the threshold finds the same cached steps.
+    changed = {"strategy": detail.cut.strategy, name: values[0]}
+    settings = result.settings.cutoff.model_copy(update=changed)
+    pinned = trace.count("pinned")
+    return _steps(detail.values, settings, pinned, detail.background, name, values)
+
+
+@lru_cache(maxsize=256)
+def _steps(
+    distances: tuple[float, ...],
+    settings: Cutoff,
+    pinned: int,
+    background: float | None,
+    name: str,
+    values: tuple[float, ...],
+) -> Steps:
+    @cache
+    def kept(i: int) -> int:
+        tried = settings.model_copy(update={name: values[i]})
+        return cut_or_gap(distances, tried, pinned=pinned, background=background).kept
+
+    last = len(values) - 1
+    # A larger k may bring a new cliff and keep fewer hits. A threshold changes in one direction only.
+    places = range(1, last + 1) if name == "max_results" else _changes(kept, 0, last)
+    changes = [i for i in places if kept(i) != kept(i - 1)]
+    return tuple((values[i], kept(i)) for i in [0, *changes])
+
+
+def _changes(kept: Callable[[int], int], low: int, high: int) -> list[int]:
+    """The places after `low` where `kept`, which is monotonic, changes."""
+    if kept(low) == kept(high):
+        return []
+    if high - low == 1:
+        return [high]
+    middle = (low + high) // 2
+    return _changes(kept, low, middle) + _changes(kept, middle, high)
 
 
 def _moved(before: Sequence[str], after: Sequence[str], chunk_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -152,7 +237,7 @@ def _candidates(result: PoolResult, chunk_id: str, wanted: bool) -> Iterator[Fie
             continue
         paths = [f"{spec.name}.{name}" for name in spec.used(settings)]
         for path in [*paths, "retrieval.k"] if spec.name == "top_k" else paths:
-            info = setting(path)
+            info = field_info(path)
             heeded = spec.name == "context" or info.unit not in IDLE
             if info.value_type in (int, float) and heeded:
                 yield info

@@ -17,8 +17,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ragfilter.engine.gather import usable_hits, wanted_hits
-from ragfilter.engine.replay import replay, with_rules
+from ragfilter.engine.gather import usable_count, wanted_count
+from ragfilter.engine.pool import with_rules
+from ragfilter.engine.replay import replay
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
@@ -26,7 +27,7 @@ from ragfilter.layers.visibility import effective_user
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.rules.families import Family, Proposal, as_finding, find_families, propose
 from ragfilter.rules.lint import Finding
-from ragfilter.rules.match import RuleBook, Scan
+from ragfilter.rules.match import CompiledRules, Scan
 from ragfilter.rules.rule import Rule, parse
 from ragfilter.rules.values import telling, words_of
 from ragfilter.settings.schema import Settings
@@ -52,9 +53,9 @@ class GatheredQuestions:
     short: set[str] = field(default_factory=set)
 
     @cached_property
-    def book(self) -> RuleBook:
+    def book(self) -> CompiledRules:
         """The rules of the pools, compiled and cached."""
-        return RuleBook(rule for rules in self.found_by.values() for rule in rules.values() if rule)
+        return CompiledRules(rule for rules in self.found_by.values() for rule in rules.values() if rule)
 
     @cached_property
     def found_by(self) -> Mapping[str, Mapping[str, str | None]]:
@@ -67,7 +68,7 @@ class GatheredQuestions:
 
     def effect(self, changes: Changes) -> Effect:
         """The effect of `changes` on these questions."""
-        new_rules = RuleBook(rule for rule in changes.values() if rule)
+        new_rules = CompiledRules(rule for rule in changes.values() if rule)
         touched: dict[str, list[str]] = defaultdict(list)
         for chunk_id in changes:
             for query_id in self.found_by.get(chunk_id, ()):
@@ -119,7 +120,7 @@ class GatheredQuestions:
                 renewed.short.add(query_id)
         return renewed
 
-    def _replay(self, pool: Pool, *new_rules: RuleBook) -> tuple[tuple[str, ...], int]:
+    def _replay(self, pool: Pool, *new_rules: CompiledRules) -> tuple[tuple[str, ...], int]:
         """The ids of the pool's hits that the filter keeps, in order, and how many hits pass the rules."""
         scan = self.book.scan(pool.query, *new_rules)
         result = replay(pool, self.settings, self.user, scan, explain=False)
@@ -128,7 +129,7 @@ class GatheredQuestions:
     def _falls_short(self, query_id: str, clean: int) -> bool:
         """Whether a search would look further than this question's pool if it had only `clean` hits
         left. If it had too few before, the search had already found everything."""
-        pool, needed = (self.pools[query_id], min(usable_hits(self.settings), wanted_hits(self.settings)))
+        pool, needed = (self.pools[query_id], min(usable_count(self.settings), wanted_count(self.settings)))
         return not pool.exhaustive and clean < needed <= self._replay(pool)[1]
 
     def _verdicts(self, query: str, rules: Collection[str | None]) -> list[Verdict]:
@@ -139,7 +140,7 @@ class GatheredQuestions:
         return [self.verdicts[query, rule] for rule in rules]
 
     def _decides_otherwise(
-        self, query_id: str, chunk_ids: Sequence[str], changes: Changes, new_rules: RuleBook
+        self, query_id: str, chunk_ids: Sequence[str], changes: Changes, new_rules: CompiledRules
     ) -> bool:
         """Whether the changed rules decide differently about a chunk that the question found: it has a rule, the rule
         can be read, the chunk passes, or the rule holds and may pin it. If not, the result stays the same."""
@@ -296,4 +297,4 @@ def _learned(
 
 def _meets(group: tuple[str, ...], question: str) -> bool:
     rule = Rule(contain_one_of=(group,)).text
-    return RuleBook([rule]).scan(question).passes(rule)
+    return CompiledRules([rule]).scan(question).passes(rule)

@@ -27,7 +27,7 @@ with extra("eval"):
     import pandas as pd
 
 if TYPE_CHECKING:
-    from ragfilter.answer.stream import Prices
+    from ragfilter.protocols import Prices
 
 SHARES = tuple(name for name, each in FIGURES.items() if each.kind == "share")
 SCORED = (*SHARES, *(name for name, each in FIGURES.items() if each.kind == "labelled"))

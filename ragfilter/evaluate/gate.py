@@ -33,7 +33,7 @@ from ragfilter.evaluate.frame import frame, permutation_p
 from ragfilter.evaluate.query_records import QueryRecord
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.text import numbers
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.text.numbers import counted, p_value, signed
 from ragfilter.text.titles import query_name
 
@@ -460,4 +460,4 @@ def _gone(missing: Sequence[str], fewer: Mapping[str, int]) -> Check:
 
 
 def _xml(words: str) -> str:
-    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", whole(words))
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", mend_characters(words))

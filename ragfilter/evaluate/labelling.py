@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from ragfilter.answer.stream import Prices
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.errors import InputError, ModelError
 from ragfilter.evaluate.query_records import NO_LLM
@@ -24,13 +23,13 @@ from ragfilter.judge.prompt import JudgePrompt, build_prompt
 from ragfilter.judge.prompts import PromptVariant
 from ragfilter.layers.visibility import effective_user
 from ragfilter.model import User
-from ragfilter.protocols import Usage
+from ragfilter.protocols import Prices, Usage
 from ragfilter.results.rows import ChunkRow
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.text.tokens import estimate
+from ragfilter.text.words import estimate_tokens
 
 TOGETHER = 5
 """Chunks in one prompt: few enough to fit uncut."""
@@ -81,7 +80,7 @@ class Bill:
         money = "" if self.cost is None else f", about {numbers.money(self.cost, self.currency)}"
         again = f" {counted(self.remembered, 'call')} are remembered." if self.remembered else ""
         return (
-            f"{counted(self.questions, 'question')}, {numbers.chunks(self.chunks)}: "
+            f"{counted(self.questions, 'question')}, {numbers.chunk_count(self.chunks)}: "
             f"{counted(self.calls, 'call')}, about {numbers.count(self.prompt_tokens)} tokens sent "
             f"and {numbers.count(self.completion_tokens)} written{money}.{again}"
         )
@@ -140,7 +139,7 @@ def bill(requests: Sequence[Request], backends: Backends, prices: Prices | None 
     new = [p for p in prompts if remembered is None or (name, p.key) not in remembered]
     sent = sum(prompt.tokens for prompt in new)
     answers = [[{"chunk_id": i, "action": "EXPAND_1"} for i in prompt.asked] for prompt in new]
-    written = sum(estimate(json.dumps({"decisions": answer})) for answer in answers)
+    written = sum(estimate_tokens(json.dumps({"decisions": answer})) for answer in answers)
     return Bill(
         questions=len(requests),
         chunks=sum(len(prompt.asked) for prompt in prompts),

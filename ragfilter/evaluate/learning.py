@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.replay import replay, scan_rules
+from ragfilter.engine.pool import scan_rules
+from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, extra
 from ragfilter.evaluate.crossval import Choice, Table, Target, folds_of
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version, relevant_of

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragfilter.answer.context import cost, fill, fits
-from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.pool import unfiltered
 from ragfilter.errors import extra
 from ragfilter.evaluate.crossval import Choice, Table, Tables, Target, pick, picked
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of

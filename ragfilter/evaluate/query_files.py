@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ragfilter.basics.files import by_column, json_objects, read_lines, read_text, rows, write_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
-from ragfilter.text.normalise import loads, whole
+from ragfilter.text.normalise import loads, mend_characters
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id as id_of
 
@@ -275,10 +275,10 @@ def _span(row: Mapping[str, Any], where: str, sources: Path | None) -> Span:
     from ragfilter.stores.labels import Quotation
 
     try:
-        question, source = whole(row["question"]).strip(), whole(row.get("source", ""))
+        question, source = mend_characters(row["question"]).strip(), mend_characters(row.get("source", ""))
         start, end = int(row.get("start", -1)), int(row.get("end", -1))
         page, grade = int(row.get("page", -1)), int(row.get("grade", RELEVANT))
-        quote = whole(row.get("quote", ""))
+        quote = mend_characters(row.get("quote", ""))
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise InputError(f"{where}: this is not a span's label.", remedy=SPAN) from None
     if not quote and sources is not None and 0 <= start < end:
@@ -341,7 +341,7 @@ def read_traces(path: Path) -> Recordings:
             by_place: dict[int, dict[str, str]] = {}
             for key, value in span.items():
                 if match := DOCUMENT.fullmatch(key):
-                    by_place.setdefault(int(match[1]), {})[match[2]] = whole(str(value))
+                    by_place.setdefault(int(match[1]), {})[match[2]] = mend_characters(str(value))
             if query and by_place:
                 recordings[query] = [
                     RecordedDocument(each.get("id", ""), each.get("content", ""))
@@ -385,7 +385,7 @@ def _flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
 
 def _question(value: Any) -> str:
     """The question in an input, which may be JSON with the question in it."""
-    text = whole(str(value or "")).strip()
+    text = mend_characters(str(value or "")).strip()
     if text.startswith("{"):
         try:
             inside = loads(text)

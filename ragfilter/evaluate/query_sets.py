@@ -15,7 +15,7 @@ from ragfilter.ingest import bundled
 from ragfilter.ingest.bundled import DEMOS
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.stores.labels import LABELLED, Label, LabelBook, Maker, qrels_of, visible_labels
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"
 
@@ -104,7 +104,7 @@ def import_set(
     """
     unknown = missing((row[1] for row in rows), ids, collection=collection, remedy=incomplete)
     before, stored = book.queries(collection, name), _stored(book, collection, name)
-    as_stored = {whole(i): whole(text).strip() for i, text in asked.items()}
+    as_stored = {mend_characters(i): mend_characters(text).strip() for i, text in asked.items()}
     if stored and stored != as_stored and not replace:
         raise InputError(f"The query set {name!r} exists and has other questions.", remedy=otherwise)
     book.put_set(collection, name, asked, before=None if replace else before)

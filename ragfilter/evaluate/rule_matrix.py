@@ -24,16 +24,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from ragfilter.engine.gather import usable_hits
-from ragfilter.engine.replay import entering_hits, keep, replay, with_rules
+from ragfilter.engine.gather import usable_count
+from ragfilter.engine.pool import entering_hits, with_rules
+from ragfilter.engine.replay import replay
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.visibility import effective_user, visible_pool, with_clearance
-from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User, undecided
-from ragfilter.rules.match import RuleBook, Scan
+from ragfilter.model import UNRESTRICTED, Chunk, Hit, Need, Pool, User, undecided
+from ragfilter.rules.match import CompiledRules, Scan
 from ragfilter.rules.rule import parse
 from ragfilter.settings.schema import Settings
 
@@ -183,7 +184,7 @@ def build_parts(
     questions = _prepare_all(met, qrels, settings, viewed)
     rests = {place: read.without(place).text for place in read.removable}
     tallies = {place: _Tally() for place in rests}
-    book = RuleBook(rests.values())
+    book = CompiledRules(rests.values())
     for question in questions:
         reached_ids = frozenset(hit.id for hit in question.reached if hit.chunk.rule == rule)
         was, scan = question.scan.check(rule), book.scan(question.pool.query)
@@ -266,7 +267,7 @@ class _Question:
         hits = list(self.survivors)
         for place, hit in reversed([self.blocked[i] for i in freed]):
             hits.insert(place, hit)
-        kept, needs = keep(self.behind, tuple(hits), self.inputs)
+        kept, needs = _keep(self.behind, tuple(hits), self.inputs)
         return _ids(kept), undecided(needs)
 
     def with_rules(self, rules: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
@@ -292,7 +293,7 @@ def _prepare_all(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, us
         user = UNRESTRICTED
     settings = with_clearance(settings, user)
     rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}
-    book = RuleBook(filter(None, rules))
+    book = CompiledRules(filter(None, rules))
     unruled: dict[str, Chunk] = {}
 
     def without_rule(hit: Hit) -> Hit:
@@ -350,7 +351,7 @@ def _reached(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) ->
     """The hits down to the last one that a later layer can look at. The sides of a comparison, which may be pinned, do
     not count towards its limit."""
     sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
-    wanted = usable_hits(settings)
+    wanted = usable_count(settings)
     reached = []
     for hit in hits:
         if hit.id in sides:
@@ -363,3 +364,15 @@ def _reached(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) ->
 
 def _ids(hits: Iterable[Hit]) -> tuple[str, ...]:
     return tuple(hit.id for hit in hits)
+
+
+def _keep(
+    layers: Iterable[LayerSpec], hits: tuple[Hit, ...], inputs: LayerInput
+) -> tuple[tuple[Hit, ...], tuple[Need, ...]]:
+    """Apply `layers` to `hits` in turn. Returns the kept hits and the layers' needs."""
+    needs: list[Need] = []
+    for layer in layers:
+        step = layer.apply(hits, inputs)
+        hits, inputs = step.hits, inputs.after(step)
+        needs += step.needs
+    return hits, tuple(needs)

@@ -18,7 +18,7 @@ from ragfilter.evaluate.crossval import Tables
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
 from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1
 from ragfilter.evaluate.query_records import count
-from ragfilter.layers.cutoff import cut_hits
+from ragfilter.layers.cutoff import cut_or_gap
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, Hit, Need, Pool, PoolResult, User, undecided
 from ragfilter.protocols import Progress
@@ -90,7 +90,7 @@ def kept(pool: Pool, planned: Plan, user: User | None = None) -> Iterator[tuple[
             result = replay(pool, base.model_copy(update={"cutoff": cutoff}), user)
             yield result.kept, result.needs
             continue
-        n = cut_hits(detail.values, cutoff, pinned=pinned, background=detail.background).kept
+        n = cut_or_gap(detail.values, cutoff, pinned=pinned, background=detail.background).kept
         if (key, n) not in behind:
             first = base.cutoff.model_copy(update={"max_results": max(n, 1)})
             behind[key, n] = replay(pool, base.model_copy(update={"cutoff": first}), user)

@@ -38,7 +38,7 @@ from ragfilter.evaluate.metrics import SET_FIGURES, best_fixed_k, oracle, prefix
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import RECORD, as_they_are, quantiles
 from ragfilter.evaluate.sweep import check_reranked, sweep
-from ragfilter.layers.base import far_end
+from ragfilter.layers.base import estimate_background
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import strategies, strategy
 from ragfilter.layers.tuned_on import seen_labels
@@ -124,7 +124,7 @@ def _reranking(settings: Settings, depth: int) -> Settings:
 def _spread(pools: Iterable[Pool]) -> float:
     """The typical difference in distance between the background and the best hit."""
     distances = (pool.distances for pool in pools)
-    return median([far_end(values) - min(values) for values in distances if values] or [1.0])
+    return median([estimate_background(values) - min(values) for values in distances if values] or [1.0])
 
 
 def _grid(name: str, reads: Sequence[str], spread: float) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ from ragfilter.basics.files import json_object, read_lines
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk, readable_level
 from ragfilter.rules.rule import parse, read_rule
-from ragfilter.text.normalise import loads, whole
+from ragfilter.text.normalise import loads, mend_characters
 
 LONGEST = 1000
 """Default maximum of characters in a passage: the bundled model reads 256 tokens of a little over four characters."""
@@ -147,7 +147,7 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
         text=_text(raw, place),
         title=_plain(raw, "title", place),
         type=_plain(raw, "type", place),
-        source=whole(source) if raw.get("source") is None else _plain(raw, "source", place),
+        source=mend_characters(source) if raw.get("source") is None else _plain(raw, "source", place),
         page=_page(raw.get("page"), place),
         refs=_refs(raw.get("refs"), place),
         clearance=clearance,
@@ -218,7 +218,7 @@ def _id(raw: Mapping[str, Any], place: str) -> str:
         refuse(place, f"the id must be a string, not {_kind(own_id)}", "Write it in quotes.")
     if not value or not value.strip():
         refuse(place, "the id is missing or empty", 'Give every record its own "id".')
-    return whole(value)
+    return mend_characters(value)
 
 
 def _as_id(value: object) -> str | None:
@@ -237,12 +237,12 @@ def _text(raw: Mapping[str, Any], place: str) -> str:
     value, title = raw.get(name), raw.get("title")
     if (value is None or value == "") and isinstance(title, str) and title.strip():
         # Public test collections contain documents that have only a title.
-        return whole(title)
+        return mend_characters(title)
     if name in raw and not isinstance(value, str):
         refuse(place, f"the text must be a string, not {_kind(value)}", "Write it in quotes.")
     if not value or not value.strip():
         refuse(place, "the text is missing or empty", 'Give every record a "text".')
-    return whole(value)
+    return mend_characters(value)
 
 
 def _own_fields(raw: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -349,7 +349,7 @@ def _refs(value: object, place: str) -> tuple[str, ...]:
     refs = [_as_id(item) for item in items]
     if None in refs:
         refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
-    return tuple(dict.fromkeys(filter(None, (whole(ref or "").strip() for ref in refs))))
+    return tuple(dict.fromkeys(filter(None, (mend_characters(ref or "").strip() for ref in refs))))
 
 
 def _clearance(value: object) -> tuple[int | None, str | None]:
@@ -364,7 +364,7 @@ def _rule(value: object) -> tuple[str | None, str]:
     if value is None or value == "":
         return None, ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_list)
-    return _rule_of(whole(text))
+    return _rule_of(mend_characters(text))
 
 
 def _list(value: object) -> object:
@@ -414,7 +414,7 @@ def _is_plain(value: object) -> bool:
 def _words(value: object) -> str:
     if value is None:
         return ""
-    return whole(value).strip() if isinstance(value, str) else json.dumps(value, default=str)
+    return mend_characters(value).strip() if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def refuse(place: str, what: str, remedy: str) -> NoReturn:

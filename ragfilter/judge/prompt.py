@@ -26,8 +26,7 @@ from ragfilter.protocols import Message
 from ragfilter.settings.schema import Judge
 from ragfilter.text.sentences import units
 from ragfilter.text.titles import short_title
-from ragfilter.text.tokens import estimate, head
-from ragfilter.text.words import overlaps
+from ragfilter.text.words import estimate_tokens, first_tokens, overlaps
 
 LAYOUT = "2"
 """Increase this whenever the layout of chunks changes, so that prompt versions change too."""
@@ -42,7 +41,7 @@ MAX_READ = 8000
 """Maximum number of characters of a text that are searched for its distinctive parts."""
 
 _END = "</chunk>\n"
-_SHORTENED_TOKENS = estimate(f" {SHORTENED}") + 1
+_SHORTENED_TOKENS = estimate_tokens(f" {SHORTENED}") + 1
 
 ANSWER_FORM = (
     "Answer with one line a chunk and nothing else: chunk id -> ACTION; where JSON is asked for, "
@@ -115,7 +114,7 @@ def build_prompt(
     variant = variant or judge_prompts.variant(settings.prompt)
     query = one_line(query, 10_000)
     opening = f"Query: {query}\n"
-    room = settings.max_prompt_tokens - estimate(system(variant)) - estimate(opening)
+    room = settings.max_prompt_tokens - estimate_tokens(system(variant)) - estimate_tokens(opening)
     quota = min(room, max(room // 4, MIN_QUOTA), variant.most_tokens or room)
     similarities = ((hit.chunk, similarity(hit.distance, space)) for hit in hits)
     scored = [(chunk, "unknown" if isnan(value) else f"{value:.3f}") for chunk, value in similarities]
@@ -174,12 +173,12 @@ class _BlockForms:
         self._full = _lines(chunk, _every(chunk, score), fields)
         self._short = _lines(chunk, {"title": short_title(chunk.title, SHORT_LINE_CHARS)}, fields)
         self.whole = _block(self._full, chunk.text, shortened=False)
-        self.size = estimate(self.whole.text)
+        self.size = estimate_tokens(self.whole.text)
 
     @cached_property
     def least(self) -> int:
         """The minimum number of tokens for its block."""
-        return min(self.size, _cost(self._short) + min(estimate(self.chunk.text), MIN_TEXT + _SHORTENED_TOKENS))
+        return min(self.size, _cost(self._short) + min(estimate_tokens(self.chunk.text), MIN_TEXT + _SHORTENED_TOKENS))
 
     def within(self, tokens: int, query: str) -> Block:
         """The block in at most `tokens` tokens."""
@@ -187,14 +186,14 @@ class _BlockForms:
             return self.whole
         lines = self._full if tokens - _cost(self._full) >= tokens // 2 else self._short
         room = tokens - _cost(lines)
-        if room >= estimate(self.chunk.text):
+        if room >= estimate_tokens(self.chunk.text):
             return _block(lines, self.chunk.text, shortened=False)
         text = excerpt(query, self.chunk.text, room - _SHORTENED_TOKENS)
         return _block(lines, f"{text} {SHORTENED}", shortened=True)
 
 
 def _cost(lines: Sequence[str]) -> int:
-    return estimate("\n".join([*lines, _END])) + 1
+    return estimate_tokens("\n".join([*lines, _END])) + 1
 
 
 def _block(lines: Sequence[str], text: str, *, shortened: bool) -> Block:
@@ -224,9 +223,9 @@ def excerpt(query: str, text: str, tokens: int) -> str:
     parts = [unit.text for unit in units(text[:MAX_READ])]
     shares = [overlap.share for overlap in overlaps(query, parts)]
     best = sorted(range(len(parts)), key=lambda place: -shares[place])
-    costs = [estimate(part) + 2 for part in parts]
+    costs = [estimate_tokens(part) + 2 for part in parts]
     if not best or costs[best[0]] > tokens:
-        return head(parts[best[0]] if best else text, max(0, tokens))
+        return first_tokens(parts[best[0]] if best else text, max(0, tokens))
     chosen_places: list[int] = []
     for place in best:
         if costs[place] <= tokens:

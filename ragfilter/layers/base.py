@@ -18,7 +18,7 @@ BACKGROUND_FROM = 50
 """Smallest pool from which the background distance is estimated."""
 
 
-def far_end(values: Sequence[float]) -> float:
+def estimate_background(values: Sequence[float]) -> float:
     """The mean of the farther half of `values`: the background as estimated from a list of hits."""
     ordered = sorted(values)
     return fmean(ordered[len(ordered) // 2 :])
@@ -29,15 +29,16 @@ def nearness(pool: Pool) -> float | None:
     distances = pool.distances
     if pool.space == "rank" or len(distances) < BACKGROUND_FROM:
         return None
-    far = far_end(distances)
+    far = estimate_background(distances)
     return min(distances) / far if far > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class LayerInput:
     """A layer's input: the settings, the pool, the `scan` of rules, the user, the pins with their reasons, whether an
-    earlier layer put the hits in a reranker's order, and the lowered distances. `shared` caches what layers compute
-    once for all of them. Without `explain`, nobody reads decisions, details and notes, so a layer can leave them out.
+    earlier layer put the hits in a reranker's order, and the distances that it adjusted. `shared` caches what layers
+    compute once for all of them. Without `explain`, nobody reads decisions, details and notes, so a layer can leave
+    them out.
     """
 
     settings: Settings
@@ -46,7 +47,7 @@ class LayerInput:
     user: User
     pinned: Mapping[str, str] = field(default_factory=dict)
     reranked: bool = False
-    lowered: Mapping[str, float] = field(default_factory=dict)
+    adjusted_distances: Mapping[str, float] = field(default_factory=dict)
     shared: dict[str, Any] = field(default_factory=dict, compare=False)
     explain: bool = True
 
@@ -60,18 +61,20 @@ class LayerInput:
         return hits
 
     @property
-    def far_end(self) -> float | None:
-        """The mean distance of the farther half of the query's own hits; None if there are too few to estimate it."""
-        if "far_end" not in self.shared:
+    def raw_background(self) -> float | None:
+        """The background of the query's own hits, even if only their order counts; None if there are too few."""
+        if "raw_background" not in self.shared:
             distances = [hit.distance for hit in self.own_hits]
-            self.shared["far_end"] = far_end(distances) if len(distances) >= BACKGROUND_FROM else None
-        end: float | None = self.shared["far_end"]
-        return end
+            self.shared["raw_background"] = (
+                estimate_background(distances) if len(distances) >= BACKGROUND_FROM else None
+            )
+        found: float | None = self.shared["raw_background"]
+        return found
 
     @property
     def background(self) -> float | None:
-        """The distance of chunks unrelated to the query: `far_end`. None also if the store gives no distances."""
-        return None if self.pool.space == "rank" else self.far_end
+        """The distance of chunks unrelated to the query. None also if the store gives no distances."""
+        return None if self.pool.space == "rank" else self.raw_background
 
     def split(self, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
         """The pinned hits and the others, each in order."""
@@ -85,11 +88,12 @@ class LayerInput:
 
     def after(self, output: LayerOutput) -> LayerInput:
         """The input of the next layer."""
-        if not (output.pinned or output.lowered or output.reranked):
+        if not (output.pinned or output.adjusted_distances or output.reranked):
             return self
         # `replace` takes five times as long, and the matrix of rules calls this often.
-        pinned, lowered = {**output.pinned, **self.pinned}, output.lowered or self.lowered
-        changed = (pinned, self.reranked or output.reranked, lowered)
+        pinned = {**output.pinned, **self.pinned}
+        adjusted = output.adjusted_distances or self.adjusted_distances
+        changed = (pinned, self.reranked or output.reranked, adjusted)
         return LayerInput(self.settings, self.pool, self.scan, self.user, *changed, self.shared, self.explain)
 
 
@@ -98,7 +102,7 @@ class LayerOutput:
     """A layer's output: the hits that it lets through, in order, and every decision.
 
     `failed`: a model failed, so the layer fell back. `reranked`: the order is now a reranker's.
-    `lowered` has the distances that decide the order, if they are not the hits' own.
+    `adjusted_distances` decide the order, if the hits' own do not.
     """
 
     hits: tuple[Hit, ...]
@@ -110,7 +114,7 @@ class LayerOutput:
     message: str = ""
     pinned: Mapping[str, str] = field(default_factory=dict)
     reranked: bool = False
-    lowered: Mapping[str, float] = field(default_factory=dict)
+    adjusted_distances: Mapping[str, float] = field(default_factory=dict)
     failed: bool = False
 
 

@@ -60,7 +60,7 @@ def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     user, hidden = result.user, trace.count("dropped")
     if hidden:
-        return f"{numbers.chunks(hidden)} hidden"
+        return f"{numbers.chunk_count(hidden)} hidden"
     member = f" in {' and '.join(user.departments)}" if user.departments else ""
     return f"shows what level {user.level}{member} may see"
 

@@ -19,19 +19,19 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     kept = tuple(compress(hits, fitting))
     if not inputs.explain:
         return LayerOutput(kept)
-    full = f"the context budget of {numbers.tokens(budget)} is full"
+    full = f"the context budget of {numbers.token_count(budget)} is full"
     decisions = []
     for hit, fit in zip(hits, fitting, strict=True):
         outcome: Outcome = "kept" if fit else "dropped"
         reason = "in the prompt" if fit else full
         decisions.append(Decision(hit.id, "context", outcome, reason, None, float(budget), BUDGET))
-    return LayerOutput(kept, tuple(decisions), note=f"about {numbers.tokens(tokens)}")
+    return LayerOutput(kept, tuple(decisions), note=f"about {numbers.token_count(tokens)}")
 
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     line = trace.note or f"{trace.n_out} fit"
     dropped = trace.count("dropped")
-    return f"{line}; {numbers.chunks(dropped)} did not fit" if dropped else line
+    return f"{line}; {numbers.chunk_count(dropped)} did not fit" if dropped else line
 
 
 SPEC: LayerSpec = LayerSpec(

@@ -10,7 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.errors import SettingsError
-from ragfilter.layers.base import BACKGROUND_FROM, LayerInput, LayerOutput, LayerSpec, Mark, far_end, in_order
+from ragfilter.layers.base import (
+    BACKGROUND_FROM,
+    LayerInput,
+    LayerOutput,
+    LayerSpec,
+    Mark,
+    estimate_background,
+    in_order,
+)
 from ragfilter.layers.quality import ORDERED, UNSCORED
 from ragfilter.layers.strategies.base import EPSILON, strategies, strategy
 from ragfilter.layers.strategies.calibrated import BETA, order_key
@@ -45,12 +53,12 @@ def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0, backgroun
         return Cut(settings.strategy, 0, "nothing to cut")
     pins = min(pinned, len(values))
     examined = values[: max(settings.max_results, pins)]
-    background = far_end(values) if background is None else background
-    wish = strategy(settings.strategy).cut(examined, settings, pins, background)
-    return _constrain(wish, settings, n=len(values), examined=len(examined), pins=pins)
+    background = estimate_background(values) if background is None else background
+    proposed = strategy(settings.strategy).cut(examined, settings, pins, background)
+    return _constrain(proposed, settings, n=len(values), examined=len(examined), pins=pins)
 
 
-def check_distances(settings: Cutoff) -> None:
+def check_distances_suffice(settings: Cutoff) -> None:
     """Raise SettingsError if the strategy needs more than distances."""
     if strategy(settings.strategy).values_of is not None:
         raise SettingsError(
@@ -59,39 +67,39 @@ def check_distances(settings: Cutoff) -> None:
         )
 
 
-def cut_hits(values: Sequence[float], settings: Cutoff, *, pinned: int, background: float | None) -> Cut:
+def cut_or_gap(values: Sequence[float], settings: Cutoff, *, pinned: int, background: float | None) -> Cut:
     """Apply `cut` to the hits of a pool. Without a `background`, strategies that need one are replaced by gap."""
     if background is None and strategy(settings.strategy).reads_pool:
         settings = settings.model_copy(update={"strategy": "gap"})
     return cut(values, settings, pinned=pinned, background=background)
 
 
-def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
+def cuts_by_strategy(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
     """The cut of every strategy for the same values, except those that lack a background or use values of their own."""
     own = detail.cut.strategy
     names = [name for name, s in strategies().items() if s.values_of is None or name == own]
     chosen = [settings.model_copy(update={"strategy": name}) for name in names]
-    cuts = [cut_hits(detail.values, each, pinned=pinned, background=detail.background) for each in chosen]
+    cuts = [cut_or_gap(detail.values, each, pinned=pinned, background=detail.background) for each in chosen]
     return tuple(each for name, each in zip(names, cuts, strict=True) if each.strategy == name)
 
 
-def _constrain(wish: Cut, settings: Cutoff, *, n: int, examined: int, pins: int) -> Cut:
+def _constrain(proposed: Cut, settings: Cutoff, *, n: int, examined: int, pins: int) -> Cut:
     """Apply min_results, k and the pins to the strategy's cut, and say so in the reason."""
     fewest = min(settings.min_results, examined)
-    kept = max(wish.kept, fewest, pins)
+    kept = max(proposed.kept, fewest, pins)
     k, least = settings.max_results, settings.min_results
     over = f"takes precedence over the minimum of {least}"
     k_wins = examined == k < min(n, least)
-    if kept > wish.kept:
+    if kept > proposed.kept:
         raised = f"max_results = {k} {over}" if k_wins else f"at least {least}"
         raised = f"{pins} pinned" if pins > fewest else raised
-        reason = f"{wish.reason}; raised from {wish.kept} to {kept} ({raised})"
-        return replace(wish, kept=kept, reason=reason, strategy_kept=wish.kept)
-    if kept == examined < n and wish.strategy != "fixed":
+        reason = f"{proposed.reason}; raised from {proposed.kept} to {kept} ({raised})"
+        return replace(proposed, kept=kept, reason=reason, strategy_kept=proposed.kept)
+    if kept == examined < n and proposed.strategy != "fixed":
         precedence = f" and {over}" if k_wins else ""
-        reason = f"{wish.reason}; max_results = {k} leaves out the other {n - examined}{precedence}"
-        return replace(wish, reason=reason)
-    return wish
+        reason = f"{proposed.reason}; max_results = {k} leaves out the other {n - examined}{precedence}"
+        return replace(proposed, reason=reason)
+    return proposed
 
 
 # -- the layer -------------------------------------------------------------------------------------
@@ -111,7 +119,7 @@ def settings_that_cut(result: PoolResult) -> Settings:
     return result.settings.with_values({STRATEGY: detail.cut.strategy})
 
 
-def unknown_score(result: PoolResult) -> str:
+def unknown_score_warning(result: PoolResult) -> str:
     """A sentence that says so if no hit has the score to cut by; otherwise empty."""
     score, detail = result.settings.cutoff.score, cutoff_detail(result)
     if detail is None or not score or distances_by_score(result.hits, score, result.pool):
@@ -129,34 +137,34 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     pins, free = inputs.split(hits)
     beyond = _beyond_limits(hits, inputs) if inputs.settings.cutoff.limits else {}
     free = tuple([hit for hit in free if hit.id not in beyond]) if beyond else free
-    scale = _scale(pins, free, inputs)
-    hits = pins + scale.free
+    given = _cut_input(pins, free, inputs)
+    hits = pins + given.free
     applied = inputs.settings.cutoff
-    applied = applied.model_copy(update={"strategy": scale.stand_in or applied.strategy})
-    result = cut_hits(scale.values, applied, pinned=len(pins), background=scale.background)
+    applied = applied.model_copy(update={"strategy": given.stand_in or applied.strategy})
+    result = cut_or_gap(given.values, applied, pinned=len(pins), background=given.background)
     if not inputs.explain:
         return LayerOutput(hits[: result.kept])
     shallow = result.strategy != applied.strategy
     applied = applied.model_copy(update={"strategy": result.strategy})
-    fallback_reason = SHALLOW if shallow else scale.fallback_reason
-    if scale.stand_in == "fixed":
+    fallback_reason = SHALLOW if shallow else given.fallback_reason
+    if given.stand_in == "fixed":
         result = replace(result, gaps=(), reason=f"{result.reason}; {fallback_reason}")
     ids = tuple(hit.id for hit in hits)
-    detail = CutoffDetail(result, ids, scale.values, scale.kind, scale.background, fallback_reason, applied.score)
-    note = result.reason + scale.note
-    if scale.stand_in == "gap" or (shallow and scale.kind != "rerank"):
+    detail = CutoffDetail(result, ids, given.values, given.kind, given.background, fallback_reason, applied.score)
+    note = result.reason + given.note
+    if given.stand_in == "gap" or (shallow and given.kind != "rerank"):
         note += f"; {fallback_reason}"
-    elif scale.kind in ("rerank", "lowered"):
-        why = ", since the reranker reordered the hits" if scale.kind == "rerank" else ""
+    elif given.kind in ("rerank", "lowered"):
+        why = ", since the reranker reordered the hits" if given.kind == "rerank" else ""
         note += f"; the values are {detail.value_name}{why}"
-    decide = _decide_by_probability if scale.kind == "probability" else _decide
+    decide = _decide_by_probability if given.kind == "probability" else _decide
     decisions: list[Decision] = []
-    for pin, value in zip(pins, scale.values, strict=False):
-        known = scale.kind != "rerank" or pin.rerank_score is not None
+    for pin, value in zip(pins, given.values, strict=False):
+        known = given.kind != "rerank" or pin.rerank_score is not None
         decisions.append(Decision(pin.id, "cutoff", "pinned", inputs.pinned[pin.id], value if known else None))
-    for place, hit in enumerate(scale.free, start=len(pins) + 1):
+    for place, hit in enumerate(given.free, start=len(pins) + 1):
         decisions.append(decide(hit, place, detail, applied))
-    detail = replace(detail, cut=replace(result, reason=result.reason + scale.note))
+    detail = replace(detail, cut=replace(result, reason=result.reason + given.note))
     return LayerOutput(hits[: result.kept], (*decisions, *beyond.values()), detail=detail, note=note)
 
 
@@ -175,7 +183,7 @@ def _beyond_limits(hits: tuple[Hit, ...], inputs: LayerInput) -> dict[str, Decis
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
+class _CutInput:
     """The values that the cut compares: `free` holds the hits that are not pinned, in order, and
     `values` one value per hit, pins first. `stand_in` replaces a strategy that cannot use them."""
 
@@ -188,7 +196,7 @@ class _Scale:
     note: str = ""
 
 
-def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> _Scale:
+def _cut_input(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> _CutInput:
     """Use the first that exists of: the score that the settings name, the strategy's own values,
     the rerank score, the distance. If there is only an order, use the places in it."""
     settings, pool = inputs.settings.cutoff, inputs.pool
@@ -197,45 +205,46 @@ def _scale(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput) -> 
     if settings.score and values_of is None and (score_by_id := distances_by_score(hits, settings.score, pool)):
         return _by_score(pins, free, score_by_id, inputs)
     if inputs.reranked and pool.scores_are_ranks:
-        return _by_place(pins, free, ORDERED, inputs.far_end)
+        return _by_place(pins, free, ORDERED, inputs.raw_background)
     missing = f"; no hit has a score named {settings.score}" if settings.score and values_of is None else ""
     if inputs.reranked and free:
         rest = tuple(1.0 - (hit.rerank_score or 0.0) for hit in free)
         # A pin without a score gets the first free hit's value, so that there is no step.
         first = (rest[0] if p.rerank_score is None else 1.0 - p.rerank_score for p in pins)
         known = [1.0 - hit.rerank_score for hit in inputs.own_hits if hit.rerank_score is not None]
-        background = far_end(known) if known and len(inputs.own_hits) >= BACKGROUND_FROM else None
-        scale = _Scale(free, "rerank", (*first, *rest), background, note=missing)
+        background = estimate_background(known) if known and len(inputs.own_hits) >= BACKGROUND_FROM else None
+        given = _CutInput(free, "rerank", (*first, *rest), background, note=missing)
     else:
-        values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
+        adjusted, far = inputs.adjusted_distances, inputs.raw_background
+        values = tuple(adjusted.get(hit.id, hit.distance) for hit in hits)
         if pool.space == "rank":
-            return _Scale(free, "place", values, inputs.far_end, "fixed", f"{UNSCORED} to find a cliff in", missing)
-        scale = _Scale(free, "lowered" if inputs.lowered else "distance", values, inputs.far_end, note=missing)
+            return _CutInput(free, "place", values, far, "fixed", f"{UNSCORED} to find a cliff in", missing)
+        given = _CutInput(free, "lowered" if adjusted else "distance", values, far, note=missing)
     if values_of is None:
-        return scale
-    fallback = replace(scale, stand_in="gap", fallback_reason=UNWEIGHED)
+        return given
+    fallback = replace(given, stand_in="gap", fallback_reason=UNWEIGHED)
     return _by_probability(pins, free, values_of(hits, inputs), settings) or fallback
 
 
-def _by_score(pins: tuple[Hit, ...], free: tuple[Hit, ...], named: Mapping[str, float], inputs: LayerInput) -> _Scale:
+def _by_score(pins: tuple[Hit, ...], free: tuple[Hit, ...], of: Mapping[str, float], inputs: LayerInput) -> _CutInput:
     """Use the score that the settings name. Hits without it count as far as the farthest hit."""
-    score, far = inputs.settings.cutoff.score, max(named.values())
-    free = tuple(sorted(free, key=lambda h: (named.get(h.id, far), h.id not in named)))
+    score, far = inputs.settings.cutoff.score, max(of.values())
+    free = tuple(sorted(free, key=lambda h: (of.get(h.id, far), h.id not in of)))
     own = distances_by_score(inputs.own_hits, score, inputs.pool).values()
-    background = far_end(tuple(own)) if len(own) >= BACKGROUND_FROM else None
+    background = estimate_background(tuple(own)) if len(own) >= BACKGROUND_FROM else None
     if any(hit.scores[score].metric == "rank" for hit in pins + free if score in hit.scores):
         return _by_place(pins, free, f"{score} scores only give an order", background)
-    return _Scale(free, "named", tuple(named.get(hit.id, far) for hit in pins + free), background)
+    return _CutInput(free, "named", tuple(of.get(hit.id, far) for hit in pins + free), background)
 
 
-def _by_place(pins: tuple[Hit, ...], free: tuple[Hit, ...], reason: str, background: float | None) -> _Scale:
+def _by_place(pins: tuple[Hit, ...], free: tuple[Hit, ...], reason: str, background: float | None) -> _CutInput:
     places = tuple(map(float, range(1, len(pins) + len(free) + 1)))
-    return _Scale(free, "place", places, background, "fixed", reason)
+    return _CutInput(free, "place", places, background, "fixed", reason)
 
 
 def _by_probability(
     pins: tuple[Hit, ...], free: tuple[Hit, ...], values: Sequence[float] | None, settings: Cutoff
-) -> _Scale | None:
+) -> _CutInput | None:
     """Use 1 − the probability of relevance; None if it is unknown. The background is a probability
     of 0. If the best set is wanted rather than a prefix, the most probable hits come first."""
     if values is None:
@@ -244,7 +253,7 @@ def _by_probability(
         of = dict(zip((hit.id for hit in pins + free), values, strict=True))
         free = tuple(sorted(free, key=lambda h: order_key(of[h.id], h, settings.target)))
         values = [of[hit.id] for hit in pins + free]
-    return _Scale(free, "probability", tuple(values), 1.0)
+    return _CutInput(free, "probability", tuple(values), 1.0)
 
 
 def distances_by_score(hits: Sequence[Hit], score: str, pool: Pool, *, places: bool = False) -> dict[str, float]:

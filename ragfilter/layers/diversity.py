@@ -122,7 +122,7 @@ def _telling_words(query: str, hits: Sequence[Hit]) -> dict[str, frozenset[str]]
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     n = trace.count("dropped")
-    return f"{numbers.chunks(n)} add nothing" if n != 1 else "1 chunk adds nothing"
+    return f"{numbers.chunk_count(n)} add nothing" if n != 1 else "1 chunk adds nothing"
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:

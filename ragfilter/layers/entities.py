@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Pool, PoolResult
 from ragfilter.text.comparison import beginnings, names, readings, shared_name, title_is, title_names
-from ragfilter.text.numbers import chunks
+from ragfilter.text.numbers import chunk_count
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -67,7 +67,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
         return trace.note or "not a comparison"
     sides = ", ".join(entity.name for entity in result.pool.entities)
     note = f"; {trace.note}" if trace.note else ""
-    return f"pins {chunks(trace.count('pinned'))} for {sides}{note}"
+    return f"pins {chunk_count(trace.count('pinned'))} for {sides}{note}"
 
 
 SPEC: LayerSpec = LayerSpec(

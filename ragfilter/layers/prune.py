@@ -28,7 +28,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         return LayerOutput(hits, whole, note=note, failed=True)
     missing = tuple(hit.id for hit in hits if hit.contributions is None)
     if missing:
-        why = f"no pruner has read {numbers.chunks(len(missing))} yet"
+        why = f"no pruner has read {numbers.chunk_count(len(missing))} yet"
         need = Need("prune", "prune", missing, why)
         whole = tuple(Decision(hit.id, "prune", "kept", "whole") for hit in hits)
         return LayerOutput(hits, whole, (need,), note=f"{why}; for now, they are whole")
@@ -68,7 +68,7 @@ def _decision(hit: Hit, parts: tuple[PrunedPiece, ...], limit: float) -> Decisio
         return Decision(hit.id, "prune", "kept", "whole", limit=limit)
     reason = (
         f"{len(struck)} of {len(parts)} parts left out, with at most {max(struck):.3f} where "
-        f"{limit:.3f} is needed; {cost_in_prompt(hit)} of {numbers.tokens(cost(hit.chunk))} stay"
+        f"{limit:.3f} is needed; {cost_in_prompt(hit)} of {numbers.token_count(cost(hit.chunk))} stay"
     )
     return Decision(hit.id, "prune", "kept", reason, max(struck), limit, "prune.share")
 
@@ -81,7 +81,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
     struck = sum(part.struck for part in parts)
     if not struck:
         return "every chunk is whole"
-    saved = numbers.tokens(detail.before - detail.after)
+    saved = numbers.token_count(detail.before - detail.after)
     return f"leaves out {struck} of {len(parts)} parts, {saved} of {detail.before:,}"
 
 

@@ -48,7 +48,7 @@ def widths(quality: Quality) -> tuple[int, ...]:
 def _check(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> LayerOutput:
     if inputs.pool.space == "rank" and quality.mode == "when_poor":
         return _unscored(hits, quality)
-    bar = _bar(inputs, quality)
+    bar = _threshold(inputs, quality)
     good = bar.pick(hits[: quality.min_top_k])
     if good and quality.mode == "when_poor":
         return _keep_good(hits, good, quality.min_top_k, bar)
@@ -122,7 +122,7 @@ class _Threshold:
         return f"distance {pair}, {self.share:.2f} of {way}the background"
 
 
-def _bar(inputs: LayerInput, quality: Quality) -> _Threshold:
+def _threshold(inputs: LayerInput, quality: Quality) -> _Threshold:
     background = inputs.background if quality.good_by == "background" else None
     if background is None:
         return _Threshold(inputs, quality.score_threshold)
@@ -150,7 +150,7 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Thresho
 
 
 def _unscored(hits: tuple[Hit, ...], quality: Quality) -> LayerOutput:
-    # As a plain search would, since no hit can be checked.
+    # No hit can be checked, so keep as many as a plain search would.
     width = quality.min_top_k
     decisions = []
     for place, hit in enumerate(hits, start=1):
@@ -167,7 +167,7 @@ def _widen(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
         return _unscored(hits, quality)
     if not hits:
         return LayerOutput(())
-    bar = _bar(inputs, quality)
+    bar = _threshold(inputs, quality)
     tried: list[WidthCheck] = []
     good: list[Hit] = []
     for width in widths(quality):
@@ -313,7 +313,7 @@ def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
         width = {FIRST: free}
     else:
         width = {MOST: free}
-    return {**width, **({KEPT: f"{numbers.chunks(trace.n_out)} stay"} if trace.reranked else {})}
+    return {**width, **({KEPT: f"{numbers.chunk_count(trace.n_out)} stay"} if trace.reranked else {})}
 
 
 SPEC: LayerSpec = LayerSpec(

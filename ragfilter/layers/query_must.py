@@ -12,7 +12,7 @@ from itertools import compress, islice
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult, Round, Rounds
 from ragfilter.rules.explain import differing_quantity
-from ragfilter.text.numbers import chunks
+from ragfilter.text.numbers import chunk_count
 
 REFERENCES = "query_must.references"
 TOGETHER = 2
@@ -88,7 +88,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
     n = trace.count("dropped")
     references = sum(decision.setting == REFERENCES for decision in trace.decisions)
     line = "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule" if n else "every chunk passes its rule"
-    return f"{line}; pins {chunks(references)} that the best one refers to" if references else line
+    return f"{line}; pins {chunk_count(references)} that the best one refers to" if references else line
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:

@@ -85,6 +85,6 @@ def references_of(chunks: Iterable[Chunk], collection: ChunkSource) -> tuple[Chu
 
 
 def find_chunks(collection: ChunkSource, ids: Iterable[str]) -> Mapping[str, Chunk]:
-    """The existing chunks by id, from the catalogue or, if there is none, from the store."""
+    """A mapping that contains the existing ones among these chunks."""
     catalogue = collection.catalogue()
     return collection.chunks(list(ids)) if catalogue is None else catalogue

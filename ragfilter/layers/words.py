@@ -52,7 +52,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     note = "" if background is not None else "too few hits to weigh words against distances"
     lowered = dict(zip(ids, values, strict=True)) if scale else {}
     in_order = tuple([hits[place] for place in order])
-    return LayerOutput(in_order, tuple(decisions), note=note, pinned=pinned, lowered=lowered)
+    return LayerOutput(in_order, tuple(decisions), note=note, pinned=pinned, adjusted_distances=lowered)
 
 
 class _HitWords(NamedTuple):
@@ -97,7 +97,7 @@ def _shares(overlap: words.Overlap) -> str:
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     stated = sum(d.setting == PIN_VALUES for d in trace.decisions)
     line = trace.note or "ordered by distance minus shared words"
-    return f"{line}; pins {numbers.chunks(stated)} for a stated value" if stated else line
+    return f"{line}; pins {numbers.chunk_count(stated)} for a stated value" if stated else line
 
 
 SPEC: LayerSpec = LayerSpec(

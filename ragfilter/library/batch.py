@@ -65,7 +65,7 @@ def pack(result: Result) -> bytes:
     """The fields of a result as bytes, for `Result.packed`."""
     file = io.BytesIO()
     pickler = pickle.Pickler(file, pickle.HIGHEST_PROTOCOL)
-    # Otherwise, what others have registered, such as compiled patterns, could not be written.
+    # Keep `copyreg`'s table, or types registered there, such as compiled patterns, cannot be pickled.
     pickler.dispatch_table = copyreg.dispatch_table | _CALLS
     pickler.dump(tuple(getattr(result, name) for name in FIELDS))
     return file.getvalue()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast, get_args
 from ragfilter.errors import InputError
 from ragfilter.ingest.records import FIELDS, given_id, is_missing, plain_values, to_record
 from ragfilter.model import Chunk, Hit, Metric, Score, Space, User
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.text.numbers import counted, few
 
 Metrics = Metric | Mapping[str, Metric]
@@ -254,7 +254,7 @@ def _read(doc: Any, place: int, metric: Metric | None) -> _Document:
     if isinstance(doc, Chunk):
         return _Document(doc, *_plain(doc, place))
     if isinstance(doc, str):
-        return _Document(doc, Chunk("", whole(doc)))
+        return _Document(doc, Chunk("", mend_characters(doc)))
     if getattr(doc, "node", None) is not None and hasattr(doc, "score"):  # LlamaIndex
         return _read(doc.node, place, None)._replace(doc=doc, score=doc.score)
     if isinstance(doc, list):
@@ -349,12 +349,12 @@ def _to_chunk(raw: dict[str, Any], place: int, *, foreign: bool) -> tuple[Chunk,
 
 def _plain(chunk: Chunk, place: int) -> tuple[Chunk, tuple[str, ...]]:
     """Convert a chunk to whole characters and plain values, as if read from a mapping."""
-    refs, metadata = tuple(map(whole, chunk.refs)), chunk.metadata
-    values: dict[str, Any] = {name: whole(getattr(chunk, name)) for name in TEXTS}
+    refs, metadata = tuple(map(mend_characters, chunk.refs)), chunk.metadata
+    values: dict[str, Any] = {name: mend_characters(getattr(chunk, name)) for name in TEXTS}
     values |= {
         "refs": chunk.refs if refs == chunk.refs else refs,
-        "department": chunk.department and whole(chunk.department),
-        "rule": chunk.rule and whole(chunk.rule),
+        "department": chunk.department and mend_characters(chunk.department),
+        "rule": chunk.rule and mend_characters(chunk.rule),
         "metadata": metadata if metadata == {} else plain_values(dict(metadata or {}), f"document {place}"),
     }
     # Most chunks need no copy, and copying takes longer than checking.
@@ -378,7 +378,7 @@ def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
     inside = dict(meta) if isinstance(meta, Mapping) else {} if meta is None else {"metadata": meta}
     fields = {"id": "-", **raw, "text": "-", "metadata": {**inside, **moved}}
     record = to_record(fields, place=named)
-    return replace(record.chunk, text=whole(text)), (*warnings, *record.warnings)
+    return replace(record.chunk, text=mend_characters(text)), (*warnings, *record.warnings)
 
 
 def _as_score(value: Any) -> float | None:

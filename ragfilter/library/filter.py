@@ -18,7 +18,7 @@ from ragfilter.engine.pipeline import replay_completed
 from ragfilter.errors import InputError, SettingsError, check_installed
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.base import BACKGROUND_FROM
-from ragfilter.layers.cutoff import check_distances
+from ragfilter.layers.cutoff import check_distances_suffice
 from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.strategies.base import strategy
@@ -38,7 +38,7 @@ from ragfilter.settings.field import MAX_CHUNKS
 from ragfilter.settings.profiles import DEFAULT
 from ragfilter.settings.schema import Quality, Settings
 from ragfilter.text.comparison import detect
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
@@ -273,7 +273,7 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
     """
     values = {"cutoff.max_results": MAX_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
     cutoff = merge([Given("cut()", values)])[0].cutoff
-    check_distances(cutoff)
+    check_distances_suffice(cutoff)
     try:
         numbers = [float(value) for value in distances]
         result = cut_values(numbers, cutoff)
@@ -339,7 +339,7 @@ def check_asked(query: object, user: object) -> str:
         raise InputError("The query is empty.", remedy="Pass a question.")
     if not isinstance(user, User | None):
         raise InputError(f"The user is {user!r}.", remedy="Pass a User.")
-    return whole(query)
+    return mend_characters(query)
 
 
 def read_settings(given: str | Path | Settings) -> Settings:

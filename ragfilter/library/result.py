@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ragfilter import model
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.stream import messages
+from ragfilter.answer.llm import messages
 from ragfilter.engine.replay import replay_as_user
-from ragfilter.layers.cutoff import unknown_score
+from ragfilter.layers.cutoff import unknown_score_warning
 from ragfilter.layers.visibility import redacted
 from ragfilter.library.documents import FUSED, Metrics
 from ragfilter.model import MODEL_OF, Hit, NeedKind, User
@@ -103,7 +103,7 @@ class Result(model.PoolResult):
         """Problems with the input, and failures of models."""
         failed = [f"The {MODEL_OF[each.kind]} failed: {each.error}" for each in self.pool.failures]
         failed += [f"The judge failed: {each.error}" for each in self.pool.judgements if each.error]
-        return (*self.pool.warnings, *failed, *filter(None, [unknown_score(self)]))
+        return (*self.pool.warnings, *failed, *filter(None, [unknown_score_warning(self)]))
 
     @property
     def context(self) -> Context:

@@ -22,7 +22,7 @@ from ragfilter.results.rows import references
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -99,7 +99,7 @@ class ChunkTools:
             chunk = find_any(chunk_id)
             return chunk if chunk is not None and self.user.sees(chunk) else None
 
-        wanted_ids = dict.fromkeys(map(whole, ids))
+        wanted_ids = dict.fromkeys(map(mend_characters, ids))
         roots = [chunk for chunk in map(find, wanted_ids) if chunk is not None]
         reached = dict.fromkeys(
             step.chunk.id for root in roots for step in walk(root, depth=depth, most=MAX_K, find=find)

@@ -19,8 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message, ReplyStore, Usage
-from ragfilter.text.normalise import ends_in_half, whole
-from ragfilter.text.tokens import estimate
+from ragfilter.text.normalise import ends_in_half, mend_characters
+from ragfilter.text.words import estimate_tokens
 
 T = TypeVar("T")
 
@@ -31,14 +31,14 @@ UNREAD: tuple[ChatErrorKind, ...] = ("unreachable", "auth", "rate_limit", "proto
 
 def prompt_tokens(messages: Sequence[Message]) -> int:
     """Estimated tokens of the messages."""
-    return sum(estimate(message.content) for message in messages)
+    return sum(estimate_tokens(message.content) for message in messages)
 
 
 def estimated_usage(messages: Sequence[Message], text: str, failed: str) -> Usage:
     """Estimate the usage of a call that returned `text`. `failed` is the kind of its ChatError; empty if it worked."""
     # If there is any answer, the model read the prompt.
     unread = failed in UNREAD and not text
-    return Usage(0 if unread else prompt_tokens(messages), estimate(text), estimated=True)
+    return Usage(0 if unread else prompt_tokens(messages), estimate_tokens(text), estimated=True)
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:
@@ -113,7 +113,7 @@ def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator
     for delta in deltas:
         text = held + delta.text
         held = text[-1] if ends_in_half(text) else ""
-        text = whole(text[: len(text) - len(held)])
+        text = mend_characters(text[: len(text) - len(held)])
         raw = text.encode("utf-8")
         if len(raw) > room:
             yield Delta(raw[:room].decode("utf-8", "ignore"))
@@ -124,7 +124,7 @@ def bounded(deltas: Iterable[Delta], *, most_bytes: int = MAX_BYTES) -> Iterator
         if text or delta.usage is not None:
             yield Delta(text, delta.usage)
     if held:
-        yield Delta(whole(held))
+        yield Delta(mend_characters(held))
 
 
 _WORD = r"""(?:

@@ -23,7 +23,7 @@ import numpy as np
 from ragfilter.basics.files import explain_os_error, kind
 from ragfilter.errors import DependencyError, ModelError, extra
 from ragfilter.protocols import Vectors
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -128,7 +128,7 @@ class BundledEmbedder(LazyModel[tuple[Any, Any]]):
         """A vector for each token of each text, shape (tokens, 384); the first and the last belong to special tokens.
         Raises ModelError. A call with few tokens, such as a question, runs at once; longer calls share the cores."""
         session, tokenizer = self.model()
-        clean = (whole(text[: CHARS_PER_TOKEN * MAX_TOKENS]) for text in texts)
+        clean = (mend_characters(text[: CHARS_PER_TOKEN * MAX_TOKENS]) for text in texts)
         ids = [tokenizer.encode(text).ids for text in clean]
         batches = _batches(ids)
         inputs = [np.array([ids[i] for i in batch], dtype=np.int64) for batch in batches]
@@ -204,7 +204,7 @@ class SentenceEmbedder(LazyModel["SentenceTransformer"]):
         try:
             # At most the length that the model can read.
             most = CHARS_PER_TOKEN * int(model.max_seq_length or 512)
-            clean = [whole(text[:most]) for text in texts]
+            clean = [mend_characters(text[:most]) for text in texts]
             encoded = model.encode(clean, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
             vectors = np.asarray(encoded, dtype=np.float32)
         except Exception as error:

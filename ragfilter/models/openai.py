@@ -29,7 +29,7 @@ from ragfilter.errors import ChatError, ChatErrorKind, ModelError, SettingsError
 from ragfilter.models.chat import bounded
 from ragfilter.models.embedders import BATCH, OPENAI
 from ragfilter.protocols import Delta, Message, Usage, Vectors
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.text.urls import web_address
 
 with extra("openai"):
@@ -277,7 +277,7 @@ class OpenAIChat:
             answered = has_text = False
             self._call.stop = stop
             try:
-                # Closed at once, even if the caller does not read the whole answer.
+                # The `with` closes the response even if the caller stops reading.
                 with self._open(messages, schema, deadline, stop) as response:
                     answered = True
                     for piece in bounded(_read(response, pieces.put)):
@@ -542,7 +542,7 @@ class OpenAIEmbedder:
         """Unit vectors (float32) of `texts`, shape (len(texts), dimension). Raises ModelError."""
         parts: list[Vectors] = []
         for start in range(0, len(texts), BATCH):
-            parts.append(self._ask([whole(text[:MAX_CHARS]) or " " for text in texts[start : start + BATCH]]))
+            parts.append(self._ask([mend_characters(text[:MAX_CHARS]) or " " for text in texts[start : start + BATCH]]))
         try:
             return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
         except ValueError:

@@ -24,7 +24,7 @@ from ragfilter.basics.threads import SharedCache, within
 from ragfilter.errors import ChatError, ModelError, SettingsError, extra
 from ragfilter.models.embedders import BundledEmbedder, LazyModel, explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.text.urls import shown, web_address
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class CrossEncoderReranker(LazyModel["CrossEncoder"]):
         try:
             import torch
 
-            pairs, sigmoid = [(whole(query), whole(text)) for text in texts], torch.nn.Sigmoid()
+            pairs, sigmoid = [(mend_characters(query), mend_characters(text)) for text in texts], torch.nn.Sigmoid()
             predicted = model.predict(pairs, batch_size=BATCH, activation_fn=sigmoid, show_progress_bar=False)
             scores: npt.NDArray[np.float64] = np.asarray(predicted, dtype=np.float64)
         except Exception as error:
@@ -202,8 +202,8 @@ class HttpReranker:
         """One score per text, in any range; higher is better. Raises ModelError and ChatError."""
         scores: list[float] = []
         for start in range(0, len(texts), self._batch):
-            batch = [whole(text[:MAX_CHARS]) or " " for text in texts[start : start + self._batch]]
-            scores += self._ask(whole(query), batch)
+            batch = [mend_characters(text[:MAX_CHARS]) or " " for text in texts[start : start + self._batch]]
+            scores += self._ask(mend_characters(query), batch)
         log.info("%s scored %d texts", self.name, len(texts))
         return scores
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter import __version__
 from ragfilter.answer.context import Context
-from ragfilter.answer.stream import DOUBT, Answer, Prices
-from ragfilter.engine.replay import replay_as_user, unfiltered
+from ragfilter.answer.llm import DOUBT, Answer
+from ragfilter.engine.pool import unfiltered
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
 from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
@@ -26,13 +27,14 @@ from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, measured_queries,
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Hit, PoolResult, User
+from ragfilter.protocols import Prices
 from ragfilter.publish import drawing
 from ragfilter.results.rows import contrast, reason, rows
 from ragfilter.results.summary import Story, in_prompt, sentences, story
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -76,7 +78,7 @@ def render(template: str, **values: Any) -> str:
     """Render a template."""
     page = _environment().get_template(template).render(layers=LAYERS, **values)
     # Foreign text may contain lone surrogates, which cannot be written to a file.
-    return whole(page)
+    return mend_characters(page)
 
 
 def command(*words: str, user: User) -> str:

@@ -13,8 +13,9 @@ from dataclasses import asdict
 from math import isnan
 from typing import Any
 
-from ragfilter.answer.context import sent
-from ragfilter.engine.replay import replay_as_user, unfiltered
+from ragfilter.answer.context import prompt_text
+from ragfilter.engine.pool import unfiltered
+from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import InputError
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
@@ -80,7 +81,7 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
 
 def _hits(result: PoolResult, references: bool) -> list[dict[str, Any]]:
     kept = {hit.id: hit.chunk for hit in result.kept}
-    struck = {hit.id: {"prompt_text": sent(hit)} for hit in result.kept if hit.struck}
+    struck = {hit.id: {"prompt_text": prompt_text(hit)} for hit in result.kept if hit.struck}
     scores = {
         hit.id: {"scores": {name: score._asdict() for name, score in hit.scores.items()}}
         for hit in result.hits
@@ -200,7 +201,7 @@ def _rounds(detail: Rounds, names: dict[str, str]) -> Iterator[str]:
             for i in ids:
                 if i in names:
                     yield f"      {mark:7s} {names[i]}"
-    yield f"    {numbers.chunks(len(detail.kept))} after {len(detail.rounds)} rounds"
+    yield f"    {numbers.chunk_count(len(detail.kept))} after {len(detail.rounds)} rounds"
     if detail.short:
         yield f"    {detail.short} short of what the wide pool holds"
 
@@ -250,7 +251,7 @@ def _mark(rank: int, skipped: bool, cliff: bool, cut: Cut) -> str:
 
 
 def _final(result: PoolResult, listed: Sequence[ChunkRow]) -> Iterator[str]:
-    yield f"Result: {numbers.chunks(len(result.kept))} of {result.retrieved}, status {result.status}"
+    yield f"Result: {numbers.chunk_count(len(result.kept))} of {result.retrieved}, status {result.status}"
     if result.message:
         yield f"  {result.message}"
     for row in kept_first(listed)[: len(result.kept)]:
@@ -258,8 +259,8 @@ def _final(result: PoolResult, listed: Sequence[ChunkRow]) -> Iterator[str]:
         yield f"{row.place:5d}. {row.title} [{row.id}]  {row.distance:.4f}  {why}"
     for need in result.needs:
         yield f"  waits for {need.kind}: {need.why}"
-    size = numbers.tokens(tokens_of(result.kept))
-    yield f"Context: about {size} in {numbers.chunks(len(result.kept))}"
+    size = numbers.token_count(tokens_of(result.kept))
+    yield f"Context: about {size} in {numbers.chunk_count(len(result.kept))}"
 
 
 def explain(result: PoolResult, chunk_id: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ragfilter.basics.files import harmless
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
+from ragfilter.layers.base import EPSILON
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.visibility import without_hidden_refs
@@ -178,8 +179,6 @@ def deciding(decisions: Sequence[Decision]) -> Decision | None:
 
 
 Level = Literal["high", "medium", "low"]
-
-EPSILON = 1e-9
 
 
 def confidence(distance: float, gap_before: float | None, settings: Confidence) -> Level:

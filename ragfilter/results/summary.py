@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.replay import replay_as_user, unfiltered
-from ragfilter.layers.cutoff import side_by_side
+from ragfilter.engine.pool import unfiltered
+from ragfilter.engine.replay import replay_as_user
+from ragfilter.layers.cutoff import cuts_by_strategy
 from ragfilter.layers.registry import layer
 from ragfilter.layers.visibility import level_needed
 from ragfilter.model import CutoffDetail, Hit, LayerTrace, PoolResult, Pruning
@@ -60,13 +61,11 @@ def headline(result: PoolResult) -> str:
     if not result.kept:
         return result.message or ("nothing is left" if result.hits else "nothing was found")
     limiting = [t for t in result.traces if t.enabled and layer(t.layer).limits]
-    if not limiting:
-        return f"all {len(result.kept)} that passed"
     changed = [t for t in limiting if t.n_in != t.n_out]
     why = layer_line((changed or limiting)[-1], result)
     context = result.trace("context")
     over = context.n_in - context.n_out
-    budget = numbers.tokens(result.settings.context.max_context_tokens)
+    budget = numbers.token_count(result.settings.context.max_context_tokens)
     return f"{why}; the context budget of {budget} leaves out {numbers.count(over)}" if over else why
 
 
@@ -87,7 +86,7 @@ def _strategies(result: PoolResult) -> tuple[tuple[str, int], ...]:
     trace = result.trace("cutoff")
     if not isinstance(trace.detail, CutoffDetail) or trace.detail.value_kind == "place":
         return ()
-    cuts = side_by_side(trace.detail, result.settings.cutoff, pinned=trace.count("pinned"))
+    cuts = cuts_by_strategy(trace.detail, result.settings.cutoff, pinned=trace.count("pinned"))
     return tuple((cut.strategy, cut.kept) for cut in cuts)
 
 
@@ -102,7 +101,7 @@ def in_prompt(hits: Sequence[Hit], settings: Settings) -> tuple[int, int]:
     return sum(fitting), taken
 
 
-def first_words(unfiltered: int, left_out: int) -> str:
+def unfiltered_label(unfiltered: int, left_out: int) -> str:
     """``first 15``, or ``9 of the first 15`` if the others do not fit into the prompt."""
     sent = f"{unfiltered - left_out} of the " if left_out else ""
     return f"{sent}first {unfiltered}"
@@ -116,7 +115,7 @@ def effects(result: PoolResult) -> dict[str, str]:
         pins = {each.chunk_id for each in trace.decisions if each.outcome == "pinned"}
         idle = {"context": "fits", "words": "" if trace.note else "sorts"}
         if isinstance(trace.detail, Pruning) and trace.detail.after < trace.detail.before:
-            idle["prune"] = f"−{numbers.tokens(trace.detail.before - trace.detail.after)}"
+            idle["prune"] = f"−{numbers.token_count(trace.detail.before - trace.detail.after)}"
         if not trace.enabled or not trace.n_in:
             effect = ""
         elif change := trace.n_out - trace.n_in:
@@ -251,9 +250,9 @@ def _passing(story: Story) -> str:
 def _prompt(story: Story, price: float, currency: str) -> str:
     before, after = story.tokens_unfiltered, story.tokens
     if after == before:
-        return f"The prompt stays at {numbers.tokens(after)}."
+        return f"The prompt stays at {numbers.token_count(after)}."
     word = "shrinks" if after < before else "grows"
-    change = f"The prompt {word} from {numbers.count(before)} to {numbers.tokens(after)}"
+    change = f"The prompt {word} from {numbers.count(before)} to {numbers.token_count(after)}"
     if after > before:
         return f"{change}."
     saved = ""

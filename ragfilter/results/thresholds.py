@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from itertools import pairwise
 from statistics import median_low
 
-from ragfilter.engine.whatif import GRID, SettingChange
 from ragfilter.layers import top_k
-from ragfilter.layers.cutoff import MAX_RESULTS, MIN_RESULTS, STRATEGY, cut_hits, cutoff_detail, distances_by_score
+from ragfilter.layers.cutoff import (
+    MAX_RESULTS,
+    MIN_RESULTS,
+    STRATEGY,
+    cutoff_detail,
+    distances_by_score,
+    settings_that_cut,
+)
 from ragfilter.layers.registry import LAYERS, layer
-from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.strategies.base import EPSILON, strategy
 from ragfilter.layers.tuned_on import origin
 from ragfilter.model import VALUE_NAMES, CutoffDetail, LayerTrace, PoolResult
 from ragfilter.settings.profiles import Fit, profile
-from ragfilter.settings.schema import Calibration, Cutoff, Settings, field
+from ragfilter.settings.schema import Calibration, Settings, field
 from ragfilter.text import numbers
-
-EPSILON = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def _of(trace: LayerTrace, result: PoolResult, before: list[SettingLimit]) -> It
         if path not in dropped:
             if isinstance(why, int):
                 last = next((f", limited by {e.label}" for e in reversed(before) if e.dropped), "")
-                why = f"{numbers.chunks(why)} came in{last}"
+                why = f"{numbers.chunk_count(why)} came in{last}"
             yield SettingLimit(path, value(path), why=why)
     # The layer that acts last decides about the highest ranks, so it comes first.
     for path in reversed(dropped):
@@ -178,7 +181,7 @@ def _larger(result: PoolResult, detail: CutoffDetail, *, raised: bool) -> str:
         why = f"beyond {field(MAX_RESULTS).label}"
     elif cut.gaps[after - 1].skipped:
         why = "skipped"
-    return f"largest step {numbers.distance(size)} after {numbers.chunks(after)}: {why}"
+    return f"largest step {numbers.distance(size)} after {numbers.chunk_count(after)}: {why}"
 
 
 def _at_place(path: str, k: int, n: int) -> CutLine:
@@ -186,42 +189,6 @@ def _at_place(path: str, k: int, n: int) -> CutLine:
     if k >= n:
         return CutLine(f"{label}: all chunks stay", n)
     return CutLine(label, k, place=k + 0.5)
-
-
-def change_to_keep(result: PoolResult, by: int, replayed: Callable[[Settings], PoolResult]) -> SettingChange | None:
-    """The smallest change of a cutoff limit that keeps one hit more (`by` 1) or less (-1), or as near to that as
-    possible. `came` and `went` are all chunks that it adds and drops. None if no limit has this effect. Candidates are
-    evaluated by the cutoff alone, and `replayed` to include the layers after it."""
-    detail = cutoff_detail(result)
-    if detail is None:
-        return None
-    cut, now = detail.cut, result.settings.cutoff
-    shared = ("max_results", "min_results")
-    candidates = []
-    for name in strategy(cut.strategy).reads:
-        info, value = field(f"cutoff.{name}"), getattr(now, name)
-        if info.value_type not in (int, float) or name == "recall":
-            continue
-        grid = 1 if info.value_type is int else GRID
-        low, high = info.low or 0, max(info.ceiling or value, value)
-        values = tuple(info.value_type(round(low + grid * i, 3)) for i in range(round((high - low) / grid) + 1))
-        steps = keeps(result, name, values)
-        for (start, kept), (end, _) in zip(steps, (*steps[1:], (high + grid, 0)), strict=True):
-            if by * (kept - cut.kept) > 0:
-                nearest = start if start > value else round(end - grid, 3)
-                miss = abs(kept - cut.kept - by)
-                far = abs(nearest - value) / ((high - low) or 1)
-                candidates.append((miss > 0, name in shared, miss, far, name, info.value_type(nearest)))
-    before = [hit.id for hit in result.kept]
-    for *_, name, value in sorted(candidates):
-        path = f"cutoff.{name}"
-        settings = result.settings.with_values({path: value})
-        after = [hit.id for hit in replayed(settings).kept]
-        if by * (len(after) - len(before)) > 0:
-            came = tuple(i for i in after if i not in before)
-            went = tuple(i for i in before if i not in after)
-            return SettingChange(path, getattr(now, name), value, came, went)
-    return None
 
 
 SCALES = ("distance", "similarity")
@@ -246,16 +213,11 @@ def learned_elsewhere(settings: Settings, here: Fit) -> str:
     return ""
 
 
-def as_applied(result: PoolResult) -> Settings:
+def applied_settings(result: PoolResult) -> Settings:
     """The settings as applied: with too few hits for a background, absolute thresholds replace shares of it."""
-    settings, detail = result.settings, cutoff_detail(result)
-    values: dict[str, object] = {}
-    if detail is not None and detail.cut.strategy != settings.cutoff.strategy:
-        values["cutoff.strategy"] = detail.cut.strategy
+    settings = settings_that_cut(result)
     compared = {decision.setting for trace in result.traces for decision in trace.decisions}
-    if "quality.score_threshold" in compared:
-        values["quality.good_by"] = "similarity"
-    return settings.with_values(values) if values else settings
+    return settings.with_values({"quality.good_by": "similarity"} if "quality.score_threshold" in compared else {})
 
 
 def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
@@ -279,50 +241,3 @@ def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
     listed = " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
     was = "was" if len(labels) == 1 else "were"
     return f"{listed} {was} fitted to {chosen.fitted.words}, not to this collection."
-
-
-Steps = tuple[tuple[float, int], ...]
-"""The lowest value of each step, with the number of hits that it keeps."""
-
-
-def keeps(result: PoolResult, name: str, values: tuple[float, ...]) -> Steps:
-    """How many hits the cutoff would keep with each of the ascending `values` of its setting `name`."""
-    trace = result.trace("cutoff")
-    assert isinstance(trace.detail, CutoffDetail)
-    detail = trace.detail
-    # The current value is removed, so that moving the threshold finds the same cached steps.
-    changed = {"strategy": detail.cut.strategy, name: values[0]}
-    settings = result.settings.cutoff.model_copy(update=changed)
-    pinned = trace.count("pinned")
-    return _steps(detail.values, settings, pinned, detail.background, name, values)
-
-
-@lru_cache(maxsize=256)
-def _steps(
-    distances: tuple[float, ...],
-    settings: Cutoff,
-    pinned: int,
-    background: float | None,
-    name: str,
-    values: tuple[float, ...],
-) -> Steps:
-    @cache
-    def kept(i: int) -> int:
-        tried = settings.model_copy(update={name: values[i]})
-        return cut_hits(distances, tried, pinned=pinned, background=background).kept
-
-    last = len(values) - 1
-    # A larger k may bring a new cliff and keep fewer hits. A threshold changes in one direction only.
-    places = range(1, last + 1) if name == "max_results" else _changes(kept, 0, last)
-    changes = [i for i in places if kept(i) != kept(i - 1)]
-    return tuple((values[i], kept(i)) for i in [0, *changes])
-
-
-def _changes(kept: Callable[[int], int], low: int, high: int) -> list[int]:
-    """The places after `low` where `kept`, which is monotonic, changes."""
-    if kept(low) == kept(high):
-        return []
-    if high - low == 1:
-        return [high]
-    middle = (low + high) // 2
-    return _changes(kept, low, middle) + _changes(kept, middle, high)

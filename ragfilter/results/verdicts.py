@@ -17,12 +17,12 @@ from ragfilter.layers.visibility import effective_user
 from ragfilter.model import ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.results.rows import visible_ids
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings
-from ragfilter.text.tokens import estimate
+from ragfilter.text.words import estimate_tokens
 
 if TYPE_CHECKING:
-    from ragfilter.answer.stream import Prices
+    from ragfilter.protocols import Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def forecast(
     prompt = judge_prompt(result)
     assert prompt is not None
     answer = [{"chunk_id": i, "action": "EXPAND_3"} for i in prompt.asked]
-    sent, written = prompt.tokens, estimate(json.dumps({"decisions": answer}))
+    sent, written = prompt.tokens, estimate_tokens(json.dumps({"decisions": answer}))
     remembered, usual = False, None
     if judgements is not None:
         remembered, usual = (model, prompt.key) in judgements, judgements.usual_ms(model)
@@ -233,7 +233,7 @@ def preview_expansion(
         off = settings.query_must.model_copy(update={"enabled": False})
         settings = settings.model_copy(update={"query_must": off})
     find = finder(collection)
-    permitted = clean_finder(find, settings, rule_book(()).scan(query), user)
+    permitted = clean_finder(find, settings, compiled_rules(()).scan(query), user)
     root = permitted(chunk_id)
     if root is None:
         return dict.fromkeys(DEPTHS, ())

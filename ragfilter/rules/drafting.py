@@ -19,17 +19,16 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from ragfilter.answer.context import SHORTENED, defuse, one_line
-from ragfilter.answer.stream import Prices
 from ragfilter.basics import database
 from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError, extra
 from ragfilter.model import Chunk
 from ragfilter.models.chat import ask_model, prompt_tokens, total_usage, without_thought
-from ragfilter.protocols import ChatModel, Message, Usage
+from ragfilter.protocols import ChatModel, Message, Prices, Usage
 from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import check
 from ragfilter.rules.rule import KEYS, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
-from ragfilter.text.tokens import estimate, head
+from ragfilter.text.words import estimate_tokens, first_tokens
 
 with extra("chroma"):
     import sqlalchemy as sa
@@ -165,8 +164,8 @@ def suggest(chunk: Chunk, chat: ChatModel, *, timeout_s: float, templates: Seque
 def messages(chunk: Chunk, template: Template) -> tuple[Message, ...]:
     """The exact messages of the first call."""
     text = chunk.text
-    if estimate(text) > MAX_TEXT_TOKENS:
-        text = f"{head(text, MAX_TEXT_TOKENS)} {SHORTENED}"
+    if estimate_tokens(text) > MAX_TEXT_TOKENS:
+        text = f"{first_tokens(text, MAX_TEXT_TOKENS)} {SHORTENED}"
     user = (
         f"What the rule for this kind of chunk ({template.category}) holds:\n"
         f"{template.prompt.holds}\n\n"
@@ -209,7 +208,7 @@ def _suggest(chunk: Chunk, chat: ChatModel, deadline: float, templates: Sequence
     first = read(answer, chunk)
     if first.faults and deadline - perf_counter() >= MIN_REPAIR_S:
         fault = f"That rule has a fault: {'; '.join(first.faults)}"
-        quoted = Message("assistant", head(answer, MAX_QUOTED_TOKENS) or "{}")
+        quoted = Message("assistant", first_tokens(answer, MAX_QUOTED_TOKENS) or "{}")
         complaint = Message("user", f"{fault}\nAnswer again with the corrected JSON object and nothing else.")
         prompt = (*prompt, quoted, complaint)
         again, answer = _ask(draft, chat, prompt, deadline)
@@ -262,7 +261,7 @@ def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) 
             # No prompt is sent for this chunk.
             continue
         prompt += prompt_tokens(messages(chunk, template))
-        completion += estimate(template.example.rule.pretty)
+        completion += estimate_tokens(template.example.rule.pretty)
     share = total / max(1, len(sample))
     return Usage(round(prompt * share), round(completion * share), estimated=True)
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from ragfilter.rules.match import check, lowered, prepared
 from ragfilter.rules.rule import Match, Rule, place_name, read_rule, terms_at
-from ragfilter.text.normalise import by_script, in_word, normalise, whole
+from ragfilter.text.normalise import by_script, in_word, mend_characters, normalise
 
 NEAR = 0.7  # minimum similarity (difflib's ratio) of a near match
 MAX_WORDS = 200  # of a question that are searched for near matches
@@ -75,7 +75,7 @@ class Explanation:
 def explain(rule: Rule, question: str) -> Explanation:
     """Explain `rule` for `question`."""
     verdict = check(rule, question)
-    text = _Text.of(whole(question), rule.match)
+    text = _Text.of(mend_characters(question), rule.match)
     return Explanation(verdict.passes, verdict.reason, tuple(_parts(rule, text)))
 
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from ragfilter.errors import RuleError
 from ragfilter.rules.rule import InvalidRule, Match, Rule, read_text
-from ragfilter.text.normalise import QUOTES, mark_words, normalise, whole
+from ragfilter.text.normalise import QUOTES, mark_words, mend_characters, normalise
 
 Ints = npt.NDArray[np.int64]
 
@@ -35,7 +35,7 @@ Ints = npt.NDArray[np.int64]
 # end at one place, and at most WINDOW * HEAD are in memory, however long or similar text and needles are.
 HEAD = 64
 WINDOW = 4096
-# After a window with more matches, found needles leave the search, or they would be found again and again.
+# If a window has more matches than this, remove the found needles, so that they are not found again.
 MANY = 4 * WINDOW
 # A reason names at most this many failures, terms per failure, and characters per term.
 SHOWN_FAILURES = 4
@@ -79,7 +79,7 @@ def _without_gc() -> Iterator[None]:
             gc.enable()
 
 
-class RuleBook:
+class CompiledRules:
     """The distinct rule texts of a collection, compiled. Immutable and thread-safe. A rule is a set of clauses (each
     group, each required term) that must all be met, and a set of terms that must not occur. Terms and clauses that
     rules share are stored once."""
@@ -116,7 +116,7 @@ class RuleBook:
             self._needles = {mode: Needles(needles) for mode, needles in numbers.items()}
             self._index()
 
-    def scan(self, query: str, *more: RuleBook) -> Scan:
+    def scan(self, query: str, *more: CompiledRules) -> Scan:
         """Decide every rule for `query`, in linear time. Rules not in this book are looked up in `more`."""
         term_numbers = self._find(query)
         further = more[0].scan(query, *more[1:]) if more else None
@@ -167,7 +167,7 @@ class RuleBook:
 class Scan:
     """A query scanned with a book of rules. Reasons are worded on request, once per rule."""
 
-    _book: RuleBook
+    _book: CompiledRules
     query: str
     _found: frozenset[int]
     _holds: Sequence[bool]
@@ -200,12 +200,12 @@ class Scan:
             return RuleCheck(True, f"rule cannot be read ({what}), so the chunk passes", readable=False)
         if self._further is not None:
             return self._further.check(rule)
-        return RuleBook((rule,)).scan(self.query).check(rule)
+        return CompiledRules((rule,)).scan(self.query).check(rule)
 
 
 def check(rule: Rule, query: str) -> RuleCheck:
     """Decide one rule for one query."""
-    return RuleBook((rule.text,)).scan(query).check(rule.text)
+    return CompiledRules((rule.text,)).scan(query).check(rule.text)
 
 
 def prepared(text: str, mode: Match) -> str:
@@ -215,7 +215,7 @@ def prepared(text: str, mode: Match) -> str:
 
 def lowered(text: str) -> str:
     """`text` as substring mode compares it."""
-    return whole(text).lower().translate(QUOTES)
+    return mend_characters(text).lower().translate(QUOTES)
 
 
 # Every question builds its own book, but a collection's rules stay the same.
@@ -223,9 +223,9 @@ _prepared_term = lru_cache(maxsize=16384)(prepared)
 
 
 @lru_cache(maxsize=4)
-def rule_book(rules: tuple[str, ...]) -> RuleBook:
+def compiled_rules(rules: tuple[str, ...]) -> CompiledRules:
     """The book of these rule texts. The last few books are cached, since every rerun needs the same one."""
-    return RuleBook(rules)
+    return CompiledRules(rules)
 
 
 def _why_holds(compiled: _Compiled, found: frozenset[int]) -> str:

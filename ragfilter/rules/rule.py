@@ -31,7 +31,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ragfilter.errors import RuleError
-from ragfilter.text.normalise import normalise, whole
+from ragfilter.text.normalise import mend_characters, normalise
 from ragfilter.text.words import FUNCTION_WORDS
 
 Match = Literal["word", "substring"]
@@ -54,7 +54,7 @@ _TEMPLATE_TERMS = 8
 
 
 def _visible(term: str) -> str:
-    term = whole(term)
+    term = mend_characters(term)
     if not (term.strip() if term.isascii() else normalise(term)):
         raise PydanticCustomError("blank", "no visible character")
     return term
@@ -187,7 +187,7 @@ AnyRule = Rule | InvalidRule
 def parse(text: str) -> Rule:
     """Parse a rule from JSON text. Raises RuleError, whose `place` is a path such as ``contain_one_of[1][0]``, ``rule``
     if it is too large, or ``line 2, column 5`` if the text is not JSON."""
-    text = whole(text)
+    text = mend_characters(text)
     _check_limit(len(text.encode()), MAX_BYTES, "bytes")
     data = load(text)
     if isinstance(data, dict) and data.keys() == {"query_must"}:
@@ -197,7 +197,7 @@ def parse(text: str) -> Rule:
         raise RuleError("a rule is a JSON object, but this is a list or a value.", remedy=remedy)
     try:
         # A part that is null counts as absent.
-        rule = Rule.model_validate({whole(k): {} if v is None else v for k, v in data.items()})
+        rule = Rule.model_validate({mend_characters(k): {} if v is None else v for k, v in data.items()})
     except ValidationError as error:
         raise _refusal(error.errors(include_url=False)[0]) from None
     _check_limit(sum(map(len, (*rule.contain_one_of, rule.required, rule.contain_none_of))), MAX_TERMS, "terms")
@@ -263,7 +263,7 @@ def place_name(place: str) -> str:
 
 def shorten(text: str) -> str:
     """`text` shortened to at most 40 characters, for a message."""
-    text = whole(text)
+    text = mend_characters(text)
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 

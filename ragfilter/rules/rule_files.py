@@ -26,9 +26,9 @@ from pydantic import Field, model_validator
 from ragfilter.basics import files
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
-from ragfilter.rules.match import RuleBook
+from ragfilter.rules.match import CompiledRules
 from ragfilter.rules.rule import load, parse, read_rule
-from ragfilter.text.normalise import in_one_line, whole
+from ragfilter.text.normalise import in_one_line, mend_characters
 
 ID_KEYS = ("id", "_id", "chunk_id")
 RULE_KEY = "query_must"
@@ -148,7 +148,7 @@ def _latest(path: Path) -> tuple[dict[str, tuple[int, dict[str, Any]]], list[Ref
         if not isinstance(chunk_id, str) or not chunk_id:
             refusals.append(RefusedLine(number, "", "the id is missing or is not text"))
             continue
-        chunk_id = whole(chunk_id)
+        chunk_id = mend_characters(chunk_id)
         if RULE_KEY not in fields or (fields[RULE_KEY] is None and fields.get("error")):
             skipped += 1
             continue
@@ -183,7 +183,7 @@ def _change(
     remarks = record.get(REMARKS_KEY)
     # A cell of a CSV file is text.
     listed = [remarks] if isinstance(remarks, str) and remarks.strip() else remarks
-    doubts = tuple(whole(str(remark)) for remark in listed) if after and isinstance(listed, list) else ()
+    doubts = tuple(mend_characters(str(remark)) for remark in listed) if after and isinstance(listed, list) else ()
     return FileChange(number, chunk_id, stored[chunk_id], after, doubts)
 
 
@@ -287,7 +287,7 @@ def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | N
     """Check `rules` (chunk id → rule text, None for no rule) against the expectations. Expectations
     about other chunks are broken: chunks that the user cannot see count as missing."""
     expected_ids = [i for expected in expectations for i, _ in expected.wanted]
-    book = RuleBook(filter(None, {rules.get(i) for i in expected_ids}))
+    book = CompiledRules(filter(None, {rules.get(i) for i in expected_ids}))
     broken: list[Broken] = []
     for expected in expectations:
         scan = book.scan(expected.question)

@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ragfilter.basics.files import TomlTable, check_table, read_toml
 from ragfilter.errors import CollectionMissing, ConflictError, DependencyError, InputError, RagfilterError
 from ragfilter.model import MAX_LEVEL, PUBLIC, User
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 log = logging.getLogger(__name__)
 
@@ -247,7 +247,7 @@ def error_response(error: Exception, path: str) -> JSONResponse:
         log.error("%s failed", path, exc_info=error)
         status, kind, message = 500, "Unexpected", "An unexpected error happened."
     content: dict[str, object]
-    content = {"error": kind, "message": whole(message[:MAX_CHARS]), "remedy": remedy[:MAX_CHARS]}
+    content = {"error": kind, "message": mend_characters(message[:MAX_CHARS]), "remedy": remedy[:MAX_CHARS]}
     if path == DIFY:
         content |= {"error_code": CODES.get(status, status), "error_msg": f"{message} {remedy}"}
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}

@@ -56,7 +56,7 @@ class Serving:
     """The configuration of a service. `collection` and `settings` apply unless a request names
     others. Without `tokens` (callers by the hashes of their tokens), everybody is `anyone`."""
 
-    bench: OpenWorkspace
+    workspace: OpenWorkspace
     collection: str
     settings: Settings
     tokens: Mapping[str, Caller]
@@ -100,7 +100,7 @@ def make_app(serving: Serving) -> FastAPI:
     _add_post_routes(app, serving, executor, metrics)
     _add_health_and_metrics(app, serving, executor, metrics)
     app.router.routes.append(Route("/mcp", mcp_app, methods=["GET", "POST", "DELETE"]))
-    names = serving.bench.deployment.allowed_hosts.split(",")
+    names = serving.workspace.deployment.allowed_hosts.split(",")
     hosts = access.LOOPBACK.union(name.strip().strip("[]").lower() for name in names if name.strip())
     app.add_middleware(TokenGate, tokens=serving.tokens, anyone=serving.anyone, hosts=hosts, count=metrics.count_answer)
     return app
@@ -147,7 +147,7 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
 
         def add(function: Handler) -> Handler:
             async def endpoint(request: Request, body: Any) -> Response:
-                workspace = CallerWorkspace(serving.bench, metrics, request.state.caller, path)
+                workspace = CallerWorkspace(serving.workspace, metrics, request.state.caller, path)
                 with tracing.under(request.headers):
                     # The thread also writes the JSON.
                     content = await executor.answer(request, lambda: function(workspace, body).model_dump_json())
@@ -207,7 +207,7 @@ def _add_health_and_metrics(app: FastAPI, serving: Serving, executor: Executor, 
 
     @app.get("/readyz", summary="Whether it can search.")
     async def readyz() -> dict[str, str]:
-        await executor.call(lambda: serving.bench.collection(serving.collection).check_not_empty())
+        await executor.call(lambda: serving.workspace.collection(serving.collection).check_not_empty())
         return {"status": "ok"}
 
     @app.get("/metrics", summary="What it did, for Prometheus.", response_class=Response)
@@ -242,7 +242,7 @@ class _McpApp:
         self._apps: dict[Caller, ASGIApp] = {}
         self._servers = {}
         for caller in {_kind(each) for each in serving.tokens.values() or [serving.anyone]}:
-            workspace = CallerWorkspace(serving.bench, metrics, caller, "/mcp")
+            workspace = CallerWorkspace(serving.workspace, metrics, caller, "/mcp")
             tools = ChunkTools(workspace, serving.collection, serving.settings, caller.user)
             server = make_server(tools, carry=partial(_in_thread, executor))
             self._apps[caller] = server.streamable_http_app(

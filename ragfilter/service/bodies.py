@@ -21,7 +21,7 @@ from ragfilter.service.access import Caller, Refused
 from ragfilter.settings.config import Given, merge
 from ragfilter.settings.profiles import PROFILES, profile
 from ragfilter.settings.schema import Settings
-from ragfilter.text.tokens import estimate
+from ragfilter.text.words import estimate_tokens
 
 MAX_HITS = 1000
 MAX_DOCUMENTS = 200
@@ -230,7 +230,7 @@ def rerank_answer(
     result: Result, texts: Sequence[str], model: str, *, most: int | None, with_documents: bool
 ) -> RerankAnswer:
     """The kept documents, whose ids are their places, with their `texts` if requested."""
-    tokens = estimate(result.query) + sum(map(estimate, texts))
+    tokens = estimate_tokens(result.query) + sum(map(estimate_tokens, texts))
     ranked = zip(result.kept[:most], _relevances(result), strict=False)
     results = []
     for hit, score in ranked:

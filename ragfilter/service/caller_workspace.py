@@ -29,7 +29,7 @@ ResultWithRows = tuple[Result, tuple[ChunkRow, ...]]
 class CallerWorkspace:
     """A caller's access to the open workspace. Counts the questions at `path` in `metrics`."""
 
-    bench: OpenWorkspace
+    workspace: OpenWorkspace
     metrics: Metrics
     caller: Caller
     path: str
@@ -41,12 +41,12 @@ class CallerWorkspace:
     def collection(self, name: str) -> protocols.Collection:
         """The collection called `name`. Raises Refused, StoreError."""
         self.caller.check(name)
-        return self.bench.collection(name)
+        return self.workspace.collection(name)
 
     def search(self, question: str, collection: str, settings: Settings, user: User) -> ResultWithRows:
         """Search a collection. Raises Refused, and the errors of `OpenCollection.search`."""
         self.caller.check(collection)
-        search = self.bench[collection].search
+        search = self.workspace[collection].search
         return self._counted(lambda: search(question, settings, user=user))
 
     def filter(
@@ -60,7 +60,7 @@ class CallerWorkspace:
         scores: Sequence[float] | None = None,
     ) -> ResultWithRows:
         """Filter these hits with the workspace's reranker and judge. Raises as `Filter` does."""
-        judge = self.bench.chat if settings.judge.enabled else None
+        judge = self.workspace.chat if settings.judge.enabled else None
         flt = Filter(settings, reranker=self._reranker(settings), judge=judge)
         return self._counted(lambda: flt(question, hits, scores, metric=metric, user=user))
 
@@ -68,7 +68,7 @@ class CallerWorkspace:
         """Filter these hits by their distances with the workspace's embedding model."""
         # The passages are the same as in indexing.
         passages = [Chunk("", hit["text"], hit["title"]).passage for hit in hits]
-        vectors = self.bench.embedder.embed([question, *passages])
+        vectors = self.workspace.embedder.embed([question, *passages])
         scores = [float(1 - score) for score in np.asarray(vectors[1:] @ vectors[0])]
         return self.filter(question, hits, settings, user, metric="cosine", scores=scores)
 
@@ -77,7 +77,7 @@ class CallerWorkspace:
         if not quality.enabled or quality.reranker == "none":
             return None
         try:
-            return self.bench.reranker(quality)
+            return self.workspace.reranker(quality)
         except ModelError:
             return None  # The layer falls back, and the answer says so.
 

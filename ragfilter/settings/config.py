@@ -21,7 +21,7 @@ from ragfilter.errors import InputError, SettingsError, complaint, extra
 from ragfilter.settings import profiles
 from ragfilter.settings.deployment import PREFIX, Deployment
 from ragfilter.settings.schema import Settings, field, fields
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 SEED_VARIABLES: Mapping[str, str] = {
     "MIN_TOP_K": "quality.min_top_k",
@@ -207,7 +207,7 @@ def _checked(path: str, value: Any, origin: str) -> Any:
     if info.value_type in (bool, int, float) and isinstance(value, bool) != (info.value_type is bool):
         raise _bad(path, value, origin)
     # Bytes that are not text arrive as surrogates.
-    return whole(value) if isinstance(value, str) else value
+    return mend_characters(value) if isinstance(value, str) else value
 
 
 def _boolean(name: str, value: str, origin: str) -> bool:

@@ -35,7 +35,7 @@ from ragfilter.errors import (
     check_version,
     extra,
 )
-from ragfilter.model import Chunk, Space
+from ragfilter.model import Chunk, Space, by_distance
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata
 from ragfilter.stores.base import VERSION, VersionedCollection, VersionedStore, new_version, pages, query_vector
@@ -248,7 +248,7 @@ class ChromaCollection(VersionedCollection):
             admits = metadata.admission(where)
             seen = self.catalogue() or self.chunks([i for i, _ in hits])
             hits = [(i, distance) for i, distance in hits if i in seen and admits(seen[i])]
-        return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
+        return sorted(hits, key=by_distance)[:n]
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         self._readable()

@@ -18,7 +18,7 @@ from ragfilter.basics import database
 from ragfilter.basics.database import TEXT, TIME, WHOLE
 from ragfilter.errors import ConflictError, InputError, extra
 from ragfilter.model import Chunk, User
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.text.titles import query_id
 
 with extra("chroma"):
@@ -217,7 +217,7 @@ class LabelBook(database.Book):
         if not queries:
             raise InputError(f"The query set {name!r} would be empty.", remedy="Add questions.")
         rows = [
-            {"collection": collection, "name": name, "query_id": whole(i), "text": _plain(text)}
+            {"collection": collection, "name": name, "query_id": mend_characters(i), "text": _plain(text)}
             for i, text in queries.items()
         ]
         with self._writing() as connection:
@@ -293,7 +293,7 @@ class LabelBook(database.Book):
 def quotation_of(chunk: Chunk) -> Quotation:
     """The whole text of a chunk as the quotation of its labels."""
     page = -1 if chunk.page is None else chunk.page
-    return Quotation(whole(chunk.text), whole(chunk.source), page)
+    return Quotation(mend_characters(chunk.text), mend_characters(chunk.source), page)
 
 
 def starts_of(chunks: Iterable[Chunk]) -> dict[str, int]:
@@ -318,8 +318,8 @@ def _repeated(text: str, following: str) -> int:
 
 def selected_quotation(chunk: Chunk, selected: str) -> Quotation | None:
     """The quotation of the text `selected` in a chunk, whatever its white space; None if the chunk lacks it."""
-    words = whole(selected).split()
-    match = re.search(r"\s+".join(map(re.escape, words)), whole(chunk.text)) if words else None
+    words = mend_characters(selected).split()
+    match = re.search(r"\s+".join(map(re.escape, words)), mend_characters(chunk.text)) if words else None
     return replace(quotation_of(chunk), quote=match.group()) if match else None
 
 
@@ -354,13 +354,13 @@ def conflicts(labels: Iterable[Label]) -> tuple[tuple[Label, ...], ...]:
 
 
 def _plain(text: str) -> str:
-    return whole(text).strip()
+    return mend_characters(text).strip()
 
 
 def _row(collection: str, query: str, chunk_id: str, grade: int, who: str, made_by: Maker) -> dict[str, Any]:
     return {
         "at": datetime.now(UTC),
-        "who": whole(who),
+        "who": mend_characters(who),
         "collection": collection,
         "query": _plain(query),
         "chunk_id": chunk_id,

@@ -13,7 +13,7 @@ from typing import Any
 
 from ragfilter.model import Chunk, readable_level
 from ragfilter.protocols import Where
-from ragfilter.text.normalise import loads, whole
+from ragfilter.text.normalise import loads, mend_characters
 
 Metadata = Mapping[str, Any]
 FlatMetadata = dict[str, str | int | float | bool]
@@ -34,23 +34,23 @@ def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetad
     """The metadata of `chunk` for our own collections. Clearance and department are always present (0 and "" for none),
     because a missing key matches no condition. An unreadable clearance is stored as text (`clearance_as_given`, if
     known). Text matches no number, so the store's own condition hides the chunk too."""
-    clearance_text = "" if clearance_as_given is None else whole(str(clearance_as_given))
+    clearance_text = "" if clearance_as_given is None else mend_characters(str(clearance_as_given))
     metadata: FlatMetadata = {
         "clearance": clearance_text if chunk.clearance is None else chunk.clearance,
         # In the form in which it is read, since conditions compare stored values.
-        "department": whole(chunk.department or "").strip(),
+        "department": mend_characters(chunk.department or "").strip(),
     }
     for key, text in (("title", chunk.title), ("type", chunk.type), ("source", chunk.source)):
         if text:
-            metadata[key] = whole(text)
+            metadata[key] = mend_characters(text)
     if chunk.page is not None:
         metadata["page"] = chunk.page
     if chunk.refs:
-        metadata["refs"] = whole(json.dumps(list(chunk.refs), ensure_ascii=False))
+        metadata["refs"] = mend_characters(json.dumps(list(chunk.refs), ensure_ascii=False))
     if chunk.rule:
-        metadata[RULE_KEY] = whole(chunk.rule)
+        metadata[RULE_KEY] = mend_characters(chunk.rule)
     if chunk.metadata:
-        metadata[OWN_KEY] = whole(json.dumps(dict(chunk.metadata), ensure_ascii=False))
+        metadata[OWN_KEY] = mend_characters(json.dumps(dict(chunk.metadata), ensure_ascii=False))
     return metadata
 
 
@@ -59,7 +59,7 @@ def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None, *, ours
     row = metadata or {}
     return replace(
         to_entry(chunk_id, row, ours=ours),
-        text=whole(text or ""),
+        text=mend_characters(text or ""),
         page=_page(row.get("page")),
         loaded=True,
         metadata=_own_fields(row),
@@ -127,11 +127,11 @@ def _rule(value: object) -> str | None:
     # Even if it is invalid: the rules module reports what is wrong.
     if value is None or value == "":
         return None
-    return whole(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return mend_characters(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _text(value: object) -> str:
-    return "" if value is None else whole(str(value))
+    return "" if value is None else mend_characters(str(value))
 
 
 def can_push(where: Where) -> bool:

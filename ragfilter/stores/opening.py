@@ -28,7 +28,7 @@ from ragfilter.settings.deployment import is_address
 from ragfilter.stores.base import CollectionInfo
 from ragfilter.stores.chroma import ChromaCollection, ChromaStore, Server
 from ragfilter.stores.workspace import Workspace
-from ragfilter.text.numbers import chunks
+from ragfilter.text.numbers import chunk_count
 from ragfilter.text.urls import UNSHOWN, shown, web_address
 
 if TYPE_CHECKING:
@@ -179,11 +179,11 @@ def check(collection: StoredCollection, embedder: Embedder) -> tuple[ForeignChec
         ),
         (
             hidden > 0,
-            f"{chunks(hidden)} not for everybody (fields clearance and department)",
+            f"{chunk_count(hidden)} not for everybody (fields clearance and department)",
             "no chunk has a clearance or department: everybody sees all",
         ),
     )
-    size = f"{chunks(len(known))}, {vector_size} dimensions, space {collection.space}"
+    size = f"{chunk_count(len(known))}, {vector_size} dimensions, space {collection.space}"
     checks = (ForeignCheck(good, works if good else lacks) for good, works, lacks in tests)
     return (ForeignCheck(True, size), *checks)
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ragfilter.basics import database
 from ragfilter.basics.database import TEXT, TIME
 from ragfilter.errors import extra
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 with extra("chroma"):
     import sqlalchemy as sa
@@ -79,9 +79,9 @@ class PreferenceBook(database.Book):
         """Record a preference, replacing this person's earlier one on the pair."""
         first, second = sorted((left, right), key=lambda side: side.text)
         row = {
-            "who": whole(who),
+            "who": mend_characters(who),
             "collection": collection,
-            "query": whole(query).strip(),
+            "query": mend_characters(query).strip(),
             "first": first.text,
             "second": second.text,
         }

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_OID, uuid5
 
 from ragfilter.errors import CollectionMissing, RagfilterError, StoreError, StoreUnavailable, extra
-from ragfilter.model import Chunk, Space
+from ragfilter.model import Chunk, Space, by_distance
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores import metadata
 from ragfilter.stores.base import (
@@ -115,7 +115,7 @@ class QdrantCollection(VersionedCollection):
             payloads = [(point.payload or {}, point.score**2) for point in points]
             hits = [(p["id"], d) for p, d in payloads if admits(metadata.to_entry(p["id"], p, ours=True))]
             if len(hits) >= n or len(points) < size:
-                return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
+                return sorted(hits, key=by_distance)[:n]
             size *= 2
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:

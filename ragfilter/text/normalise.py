@@ -4,9 +4,9 @@
 invisible characters, and separates adjacent scripts. Case and width follow Unicode's caseless compatibility matching
 (Unicode Standard, section 3.13, D146). Source: docs/design.md#contradictions ("plain substring match").
 
-`whole` turns text from outside into whole characters, so that it can be stored and sent as UTF-8. JSON, command lines
-and streams can contain halves of characters (surrogates). It joins two halves that belong together and replaces a lone
-one with U+FFFD. All incoming text passes through `whole`, so that no other code needs to care.
+`mend_characters` turns text from outside into whole characters, so that it can be stored and sent as UTF-8. JSON,
+command lines and streams can contain halves of characters (surrogates). It joins two halves that belong together and
+replaces a lone one with U+FFFD. All incoming text passes through it, so that no other code needs to care.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def normalise(text: str) -> str:
     mark, a space between words of two scripts, single spaces, and stripped ends."""
     if text.isascii():
         return " ".join(text.lower().replace("`", "'").split())
-    text = _MARKS.sub(_shorten, whole(text).translate(_TABLE))
+    text = _MARKS.sub(_shorten, mend_characters(text).translate(_TABLE))
     text = unicodedata.normalize("NFD", text).casefold()
     text = unicodedata.normalize("NFKC", text).casefold()
     text = unicodedata.normalize("NFKC", text)
@@ -132,7 +132,7 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
-def whole(text: str) -> str:
+def mend_characters(text: str) -> str:
     """Join pairs of surrogates in `text` and replace lone ones; other text stays as it is."""
     if text.isascii() or not _HALVES.search(text):
         return text
@@ -155,4 +155,4 @@ def loads(text: str) -> Any:
     # Only an escape can add a half that the text itself does not contain.
     if "\\u" not in text and not _HALVES.search(text):
         return value
-    return json.loads(whole(json.dumps(value, ensure_ascii=False)))
+    return json.loads(mend_characters(json.dumps(value, ensure_ascii=False)))

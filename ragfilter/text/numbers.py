@@ -50,19 +50,19 @@ def first_of(names: Sequence[str], most: int, between: str = ", ") -> str:
     return between.join(names[:most]) + (f" and {count(rest)} more" if rest > 0 else "")
 
 
-def chunks(value: int) -> str:
+def chunk_count(value: int) -> str:
     """``1 chunk``, ``3 chunks``."""
     return counted(value, "chunk")
 
 
-def tokens(value: int) -> str:
+def token_count(value: int) -> str:
     """``412 tokens``."""
     return counted(value, "token")
 
 
 def exchanged(sent: int, back: int, *, estimated: bool = False) -> str:
     """The tokens of a prompt and its answer: ``about 5,000 + 700 tokens``."""
-    return f"{'about ' if estimated else ''}{sent:,} + {tokens(back)}"
+    return f"{'about ' if estimated else ''}{sent:,} + {token_count(back)}"
 
 
 def limit(ms: int) -> str:

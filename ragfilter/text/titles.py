@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.text.words import FUNCTION_WORDS
 
 ELLIPSIS = "…"
@@ -121,7 +121,7 @@ def _fitting(words: Iterable[str], room: int) -> list[str]:
 
 def query_id(text: str) -> str:
     """The id of a question, made from its text."""
-    plain = whole(text).strip()
+    plain = mend_characters(text).strip()
     return "q-" + blake2b(plain.encode("utf-8", "replace"), digest_size=5).hexdigest()
 
 

@@ -19,8 +19,8 @@ import streamlit as st
 from ragfilter.basics.threads import SharedCache
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
+from ragfilter.indexing.embed_ahead import prepare_when_idle
 from ragfilter.indexing.queue import Worker
-from ragfilter.indexing.sentences import prepare_when_idle
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.models.pruners import SentencePruner
@@ -33,7 +33,7 @@ from ragfilter.ui.jobs import JOB, Jobs
 from ragfilter.workbench import Workbench, read_deployment
 
 if TYPE_CHECKING:
-    from ragfilter.answer.stream import Answer
+    from ragfilter.answer.llm import Answer
 
 V = TypeVar("V")
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512

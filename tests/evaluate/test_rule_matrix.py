@@ -14,7 +14,7 @@ from ragfilter.evaluate.effect import make_labelled
 from ragfilter.evaluate.rule_matrix import build_matrix, build_parts
 from ragfilter.layers import base, cutoff
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.rules.rule import parse
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
@@ -218,7 +218,7 @@ def test_removing_a_rule_is_what_the_whole_replay_says(
         assert row.delta_f1 == pytest.approx(effect.after.f1 - effect.before.f1, abs=1e-9)
         assert row.delta_recall == pytest.approx(effect.after.recall - effect.before.recall, abs=1e-9)
         # A rule that held may have pinned its chunks, so without it other chunks may come in.
-        book = rule_book((row.rule,))
+        book = compiled_rules((row.rule,))
         blocked = [q for q in effect.rows if not book.scan(q.query).passes(row.rule)]
         kept = sum(len({*change.gained} & {*row.chunk_ids}) for change in blocked)
         assert row.blocks - row.overlap == kept

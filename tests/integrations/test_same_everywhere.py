@@ -19,7 +19,8 @@ from stores import Remembering
 import ragfilter as rf
 from ragfilter.cli import options
 from ragfilter.cli.query import ask
-from ragfilter.engine.replay import entering_hits, replay
+from ragfilter.engine.pool import entering_hits
+from ragfilter.engine.replay import replay
 from ragfilter.ingest import bundled
 from ragfilter.layers.quality import reranker_key
 from ragfilter.library.workspace import OpenWorkspace

@@ -7,7 +7,7 @@ import pytest
 from ragfilter.layers import clearance, visibility
 from ragfilter.layers.base import LayerInput
 from ragfilter.model import Chunk, Hit, Pool, User
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings
 
 CASES = [
@@ -33,7 +33,7 @@ def test_who_may_see_what(level: int | None, department: str | None, user: int, 
 
 def look(level: int) -> LayerInput:
     settings = Settings().with_values({"clearance.enabled": True})
-    return LayerInput(settings, Pool("q", "c", "l2", ()), rule_book(()).scan("q"), User(level))
+    return LayerInput(settings, Pool("q", "c", "l2", ()), compiled_rules(()).scan("q"), User(level))
 
 
 def hits(*levels: int | None) -> tuple[Hit, ...]:

@@ -13,10 +13,10 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.layers import base, cutoff
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.cutoff import apply, cut, side_by_side
+from ragfilter.layers.cutoff import apply, cut, cuts_by_strategy
 from ragfilter.layers.strategies.base import strategies
 from ragfilter.model import PUBLIC, Chunk, CutoffDetail, Hit, Pool
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Cutoff, Settings
 
 BEHOLDERS = [0.12, 0.18, 0.22, 0.35, 0.50]
@@ -204,7 +204,12 @@ def look_at() -> LookAt:
         pool = Pool("q", "c", "l2", hits)
         settings = Settings().with_values(values)
         return LayerInput(
-            settings, pool, rule_book(()).scan("q"), PUBLIC, dict.fromkeys(pinned, "named in the comparison"), reranked
+            settings,
+            pool,
+            compiled_rules(()).scan("q"),
+            PUBLIC,
+            dict.fromkeys(pinned, "named in the comparison"),
+            reranked,
         )
 
     return make
@@ -258,7 +263,7 @@ def test_a_pin_without_a_score_makes_no_step(look_at: LookAt) -> None:
 def test_the_strategies_side_by_side() -> None:
     values = tuple(DRAGONS)
     detail = CutoffDetail(cut(values, Cutoff()), tuple("abcdefghij"), values, "distance", 0.35)
-    kept = {made.strategy: made.kept for made in side_by_side(detail, Cutoff(max_results=10), pinned=0)}
+    kept = {made.strategy: made.kept for made in cuts_by_strategy(detail, Cutoff(max_results=10), pinned=0)}
     # autocut: over the diagonal only the last value rises, above both left of it moving_avg: from (0.22 + 0.25 + 0.28)
     # / 3 … the largest step is 0.1, after the seventh spike: steps 0.02, 0.03, 0.02: they grow, then shrink behind the
     # third car: the two farthest are one cluster, the others another otsu: 0.186 and 0.5 lie farthest apart. relative:
@@ -327,7 +332,7 @@ def test_without_a_background_relative_cuts_by_gap(look_at: LookAt) -> None:
 
 def test_lowered_distances_are_what_is_cut(look_at: LookAt, snapshot: SnapshotAssertion) -> None:
     hits = make_hits([0.5, 0.6, 0.9])
-    inputs = replace(look_at(hits), lowered={"a": 0.5, "b": 0.3, "c": 0.9})
+    inputs = replace(look_at(hits), adjusted_distances={"a": 0.5, "b": 0.3, "c": 0.9})
     step = apply((hits[1], hits[0], hits[2]), inputs)
     assert isinstance(step.detail, CutoffDetail)
     assert step.detail.values == (0.3, 0.5, 0.9)

@@ -12,7 +12,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.diversity import apply
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, User
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings
 
 
@@ -27,7 +27,9 @@ def diverse(
     pool = Pool(query, "c", "l2", hits)
     return apply(
         hits,
-        LayerInput(settings, pool, rule_book(()).scan(query), PUBLIC, dict.fromkeys(pinned, "named in the comparison")),
+        LayerInput(
+            settings, pool, compiled_rules(()).scan(query), PUBLIC, dict.fromkeys(pinned, "named in the comparison")
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.entities import apply
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings
 from ragfilter.text.comparison import detect
 
@@ -32,7 +32,7 @@ HITS = (GIANT, CATEGORY, TROLL, FROST, MAMMOTH)
 def pin(hits: tuple[Hit, ...], *entities: Entity, per_entity: int = 10) -> LayerOutput:
     settings = Settings().with_values({"entities.per_entity": per_entity})
     pool = Pool("q", "c", "l2", hits, entities)
-    return apply(hits, LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC))
+    return apply(hits, LayerInput(settings, pool, compiled_rules(()).scan("q"), PUBLIC))
 
 
 def test_both_sides_are_pinned_the_nearest_first() -> None:
@@ -106,7 +106,7 @@ def test_the_title_tells_where_a_side_ends(query: str, titles: list[str], pinned
     hits = tuple(Hit(Chunk(title, title=title), rank / 10, rank) for rank, title in enumerate(titles, 1))
     entities = tuple(Entity(name, tuple(titles)) for name in detect(query))
     pool = Pool(query, "c", "l2", hits, entities)
-    step = apply(hits, LayerInput(Settings(), pool, rule_book(()).scan(query), PUBLIC))
+    step = apply(hits, LayerInput(Settings(), pool, compiled_rules(()).scan(query), PUBLIC))
     reasons = {d.reason: d.chunk_id for d in step.decisions if d.outcome == "pinned"}
     assert reasons == {f"best chunk for “{side}”": title for side, title in pinned.items()}
 

@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from ragfilter.engine.replay import scan_rules
+from ragfilter.engine.pool import scan_rules
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.strategies.calibrated import Floats, features, linked, same_type
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool

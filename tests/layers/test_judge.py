@@ -18,7 +18,7 @@ from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.judge import apply
 from ragfilter.layers.visibility import effective_user
 from ragfilter.model import Chunk, Hit, Judgement, Pool, User, Verdict
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings
 
 
@@ -56,7 +56,7 @@ def judge(
     tree = Settings().with_values({"judge.enabled": True} | {k.replace("__", "."): v for k, v in settings.items()})
     said = (judgement,) if judgement else ()
     found = Pool(query, "c", "l2", pool or hits, judgements=said, reachable=reachable)
-    scan, pins = rule_book(()).scan(query), dict.fromkeys(pinned, "named in the comparison")
+    scan, pins = compiled_rules(()).scan(query), dict.fromkeys(pinned, "named in the comparison")
     return apply(hits, LayerInput(tree, found, scan, effective_user(user, tree), pins))
 
 

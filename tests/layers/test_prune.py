@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from stores import OneVector
 
 import ragfilter as rf
-from ragfilter.answer.context import sent, without
+from ragfilter.answer.context import prompt_text, without
 from ragfilter.answer.extractive import extract
-from ragfilter.engine.pipeline import join_pools
+from ragfilter.engine.pool import join_pools
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, Hit, Pool, Pruning
 from ragfilter.models.pruners import SentencePruner
@@ -78,11 +78,11 @@ def test_what_contributes_little_is_not_in_the_prompt_but_in_the_chunk() -> None
     result = filtered(PROSE, pruner=Marked("heal", "Fire"))
     (hit,) = result
     assert hit.chunk.text == PROSE
-    assert sent(hit) == "# Trolls\n\nTrolls heal. … Fire stops that."
+    assert prompt_text(hit) == "# Trolls\n\nTrolls heal. … Fire stops that."
     prompt = result.prompt()[1].content
     assert "Fire stops" in prompt
     assert "far away" not in prompt
-    assert result.to_dict()["hits"][0]["prompt_text"] == sent(hit)
+    assert result.to_dict()["hits"][0]["prompt_text"] == prompt_text(hit)
     (decision,) = result.trace("prune").decisions
     assert (decision.outcome, decision.value, decision.limit) == ("kept", 0.2, 0.4)
     detail = result.trace("prune").detail
@@ -94,16 +94,16 @@ def test_what_contributes_little_is_not_in_the_prompt_but_in_the_chunk() -> None
 def test_tables_lists_and_code_stay_whole_or_go_whole() -> None:
     for text in (TABLE, LIST, CODE):
         (one, two) = filtered(text, PROSE, pruner=Marked("heal", "4", "two", "b = 2"))
-        assert sent(two) == "# Trolls\n\nTrolls heal. …"
+        assert prompt_text(two) == "# Trolls\n\nTrolls heal. …"
         blocks = [p for p in pieces(text) if p.kind == "block"]
-        assert all(text[p.start : p.end].rstrip() in sent(one) for p in blocks)
+        assert all(text[p.start : p.end].rstrip() in prompt_text(one) for p in blocks)
 
 
 def test_every_kept_chunk_sends_its_best_piece() -> None:
     (one, two) = filtered("Trolls heal.", "No use at all. None here.", pruner=Marked("heal"))
-    assert sent(one) == "Trolls heal."
+    assert prompt_text(one) == "Trolls heal."
     # Both of its pieces are equally good.
-    assert sent(two) == "No use at all. None here."
+    assert prompt_text(two) == "No use at all. None here."
 
 
 def test_quotes_come_from_what_is_sent() -> None:
@@ -115,14 +115,14 @@ def test_quotes_come_from_what_is_sent() -> None:
 def test_without_a_pruner_chunks_stay_whole_and_the_result_says_so() -> None:
     result = rf.Filter(ON)("heal?", [PROSE])
     assert [need.kind for need in result.needs] == ["prune"]
-    assert sent(result[0]) == PROSE
+    assert prompt_text(result[0]) == PROSE
 
 
 def test_a_pruner_that_fails_is_told() -> None:
     result = filtered(PROSE, pruner=Marked("heal", wrong=True))
     assert result.needs == ()
     assert result.fallbacks
-    assert sent(result[0]) == PROSE
+    assert prompt_text(result[0]) == PROSE
     assert result.warnings[0].startswith("The pruner failed: marked did not give")
 
 

@@ -13,7 +13,7 @@ from ragfilter.layers import quality
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
 from ragfilter.results.summary import layer_line
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Quality, Settings
 
 
@@ -35,7 +35,7 @@ def run(
     reranker = key if scores or failure else ""
     pool = Pool("q", "c", "l2", hits, failures=failures, reranker=reranker)
     pins = dict.fromkeys(pinned, "named in the comparison")
-    inputs = LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC, pins)
+    inputs = LayerInput(settings, pool, compiled_rules(()).scan("q"), PUBLIC, pins)
     return quality.apply(hits, inputs)
 
 
@@ -101,7 +101,7 @@ def test_scores_of_another_reranker_do_not_count() -> None:
     settings = Settings()
     hits = tuple(replace(Hit(Chunk(f"c{i}"), 1.4, i), rerank_score=0.9) for i in (1, 2))
     pool = Pool("q", "c", "l2", hits, reranker="cross_encoder:x")
-    step = quality.apply(hits, LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC))
+    step = quality.apply(hits, LayerInput(settings, pool, compiled_rules(()).scan("q"), PUBLIC))
     assert [need.kind for need in step.needs] == ["rerank"]
 
 
@@ -113,7 +113,7 @@ def by_background(distances: list[float], **values: object) -> LayerOutput:
     near = tuple(Hit(Chunk(f"c{i}"), d, i) for i, d in enumerate(distances, start=1))
     far = tuple(Hit(Chunk(f"far{i}"), 1.0, i) for i in range(len(near) + 1, 51))
     pool = Pool("q", "c", "l2", near + far)
-    return quality.apply(near, LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC))
+    return quality.apply(near, LayerInput(settings, pool, compiled_rules(()).scan("q"), PUBLIC))
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (3.0, 0.0), (3.0, -4.0), (0.1, -2.0)])
@@ -122,7 +122,7 @@ def test_inner_products_of_any_length_are_measured_alike(scale: float, shift: fl
     near = [0.5, 0.89, 0.91] + [1.0] * 47
     hits = tuple(Hit(Chunk(f"c{i}"), scale * d + shift, i) for i, d in enumerate(near, start=1))
     settings = Settings().with_values({"quality.good_by": "background", "quality.background_share": 0.8})
-    inputs = LayerInput(settings, Pool("q", "c", "ip", hits), rule_book(()).scan("q"), PUBLIC)
+    inputs = LayerInput(settings, Pool("q", "c", "ip", hits), compiled_rules(()).scan("q"), PUBLIC)
     step = quality.apply(hits[:3], inputs)
     assert [hit.id for hit in step.hits] == ["c1", "c2"]
     assert "0.80 of the way to the background" in step.decisions[0].reason

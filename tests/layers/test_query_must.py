@@ -7,7 +7,7 @@ import pytest
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.query_must import apply, replay_rounds
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings
 
 N, Y = False, True
@@ -41,7 +41,7 @@ def pins(
     named = refs or {}
     chunks = [Chunk(f"c{i}", rule=rule, refs=tuple(named.get(f"c{i}", ()))) for i, rule in enumerate(rules, start=1)]
     hits = tuple(Hit(chunk, i / 10, i) for i, chunk in enumerate(chunks, start=1))
-    scan = rule_book(tuple(filter(None, rules))).scan("a cleric rolls")
+    scan = compiled_rules(tuple(filter(None, rules))).scan("a cleric rolls")
     step = apply(hits, LayerInput(settings, Pool("a cleric rolls", "c", "l2", hits), scan, PUBLIC))
     assert step.pinned.keys() == {d.chunk_id for d in step.decisions if d.outcome == "pinned"}
     return dict(step.pinned)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.layers.base import far_end
+from ragfilter.layers.base import estimate_background
 from ragfilter.layers.strategies.adaptive_k import cut as adaptive_k
 from ragfilter.layers.strategies.autocut import cut as autocut
 from ragfilter.layers.strategies.base import StrategySpec, strategies
@@ -200,7 +200,7 @@ def test_a_winning_cliff_is_marked_rises_and_lies_outside_the_pins(
     values: list[float], strategy: StrategySpec, pinned: int
 ) -> None:
     pinned = min(pinned, len(values))
-    cut = strategy.cut(values, Cutoff(), pinned, far_end(values))
+    cut = strategy.cut(values, Cutoff(), pinned, estimate_background(values))
     assert len(cut.gaps) == len(values) - 1
     if cut.cliff_after_rank is not None:
         winner = cut.gaps[cut.cliff_after_rank - 1]
@@ -216,5 +216,5 @@ def test_a_winning_cliff_is_marked_rises_and_lies_outside_the_pins(
 def test_what_needs_no_scale_keeps_the_same_on_any(values: list[float], cut: Callable[..., Cut], power: int) -> None:
     values = [round(value * 1024) / 1024 for value in values]
     scaled = [value * 2.0**power for value in values]
-    before = cut(values, Cutoff(), 0, far_end(values))
-    assert cut(scaled, Cutoff(), 0, far_end(scaled)).kept == before.kept
+    before = cut(values, Cutoff(), 0, estimate_background(values))
+    assert cut(scaled, Cutoff(), 0, estimate_background(scaled)).kept == before.kept

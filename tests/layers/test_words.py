@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.layers import words
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings
 from ragfilter.text.words import overlaps
 
@@ -24,7 +24,7 @@ FAR = tuple(Hit(Chunk(f"far{i}", "Tea.", "Tea"), 1.0, i + 3) for i in range(47))
 def run(hits: tuple[Hit, ...], pinned: dict[str, str] | None = None, **values: object) -> LayerOutput:
     settings = Settings().with_values({f"words.{name}": v for name, v in values.items()})
     pool = Pool(QUERY, "c", "l2", hits)
-    inputs = LayerInput(settings, pool, rule_book(()).scan(QUERY), PUBLIC, pinned or {})
+    inputs = LayerInput(settings, pool, compiled_rules(()).scan(QUERY), PUBLIC, pinned or {})
     return words.apply(hits, inputs)
 
 
@@ -37,10 +37,10 @@ def test_shared_words_lower_the_distance_by_a_share_of_the_way_to_the_background
     hits = made((Chunk("tea", "Nothing of it.", "Rest"), 0.4), (cleric, 0.5), (OTHER, 0.9))
     step = run(hits, pin_values=False, depth=3)
     share = overlaps(QUERY, [hit.chunk.passage for hit in hits[:3]])[1].share
-    assert step.lowered["cleric"] == pytest.approx(0.5 - 1.5 * (1.0 - 0.4) * share)
+    assert step.adjusted_distances["cleric"] == pytest.approx(0.5 - 1.5 * (1.0 - 0.4) * share)
     assert [hit.id for hit in step.hits[:2]] == ["cleric", "tea"]
     assert {d.chunk_id: d.reason for d in step.decisions} == snapshot
-    assert step.lowered["far0"] == 1.0
+    assert step.adjusted_distances["far0"] == 1.0
 
 
 def test_it_needs_no_scale() -> None:
@@ -48,7 +48,7 @@ def test_it_needs_no_scale() -> None:
     twice = tuple(replace(hit, distance=2 * hit.distance) for hit in hits)
     once, scaled = run(hits), run(twice)
     assert [hit.id for hit in once.hits] == [hit.id for hit in scaled.hits]
-    assert scaled.lowered == pytest.approx({i: 2 * d for i, d in once.lowered.items()})
+    assert scaled.adjusted_distances == pytest.approx({i: 2 * d for i, d in once.adjusted_distances.items()})
 
 
 def test_a_stated_value_pins_what_is_titled_by_its_name() -> None:

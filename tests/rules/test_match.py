@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from waiting import ends_soon
 
-from ragfilter.rules.match import RuleBook
+from ragfilter.rules.match import CompiledRules
 
 Q_CLERIC_17 = "What does a 7th level cleric with strength 17 need to roll to hit armor class 6?"
 Q_FIGHTERS = (
@@ -20,7 +20,7 @@ Q_FIGHTERS = (
 
 def passes(rule: Any, query: str, **more: Any) -> bool:
     text = json.dumps({**rule, **more})
-    return RuleBook([text]).scan(query).passes(text)
+    return CompiledRules([text]).scan(query).passes(text)
 
 
 def clerics(ac: int) -> dict[str, Any]:
@@ -185,8 +185,8 @@ CLERIC_7 = json.dumps(
     ],
 )
 def test_reasons(rule: str | None, query: str, snapshot: SnapshotAssertion) -> None:
-    known = RuleBook([rule or ""]).scan(query)
-    unknown = RuleBook(['{"contain": "something else"}']).scan(query)
+    known = CompiledRules([rule or ""]).scan(query)
+    unknown = CompiledRules(['{"contain": "something else"}']).scan(query)
     assert known.check(rule) == snapshot
     assert unknown.check(rule) == known.check(rule)
     assert known.passes(rule) is unknown.passes(rule) is known.check(rule).passes
@@ -203,20 +203,20 @@ def test_reasons(rule: str | None, query: str, snapshot: SnapshotAssertion) -> N
 @BOTH
 def test_a_huge_query_takes_linear_time(query: str, terms: list[str], match: str) -> None:
     rule = json.dumps({"contain_all_of": terms, "match": match})
-    book = RuleBook([rule])
+    book = CompiledRules([rule])
     with ends_soon():
         assert not book.scan(query).passes(rule)
 
 
 def test_a_book_keeps_distinct_rules_and_remembers_unreadable_ones() -> None:
-    book = RuleBook(['{"contain": "a"}', "", '{"contain": "a"}', '{"contain": "A" }', "{"])
+    book = CompiledRules(['{"contain": "a"}', "", '{"contain": "a"}', '{"contain": "A" }', "{"])
     assert tuple(book.count_passes(())) == ('{"contain": "a"}', '{"contain": "A" }', "{")
     assert list(book.errors) == ["{"]
 
 
 def test_passes_are_counted_over_questions() -> None:
     owl, bad = '{"contain":"owl"}', "{"
-    book = RuleBook((owl, bad, '{"contain_none_of":["owl"]}'))
+    book = CompiledRules((owl, bad, '{"contain_none_of":["owl"]}'))
     counts = book.count_passes(["an owl", "a troll", "owls"])
     assert counts == {owl: 1, bad: 3, '{"contain_none_of":["owl"]}': 2}
     assert book.count_passes([]) == {owl: 0, bad: 0, '{"contain_none_of":["owl"]}': 0}

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_rule import rules_of
 
-from ragfilter.rules.match import Needles, RuleBook, Scan
+from ragfilter.rules.match import CompiledRules, Needles, Scan
 from ragfilter.rules.rule import Rule
 from ragfilter.text.normalise import by_script, normalise
 
@@ -51,14 +51,14 @@ def holds(rule: Rule, query: str) -> bool:
 
 
 def one_by_one(texts: list[str], query: str) -> list[Scan]:
-    return [RuleBook([text]).scan(query) for text in texts]
+    return [CompiledRules([text]).scan(query) for text in texts]
 
 
 @given(st.lists(RULES, max_size=8), QUERIES)
 @settings(max_examples=30)
 def test_a_book_decides_like_the_plain_definition(rules: list[Rule], query: str) -> None:
     texts = [rule.text for rule in rules]
-    scan = RuleBook(texts).scan(query)
+    scan = CompiledRules(texts).scan(query)
     assert [scan.passes(text) for text in texts] == [holds(rule, query) for rule in rules]
 
 
@@ -66,7 +66,7 @@ def test_a_book_decides_like_the_plain_definition(rules: list[Rule], query: str)
 @settings(max_examples=30)
 def test_checks_agree_with_each_rule_alone_and_with_passes(rules: list[Rule], query: str) -> None:
     texts = [rule.text for rule in rules]
-    scan, empty = RuleBook(texts).scan(query), RuleBook([]).scan(query)
+    scan, empty = CompiledRules(texts).scan(query), CompiledRules([]).scan(query)
     for text, alone in zip(texts, one_by_one(texts, query), strict=True):
         check = scan.check(text)
         assert check == alone.check(text) == empty.check(text)
@@ -99,7 +99,7 @@ def test_apostrophes_are_alike(term: str, query: str, data: st.DataObject) -> No
         rule = Rule(contain=term, match=match).text
         other = Rule(contain=exchanged(term), match=match).text
         asked = exchanged(query)
-        assert RuleBook([rule]).scan(query).passes(rule) is RuleBook([other]).scan(asked).passes(other)
+        assert CompiledRules([rule]).scan(query).passes(rule) is CompiledRules([other]).scan(asked).passes(other)
 
 
 SCRIPTS = ["a", "b1", "é", "1", "6", "μ", "戦士", "は", "カー", "는", "ไทย", "б", "ا", "की", " ", "'"]
@@ -109,7 +109,7 @@ WRITTEN = st.lists(st.sampled_from(SCRIPTS), min_size=1, max_size=8).map("".join
 @given(WRITTEN.filter(normalise), WRITTEN)
 def test_a_space_between_scripts_changes_no_match(term: str, query: str) -> None:
     rule = Rule(contain=term).text
-    scan = RuleBook([rule]).scan
+    scan = CompiledRules([rule]).scan
     assert scan(query).passes(rule) is scan(" ".join(by_script(query))).passes(rule)
 
 

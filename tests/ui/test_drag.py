@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
+from ragfilter.engine.whatif import change_to_keep
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.model import PoolResult
 from ragfilter.results.rows import rows
-from ragfilter.results.thresholds import change_to_keep, cut_line
+from ragfilter.results.thresholds import cut_line
 from ragfilter.settings.schema import field
 from ragfilter.ui.inspect import curve_panel, curve_plot
 from tests.ui.test_curve import CLIFFS, result

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from ragfilter.ingest.markdown import sections
 from ragfilter.ingest.openapi.bundle import Descriptions, absolute, as_dict, as_list, below_in, ref_of, uri
 from ragfilter.ingest.passages import passages
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 
 Kind = Literal["guide", "tag", "operation", "webhook", "schema", "response", "security"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -272,7 +272,7 @@ def _has_text(value: Any) -> TypeGuard[str]:
 
 def _tidy(name: str) -> str:
     # Ids are written in lines and lists, so they must not contain white space.
-    return re.sub(r"\s+", "_", whole(name).strip())[:LONGEST_NAME] or "_"
+    return re.sub(r"\s+", "_", mend_characters(name).strip())[:LONGEST_NAME] or "_"
 
 
 def _slug(text: str) -> str:

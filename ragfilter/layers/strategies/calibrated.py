@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ragfilter.answer.context import cost
 from ragfilter.errors import SettingsError
-from ragfilter.layers.base import LayerInput, far_end
+from ragfilter.layers.base import LayerInput, estimate_background
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, steps
 from ragfilter.model import Cut, Hit, Pool
@@ -138,7 +138,7 @@ def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
     distances = np.array([hit.distance for hit in hits])
     order = np.argsort(distances, kind="stable")
     best = float(distances.min())
-    far = far_end([*distances]) if inputs.background is None else inputs.background
+    far = estimate_background([*distances]) if inputs.background is None else inputs.background
     way = (distances - best) / max(far - best, 1e-9)
     steps = np.diff(way[order])
     before, after = np.zeros(len(hits)), np.zeros(len(hits))

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from math import ceil, log10
 from typing import Any, NamedTuple
 
-from ragfilter.model import Chunk, Space
+from ragfilter.model import Chunk, Space, by_distance
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores.base import ChunkedCollection, CollectionInfo, query_vector
 from ragfilter.stores.postgres import rows
@@ -79,7 +79,7 @@ class RowCollection(ChunkedCollection):
             by_index = f"{search}ORDER BY {by} LIMIT %(wanted)s"
             pairs = self._store.read(by_index, parameters, **self._store.index_settings(width))
             if len(pairs) >= wanted:
-                return sorted(pairs, key=lambda hit: (hit[1], hit[0]))
+                return sorted(pairs, key=by_distance)
         exact = f'{search}ORDER BY d, {key} COLLATE "C" LIMIT {wanted}'
         return [(i, d) for i, d in self._store.read(exact, parameters)]
 
@@ -121,7 +121,7 @@ class PgCollection(RowCollection):
 
     def check_not_empty(self) -> None:
         """Raise CollectionMissing if it does not exist; existing collections have chunks."""
-        assert self.row
+        _ = self.row
 
     def info(self) -> CollectionInfo:
         row = self.row

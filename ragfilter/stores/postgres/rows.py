@@ -15,7 +15,7 @@ from ragfilter.errors import StoreError, extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores.copies import StoredRow, text_key
-from ragfilter.text.normalise import loads, whole
+from ragfilter.text.normalise import loads, mend_characters
 
 with extra("postgres"):
     import sqlalchemy as sa
@@ -95,7 +95,7 @@ def rule_key(rule: str) -> bytes:
 
 def plain(text: str) -> str:
     """Remove NUL characters from `text`, which PostgreSQL cannot store."""
-    return whole(text).replace("\0", "\ufffd")
+    return mend_characters(text).replace("\0", "\ufffd")
 
 
 def holdable(ids: Iterable[str]) -> list[str]:

@@ -86,7 +86,7 @@ def _job(job: IndexJob) -> None:
         counts = [(getattr(report, word), word) for word in ("added", "changed", "unchanged")]
         listed = ", ".join(f"{number:,} {word}" for number, word in counts if number)
         st.success(
-            f"**{name}** holds {numbers.chunks(report.total)}: {listed or 'restored'}, in "
+            f"**{name}** holds {numbers.chunk_count(report.total)}: {listed or 'restored'}, in "
             f"{report.seconds:,.1f} s{at.labels and f'; {at.labels}'}"
         )
 

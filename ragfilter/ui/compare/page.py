@@ -12,12 +12,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer import context
-from ragfilter.answer.stream import Answer, Prices
+from ragfilter.answer.llm import Answer
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.model import PoolResult
+from ragfilter.protocols import Prices
 from ragfilter.publish.reports import of_runs, of_two
 from ragfilter.results.rows import Pairing, contrast, reason, visible_ids
 from ragfilter.results.summary import tokens_of
@@ -167,9 +168,9 @@ def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str
         for letter, n in (("A", only_a), ("B", only_b))
         if n
     ]
-    shared = f"both keep {'the same ' if not more else ''}{numbers.chunks(both)}"
+    shared = f"both keep {'the same ' if not more else ''}{numbers.chunk_count(both)}"
     clauses = ", and ".join([*([shared] if both or not more else []), *more])
-    costs = f"A's prompt has {numbers.tokens(tokens_of(a.kept))}, B's {numbers.count(tokens_of(b.kept))}."
+    costs = f"A's prompt has {numbers.token_count(tokens_of(a.kept))}, B's {numbers.count(tokens_of(b.kept))}."
     return f"{clauses[:1].upper()}{clauses[1:]}. {costs}"
 
 

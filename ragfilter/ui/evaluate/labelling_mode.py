@@ -18,7 +18,7 @@ from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.results.rows import rows
 from ragfilter.stores.labels import ASKED, GRADES, Label, qrels_of, selected_quotation
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import elements
@@ -129,7 +129,7 @@ def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
             state.undo_labels(chosen.book)
         case "open", (str(query),):
             session.label_query = query
-        case "ask", (str(text),) if query := whole(text).strip():
+        case "ask", (str(text),) if query := mend_characters(text).strip():
             session.typed_questions = [query, *session.typed_questions]
             session.label_query = query
         case "blind", (bool(on),):

@@ -10,7 +10,6 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, gate, metrics, runs, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.metrics import DEEPEST, SHOWN_RANKS, Curve, within
@@ -18,6 +17,7 @@ from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
+from ragfilter.protocols import Prices
 from ragfilter.publish.reports import of_run
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers

@@ -9,13 +9,14 @@ from functools import partial
 
 import streamlit as st
 
-from ragfilter.engine.replay import replay, with_rules
-from ragfilter.engine.whatif import changes, stays, wording
+from ragfilter.engine.pool import with_rules
+from ragfilter.engine.replay import replay
+from ragfilter.engine.whatif import find_changes, reword, why_no_change
 from ragfilter.layers.registry import layer
 from ragfilter.layers.visibility import without_hidden_refs
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.results.rows import rerank_score, visible_ids
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.stores.labels import conflicts
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -167,7 +168,7 @@ def _head(result: PoolResult, hit: Hit) -> None:
         f"{chunk.source}{'' if chunk.page is None else f', page {chunk.page}'}",
         f"clearance {'unreadable' if chunk.clearance is None else chunk.clearance or 'public'}",
         f"department {chunk.department}" if chunk.department else "",
-        f"refers to {numbers.chunks(len(chunk.refs))}" if chunk.refs else "",
+        f"refers to {numbers.chunk_count(len(chunk.refs))}" if chunk.refs else "",
     ]
     steps = "".join(_step(trace, hit.id) for trace in result.traces if trace.enabled)
     elements.chunk_head(chunk.name, facts, f'<ul class="rf-path">{steps}</ul>')
@@ -184,9 +185,9 @@ def _step(trace: LayerTrace, chunk_id: str) -> str:
 
 
 def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
-    offered, rewording = changes(result, hit.id), wording(result, hit.id)
+    offered, rewording = find_changes(result, hit.id), reword(result, hit.id)
     if not offered and rewording is None:
-        elements.empty(f"No change was found that {words}.", stays(result, hit.id))
+        elements.empty(f"No change was found that {words}.", why_no_change(result, hit.id))
         return
     elements.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
     titles = {each.id: each.chunk.name for each in result.hits}
@@ -203,7 +204,7 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
 def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> None:
     """Draw the other chunks that the change would add or remove."""
     words = [
-        f"{numbers.chunks(len(ids))} {verb}: {_named([titles.get(i, i) for i in ids])}."
+        f"{numbers.chunk_count(len(ids))} {verb}: {_named([titles.get(i, i) for i in ids])}."
         for ids, verb in ((came, "would also be kept"), (went, "would be dropped"))
         if ids
     ]
@@ -234,7 +235,7 @@ def _rule(view: View, chunk: Chunk) -> None:
 
 def _effect(result: PoolResult, chunk: Chunk, rule: str | None, *, changed: bool) -> None:
     """Draw whether the question would keep the chunk, and how the kept list would change."""
-    check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)
+    check = compiled_rules((rule,) if rule else ()).scan(result.query).check(rule)
     sign = elements.outcome_sign("kept" if check.passes else "dropped", "query_must")
     verb = "passes" if check.passes else "fails"
     why = check.reason.removeprefix("rule holds: ").removesuffix(".")

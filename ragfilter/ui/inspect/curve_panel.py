@@ -16,13 +16,13 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from ragfilter.engine.whatif import SettingChange
+from ragfilter.engine.whatif import SettingChange, change_to_keep, kept_by_value
 from ragfilter.layers.cutoff import cutoff_detail, distances_by_score, settings_that_cut
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.results.rows import ChunkRow
-from ragfilter.results.thresholds import CutLine, change_to_keep, compared, cut_line, keeps, limits
+from ragfilter.results.thresholds import CutLine, compared, cut_line, limits
 from ragfilter.settings.schema import field
 from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
@@ -294,7 +294,7 @@ def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> 
         "count": count,
         "digits": 0 if info.value_type is int else 3,
         "value": value,
-        "kept_by_value": keeps(result, name, values),
+        "kept_by_value": kept_by_value(result, name, values),
     }
 
 

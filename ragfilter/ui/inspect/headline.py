@@ -14,8 +14,8 @@ from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import PoolResult
-from ragfilter.results.summary import DropGroup, Story, Summary, first_words, sentences
-from ragfilter.results.thresholds import as_applied, foreign_thresholds
+from ragfilter.results.summary import DropGroup, Story, Summary, sentences, unfiltered_label
+from ragfilter.results.thresholds import applied_settings, foreign_thresholds
 from ragfilter.results.verdicts import judge_stats, waits_for_judge
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
@@ -35,7 +35,7 @@ def draw(view: View, story: Story) -> None:
     headline = (*sentences(story, *price), _relevant_drops(view))
     draw_headline(" ".join(filter(None, headline)), story.drops_from_unfiltered)
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
-    hidden_note = f"{numbers.chunks(hidden)} hidden from the user." if hidden else ""
+    hidden_note = f"{numbers.chunk_count(hidden)} hidden from the user." if hidden else ""
     foreign = _foreign_thresholds(view)
     if notes := " ".join(filter(None, (hidden_note, _unmentioned(view), foreign))):
         with elements.row("doubts"):
@@ -63,14 +63,14 @@ def draw_strip(view: View) -> None:
     if result.message:
         word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
         decided = f'<div class="rf-fact rf-status"><span>{word}</span><p>{elements.text(result.message)}</p></div>'
-    unfiltered = first_words(summary.unfiltered, summary.left_out)
+    unfiltered = unfiltered_label(summary.unfiltered, summary.left_out)
     plain = f"plain search: {numbers.count(summary.tokens_unfiltered)}, {unfiltered}"
     elements.draw(
         f'<section class="rf-strip" aria-label="Result">'
         f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'
         f"<span>of {numbers.count(summary.retrieved)} retrieved</span></div>"
         f"{decided}"
-        f"{elements.fact((f'Context ({plain})', numbers.tokens(summary.tokens), ''))}"
+        f"{elements.fact((f'Context ({plain})', numbers.token_count(summary.tokens), ''))}"
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
 
@@ -102,7 +102,7 @@ def _foreign_thresholds(view: View) -> str:
     if info is None:
         return ""
     fit = Fit(info.name, info.embedder, info.space)
-    return foreign_thresholds(as_applied(view.result), state.session().profile, fit)
+    return foreign_thresholds(applied_settings(view.result), state.session().profile, fit)
 
 
 def _why(result: PoolResult) -> tuple[str, str]:

@@ -8,11 +8,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.answer.stream import Prices
-from ragfilter.engine.pipeline import without_failures
+from ragfilter.engine.pool import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.model import Judgement, NeedKind, PoolResult
-from ragfilter.protocols import Message, Usage
+from ragfilter.protocols import Message, Prices, Usage
 from ragfilter.results.verdicts import (
     Forecast,
     JudgeStats,
@@ -61,7 +60,7 @@ def draw(view: View) -> None:
     else:
         if stats.fallback:
             sign = elements.sign(theme.OUTCOMES["fallback"], "fallback")
-            n, why = numbers.chunks(result.trace("judge").n_out), stats.error.rstrip(".")
+            n, why = numbers.chunk_count(result.trace("judge").n_out), stats.error.rstrip(".")
             elements.draw(
                 f'<p class="rf-verdict rf-bad" role="alert">{sign}<b>The judge failed:</b> '
                 f"{elements.text(why)}. The first {n} by distance are kept, marked fallback.</p>"
@@ -112,10 +111,10 @@ def draw_messages(messages: Iterable[Message]) -> None:
 
 def button_label(costs: Forecast, *, again: bool) -> str:
     """The label of the button: chunks, tokens, time, and the price if one is set."""
-    n = numbers.chunks(costs.asked)
+    n = numbers.chunk_count(costs.asked)
     if costs.remembered:
         return f"Use the cached answer for {n} · free"
-    tokens, usual = numbers.tokens(costs.prompt_tokens + costs.completion_tokens), costs.usual_ms
+    tokens, usual = numbers.token_count(costs.prompt_tokens + costs.completion_tokens), costs.usual_ms
     time = f"at most {numbers.limit(costs.at_most_ms)}" if usual is None else f"usually {numbers.ms(usual)}"
     label = f"Ask the LLM {'again ' if again else ''}about {n} · ~{tokens} · {time}"
     return label if costs.cost is None else f"{label} · cost {numbers.money(costs.cost, costs.currency)}"
@@ -124,8 +123,8 @@ def button_label(costs: Forecast, *, again: bool) -> str:
 def in_prompt(costs: Forecast, settings: Judge) -> str:
     """What a call would send: how many chunks, and what happens to chunks that do not fit."""
     if costs.remembered:
-        return f"{numbers.chunks(costs.asked)}, same prompt as before: the cached answer is used."
-    room = numbers.tokens(settings.max_prompt_tokens)
+        return f"{numbers.chunk_count(costs.asked)}, same prompt as before: the cached answer is used."
+    room = numbers.token_count(settings.max_prompt_tokens)
     parts = [
         f"{costs.asked} in the prompt",
         _shortened(costs.shortened, settings),
@@ -158,7 +157,7 @@ def attribution(stats: JudgeStats, settings: Judge) -> str:
         "cached, so time, tokens and cost describe the original call" if stats.cached else "",
         f"prompt {stats.prompt_version}" if stats.prompt_version else "",
         _shortened(stats.shortened, settings),
-        f"{numbers.chunks(stats.left_out)} did not fit into the prompt" if stats.left_out else "",
+        f"{numbers.chunk_count(stats.left_out)} did not fit into the prompt" if stats.left_out else "",
     ]
     return "; ".join(filter(None, parts)) + "."
 
@@ -181,16 +180,16 @@ def _failed(result: PoolResult) -> bool:
 
 
 def _shortened(n: int, settings: Judge) -> str:
-    return f"{n} shortened to fit {numbers.tokens(settings.max_prompt_tokens)}" if n else ""
+    return f"{n} shortened to fit {numbers.token_count(settings.max_prompt_tokens)}" if n else ""
 
 
 def _waiting(result: PoolResult, resources: Resources) -> None:
     costs = costs_of(result, resources)
-    n = numbers.chunks(sum(len(need.chunk_ids) for need in result.needs if need.kind == "judge"))
+    n = numbers.chunk_count(sum(len(need.chunk_ids) for need in result.needs if need.kind == "judge"))
     if costs is None:
         elements.empty(f"{n} would be judged.", SETUP)
         return
-    stay = numbers.chunks(result.trace("judge").n_out)
+    stay = numbers.chunk_count(result.trace("judge").n_out)
     sent = in_prompt(costs, result.settings.judge)
     elements.empty("Not asked yet.", f"{n} wait for a verdict. Until then, the nearest {stay} are kept. {sent}")
     draw_button(result, costs)
@@ -243,7 +242,7 @@ def _prompt(result: PoolResult) -> None:
         return
     waits = waits_for_judge(result)
     with st.expander("Prompt to be sent" if waits else "Prompt and reply", key="judge-prompt"):
-        asked, tokens = numbers.chunks(len(ready.asked)), numbers.tokens(ready.tokens)
+        asked, tokens = numbers.chunk_count(len(ready.asked)), numbers.token_count(ready.tokens)
         shortened = _shortened(len(ready.shortened), result.settings.judge)
         elements.aside("; ".join(filter(None, (f"{asked}, about {tokens}", shortened, ready.version))))
         draw_messages(ready.messages)

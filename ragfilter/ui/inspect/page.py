@@ -14,8 +14,8 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.answer.stream import VERSION, messages
-from ragfilter.engine.pipeline import without_failures
+from ragfilter.answer.llm import VERSION, messages
+from ragfilter.engine.pool import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Need, PoolResult, Pruning, Rounds
@@ -122,7 +122,7 @@ def _open_more(view: View) -> None:
     elements.button(
         label, "open-cut-controls", _open_cut_controls, not session.cut_controls, type="primary", about=about
     )
-    label = "Close evidence" if session.evidence else f"Evidence: {numbers.chunks(view.summary.retrieved)}"
+    label = "Close evidence" if session.evidence else f"Evidence: {numbers.chunk_count(view.summary.retrieved)}"
     about = "Every chunk with its reason, the prompt, and the answers with their citations."
     elements.button(label, "open-evidence", state.set_field, not session.evidence, "evidence", about=about)
     if view.asked.trace_ids:
@@ -182,7 +182,7 @@ def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
 def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
     """The scored chunks and the reranker, with an endpoint's most calls and price."""
     quality, n = result.settings.quality, len(need.chunk_ids)
-    words = f"{numbers.chunks(n)} · {controls.choice_label(quality.reranker)}"
+    words = f"{numbers.chunk_count(n)} · {controls.choice_label(quality.reranker)}"
     if quality.reranker == "http":
         at, batch = resources.bench.rerank_endpoint, quality.reranker_batch
         cost = f", {numbers.money(at.cost(n, batch), at.currency)}" if at.price else ""
@@ -225,7 +225,7 @@ def _prompt(result: PoolResult) -> None:
     with elements.row("prompt-bar"):
         about = "The prompt with the kept chunks, or with the chunks of a plain search."
         side = both[elements.choice("Context", both, about, key="prompt-side", default="filtered")]
-    sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
+    sent, tokens = numbers.chunk_count(len(side.context.chunks)), numbers.token_count(side.context.tokens)
     elements.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
     if side.numbers != (*range(1, len(side.numbers) + 1),):
         elements.aside(f"The page cites these as {', '.join(f'[{n}]' for n in side.numbers)}.")
@@ -241,7 +241,7 @@ def _rounds(result: PoolResult) -> None:
         )
         return
     loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"
-    missed = numbers.chunks(detail.short) if detail.short else "none"
+    missed = numbers.chunk_count(detail.short) if detail.short else "none"
     queries = numbers.counted(result.pool.queries, "store query")
     elements.draw(
         f'<p class="rf-say">{loop} to find {len(detail.kept)} of {detail.k} clean chunks, and miss {missed} that the '
@@ -305,7 +305,7 @@ def _pruned(view: View) -> None:
         return
     if not st.toggle("Show what was pruned", key="show-pruned"):
         return
-    saved = numbers.tokens(detail.before - detail.after)
+    saved = numbers.token_count(detail.before - detail.after)
     elements.aside(f"Struck text does not help to answer. Dropping it saves {saved}.")
     for hit in view.as_user.kept:
         if struck := elements.struck_text(view.as_user, hit.id, hit.chunk.text):

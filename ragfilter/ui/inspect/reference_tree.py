@@ -16,7 +16,7 @@ from ragfilter.protocols import Collection
 from ragfilter.results.verdicts import preview_expansion
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.text.tokens import estimate
+from ragfilter.text.words import estimate_tokens
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import CacheSpec
@@ -96,7 +96,7 @@ def tree_of(
         for each in below.get(parent, ()):
             chunk = each.chunk
             status, by = statuses.get(chunk.id, ("new", ""))
-            nodes.append(Node(chunk.id, chunk.name, each.step, estimate(chunk.passage), status, by))
+            nodes.append(Node(chunk.id, chunk.name, each.step, estimate_tokens(chunk.passage), status, by))
             add_below(chunk.id)
 
     add_below(chunk_id)
@@ -185,7 +185,7 @@ def _sums(tree: ReferenceTree, result: PoolResult) -> str:
     """One cell per depth as HTML: numbers of chunks, new chunks and tokens."""
     waits = any(node.status == "waits" for node in tree.nodes)
     cells = [
-        f"<li><span>EXPAND_{depth}</span><b>{numbers.chunks(n)}</b><em>{numbers.tokens(tokens)}"
+        f"<li><span>EXPAND_{depth}</span><b>{numbers.chunk_count(n)}</b><em>{numbers.token_count(tokens)}"
         f"{'' if waits or new == n else f' · {new} new'}</em></li>"
         for depth, (n, new, tokens) in tree.sums.items()
     ]
@@ -205,7 +205,7 @@ def _nodes(tree: ReferenceTree, chunk: Chunk) -> None:
             # The smallest depth that reaches it.
             depth = next(depth for depth in DEPTHS if depth >= node.step)
             about = " · ".join(
-                (numbers.tokens(node.tokens), f"{status} {node.by}".rstrip(), f"EXPAND_{depth}", node.id)
+                (numbers.token_count(node.tokens), f"{status} {node.by}".rstrip(), f"EXPAND_{depth}", node.id)
             )
             with st.container(key=f"ref-s{node.step}-{number}", gap=None):
                 if node.status == "new":
@@ -214,4 +214,4 @@ def _nodes(tree: ReferenceTree, chunk: Chunk) -> None:
                     label = f"{sign} {literal(title)} :gray[{literal(about)}]"
                     elements.button(label, f"ref-open-{number}", state.open_chunk, node.id, type="tertiary")
     if len(tree.nodes) > MAX_SHOWN:
-        elements.aside(f"and {numbers.chunks(len(tree.nodes) - MAX_SHOWN)} more")
+        elements.aside(f"and {numbers.chunk_count(len(tree.nodes) - MAX_SHOWN)} more")

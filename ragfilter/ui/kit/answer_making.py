@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ragfilter.answer import extractive
-from ragfilter.answer.context import Context, pack, sent
+from ragfilter.answer.context import Context, pack, prompt_text
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.stream import EXTRACTIVE, VERSION, Answer, AnswerStream, citations
-from ragfilter.engine.replay import unfiltered
+from ragfilter.answer.llm import EXTRACTIVE, VERSION, Answer, AnswerStream, citations
+from ragfilter.engine.pool import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.model import Hit, PoolResult
 from ragfilter.protocols import ChatModel, Embedder, Progress
@@ -141,7 +141,7 @@ def _extractive_answer(
 def _key(query: str, side: AnswerSide, resources: Resources, model: str = "") -> Hashable:
     chat, context = resources.bench.chat, side.context
     model = model or (chat.name if chat else EXTRACTIVE)
-    contents = tuple((hit.id, hash(sent(hit))) for hit in context.chunks)
+    contents = tuple((hit.id, hash(prompt_text(hit))) for hit in context.chunks)
     return query, model, VERSION, contents, context.shortened
 
 

@@ -14,7 +14,7 @@ from time import monotonic
 import streamlit as st
 
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
+from ragfilter.answer.llm import DOUBT, UNFINISHED, Answer
 from ragfilter.protocols import ChatModel
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
@@ -140,7 +140,7 @@ def title(side: AnswerSide, note: str = "") -> str:
     context = side.context
     return (
         f'<p class="rf-side rf-{side.name}"><b>{side.label}</b>{note}'
-        f"<span>{numbers.chunks(len(context.chunks))}, {numbers.tokens(context.tokens)}</span></p>"
+        f"<span>{numbers.chunk_count(len(context.chunks))}, {numbers.token_count(context.tokens)}</span></p>"
     )
 
 

@@ -56,7 +56,7 @@ def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
     counted = state.listing_user().unrestricted
     labels = {}
     for name, info in page_run.collections.items():
-        facts = (name, numbers.chunks(info.count) if counted else "", "" if info.complete else "incomplete")
+        facts = (name, numbers.chunk_count(info.count) if counted else "", "" if info.complete else "incomplete")
         labels[name] = " · ".join(filter(None, facts))
     with st.sidebar:
         elements.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
@@ -114,7 +114,7 @@ def _layers(page_run: PageRun, start: Config, changed: set[str], view: View | No
     busy = [each for each in layers if did.get(each.name) or each.name in changed]
     every = _is_open("idle")
     if busy or every:
-        came = f"<i>{numbers.chunks(view.summary.retrieved)}</i>" if view else ""
+        came = f"<i>{numbers.chunk_count(view.summary.retrieved)}</i>" if view else ""
         title = elements.text(ORDER_HELP)
         elements.draw(f'<p class="rf-caption" title="{title}"><span>Layers, in order</span>{came}</p>')
     for layer in layers if every else busy:

@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import frame, query_sets, runs, wording
 from ragfilter.evaluate.frame import Row, interval_of
 from ragfilter.evaluate.metrics import FIGURES, SHOWN_RANKS, Curve, frontier
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
+from ragfilter.protocols import Prices
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui import jobs

@@ -10,7 +10,7 @@ from itertools import compress
 import streamlit as st
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.pool import unfiltered
 from ragfilter.model import Hit, Outcome, PoolResult
 from ragfilter.results.summary import DropGroup
 from ragfilter.text import numbers
@@ -103,7 +103,7 @@ def _open(key: str, on_open: Callable[[str], None]) -> None:
 def _stack(stack: Stack, entries: Sequence[StackRow | None], short: Mapping[str, str], *, opens: bool) -> str:
     more = stack.count - sum(entry is not None for entry in entries)
     label = elements.text(stack.label)
-    role = f'aria-label="{label}: {numbers.chunks(stack.count)}"'
+    role = f'aria-label="{label}: {numbers.chunk_count(stack.count)}"'
     if opens:
         role = f'role="listbox" tabindex="0" {role}'
     rest = f'<p class="rf-rest">{numbers.count(more)} more</p>' if more else ""

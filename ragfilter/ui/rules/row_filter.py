@@ -52,7 +52,7 @@ def draw_filter(visible: VisibleCollection, rows: Listing | None = None) -> None
             _choice("Type", TYPES, every.types)
             _choice("Source", SOURCES, every.sources)
     if rows is None:
-        elements.aside(f"{numbers.count(len(selected(visible)))} of {numbers.chunks(len(every.rows))}")
+        elements.aside(f"{numbers.count(len(selected(visible)))} of {numbers.chunk_count(len(every.rows))}")
 
 
 def _choice(label: str, name: str, options: tuple[str, ...]) -> None:

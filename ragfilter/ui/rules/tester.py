@@ -12,10 +12,10 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.rules.explain import Explanation, RulePart, explain
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import compiled_rules
 from ragfilter.rules.rule import parse
 from ragfilter.text import numbers
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
@@ -36,7 +36,7 @@ def draw(visible: VisibleCollection) -> None:
     hint = f"One question per line, up to {MAX_QUESTIONS:,}"
     about = "Paste questions or a log. Only the rules are checked; nothing is searched."
     text = st.text_area("Questions", key=TEXT, persist_state="session", height=140, placeholder=hint, help=about)
-    every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
+    every = [line.strip() for line in mend_characters(text or "").splitlines() if line.strip()]
     questions = every[:MAX_QUESTIONS]
     if not questions:
         elements.empty("No questions yet.", "Paste some to see which rules they meet.")
@@ -50,7 +50,7 @@ def draw(visible: VisibleCollection) -> None:
     if not of_rule:
         elements.empty("No rules yet.", "Every chunk passes.")
         return
-    book = rule_book(tuple(of_rule))
+    book = compiled_rules(tuple(of_rule))
     key = (*visible.key, tuple(questions))
     passes = visible.resources.cache(PASSES).of(key, lambda: book.count_passes(questions))
     if book.errors:
@@ -87,7 +87,7 @@ def _tested_rules(
     question = st.selectbox("Question", questions[:MAX_LISTED], key=QUESTION, accept_new_options=True, help=about)
     if question:
         explanation = explain(parse(rules[selected]), question)
-        elements.draw(_explained(explanation, whole(question)))
+        elements.draw(_explained(explanation, mend_characters(question)))
 
 
 def _explained(explanation: Explanation, question: str) -> str:

@@ -17,7 +17,7 @@ from ragfilter.model import User
 from ragfilter.rules.overview import WORDS
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Given, of_profile
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import CUT, KEY, PANELS, WINDOWS, Session
@@ -57,7 +57,7 @@ OPERATOR = "operator"
 def read(params: Mapping[str, str]) -> Session:
     """The session that `params` describe. Invalid values are skipped and listed in `notices`. Raises SettingsError if
     the link names no profile and the environment is invalid."""
-    params = {whole(name): whole(value) for name, value in params.items()}
+    params = {mend_characters(name): mend_characters(value) for name, value in params.items()}
     named = params.get(PROFILE, "")
     known = named in profiles.PROFILES
     name = named if known else config.load().profile

@@ -16,9 +16,10 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.engine.gather import gather, wanted_hits
-from ragfilter.engine.pipeline import PoolCompleter, Replay, join_pools, replay_completed, without_failures
-from ragfilter.engine.replay import count_clean, renew_rules, replay
+from ragfilter.engine.gather import gather, wanted_count
+from ragfilter.engine.pipeline import PoolCompleter, Replay, replay_completed
+from ragfilter.engine.pool import count_clean, join_pools, renew_rules, without_failures
+from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.layers.references import find_chunks
 from ragfilter.model import NeedKind, Pool, PoolResult, User
@@ -198,7 +199,7 @@ def _stop() -> None:
 def reach_of(settings: Settings, user: User) -> PoolReach:
     """How far a question asked now would reach."""
     how = settings.retrieval
-    return PoolReach(how.pool_size, wanted_hits(settings), user, how.source_pattern, how.lexical)
+    return PoolReach(how.pool_size, wanted_count(settings), user, how.source_pattern, how.lexical)
 
 
 def asked_question(

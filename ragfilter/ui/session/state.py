@@ -22,7 +22,7 @@ from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.settings.schema import field as field_of
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.resources import open_resources
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ def author() -> str:
 
 def set_author(name: str) -> None:
     """Use this name from now on; a blank name means the deployment's."""
-    session().author = whole(name).strip()[:MAX_NAME].strip()
+    session().author = mend_characters(name).strip()[:MAX_NAME].strip()
 
 
 def remember_labels(labels: Iterable[Label], chunk_id: str, collection: str, query: str) -> None:
@@ -454,7 +454,7 @@ def changes_since_reset() -> dict[str, Any]:
 
 def ask(query: str) -> None:
     """Ask a question, from the box or from an example."""
-    session().query = whole(query)
+    session().query = mend_characters(query)
     session().pending = "question"
 
 

@@ -275,7 +275,7 @@ def _draw_figures(replayed_map: ReplayedMap, measure: str, current: int, best: i
     for word, place in (("Current", current), ("Highest on these questions", best)):
         if place in surface.places:
             at = surface.at(place)
-            size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
+            size = f"{at['kept']:.1f} chunks, {numbers.token_count(round(at['tokens']))}"
             facts.append((f"{word}: {_values_text(surface, place)}", f"{SHOWN[measure]} {at[measure]:.3f}", size))
     elements.facts("Map", facts)
     if surface.left_out:

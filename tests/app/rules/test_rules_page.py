@@ -11,7 +11,7 @@ import pytest
 from rules_page import MATRIX, choose_part, open_chunk, open_rules, rules_frame, select, settled, stored, told, write
 
 from ragfilter.protocols import Catalogue
-from ragfilter.rules.match import RuleBook
+from ragfilter.rules.match import CompiledRules
 from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.ui import resources
 from ragfilter.ui.rules import tester
@@ -137,7 +137,7 @@ def test_the_tester_explains_a_rule_for_a_question(page: Any, monkeypatch: pytes
     assert "2 questions, 123 rules" in told(page)
     # A long log is not read again at every click.
     with monkeypatch.context() as patch:
-        patch.setattr(RuleBook, "count_passes", None)
+        patch.setattr(CompiledRules, "count_passes", None)
         select(page, "tester", MATRIX)
     assert "The chunk is blocked" in told(page)
     assert "nearest to “armor class 6” is “armor clas 6”, 1 letter off" in told(page)

@@ -12,9 +12,8 @@ from functools import partial
 
 import streamlit as st
 
-from ragfilter.answer.stream import Prices
 from ragfilter.model import Chunk, User
-from ragfilter.protocols import Usage
+from ragfilter.protocols import Prices, Usage
 from ragfilter.rules.drafting import Draft, drafts, total
 from ragfilter.rules.rule import read_rule
 from ragfilter.text import numbers

@@ -16,7 +16,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules.journal import Turn
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing, Trouble
 from ragfilter.ui.look import elements
@@ -152,7 +152,7 @@ def _write(chunk: Chunk, n_fields: int, _: Any) -> None:
 
 
 def _terms(name: str) -> tuple[str, ...]:
-    return tuple(term for term in map(whole, widget.value_of(name, ())) if term.strip())
+    return tuple(term for term in map(mend_characters, widget.value_of(name, ())) if term.strip())
 
 
 def _buttons(editing: Editing, *, busy: bool) -> None:

@@ -14,7 +14,7 @@ from ragfilter.errors import RuleError
 from ragfilter.evaluate.effect import Changes, Effect, GatheredQuestions, QueryEffect, make_labelled
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.model import Chunk, Pool
-from ragfilter.rules.match import RuleBook
+from ragfilter.rules.match import CompiledRules
 from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
@@ -175,7 +175,7 @@ def _losing_rules(visible: VisibleCollection, changes: Changes, first: int) -> l
     if known is None or len(known.labelled) <= first:
         return []
     stored = {i: visible.chunks[i].rule for i in changes if i in visible.chunks}
-    book = RuleBook(rule for rules in (stored, changes) for rule in rules.values() if rule)
+    book = CompiledRules(rule for rules in (stored, changes) for rule in rules.values() if rule)
     losing = []
     for query_id, question in list(known.labelled.items())[first:]:
         needed = [i for i, grade in known.qrels[query_id].items() if grade > 0 and i in stored]

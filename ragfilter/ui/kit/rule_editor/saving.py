@@ -17,7 +17,7 @@ from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import place_name, read_rule
-from ragfilter.text.normalise import whole
+from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import pools, state, widget
@@ -156,7 +156,7 @@ def type_on(chunk_id: str, rule: str | None) -> None:
     drawn = state.session().rules.drawn
     # Otherwise the browser still shows another chunk, or the editor has lost focus and its text is in the session.
     if typed_for == chunk_id and widget.value_of(EDITOR) == drawn:
-        text = whole(text)
+        text = mend_characters(text)
         # If the text equals the drawn one, nothing is unfinished.
         show_outcome(chunk_id, UnsavedRule(text, base(chunk_id, rule)) if text != drawn else None)
 
@@ -170,7 +170,7 @@ def text_so_far(chunk_id: str, text: str) -> str:
 
 def set_unsaved(text: str, chunk_id: str, rule: str | None) -> None:
     """Make `text` the unsaved rule of a chunk whose stored rule is `rule`, unless both are equal."""
-    unsaved = UnsavedRule(whole(text), base(chunk_id, rule))
+    unsaved = UnsavedRule(mend_characters(text), base(chunk_id, rule))
     show_outcome(chunk_id, None)
     store_unsaved(chunk_id, None if unsaved.text == pretty_rule(rule) else unsaved)
 
@@ -238,7 +238,7 @@ def parse_unsaved(kept: Any) -> dict[tuple[str, str], UnsavedRule]:
     except (ValueError, RecursionError):
         return {}
     rows = rows if isinstance(rows, list) else []
-    return {(row[0], row[1]): UnsavedRule(whole(row[2]), row[3]) for row in rows if _is_unsaved_rule(row)}
+    return {(row[0], row[1]): UnsavedRule(mend_characters(row[2]), row[3]) for row in rows if _is_unsaved_rule(row)}
 
 
 def _is_unsaved_rule(row: Any) -> bool:

@@ -18,7 +18,7 @@ from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.models.chat import MAY_BE_MARK, StoredReplies, bounded, estimated_usage, without_thought
-from ragfilter.protocols import ChatModel, Embedder, Message, ReplyStore, Usage
+from ragfilter.protocols import ChatModel, Embedder, Message, Prices, ReplyStore, Usage
 
 log = logging.getLogger(__name__)
 
@@ -31,23 +31,6 @@ MARK_CHARS = 16  # earlier characters in which the mark of a thought may have be
 
 _NUMBERS = r"\d{1,6}(?:\s*[-–]\s*\d{1,6})?"
 _CITATION = re.compile(rf"\[\s*(?:chunks?\s*)?({_NUMBERS}(?:\s*[,;]\s*{_NUMBERS})*)\s*\]", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices per million tokens in any currency; `currency` is empty if none is given."""
-
-    prompt: float = 0.0
-    completion: float = 0.0
-    currency: str = ""
-
-    def of(self, usage: Usage) -> float:
-        """The cost of these tokens."""
-        return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
-
-    def of_thousand(self, tokens: float) -> float:
-        """The cost of 1,000 prompts with this many tokens each."""
-        return tokens * self.prompt / 1000
 
 
 @dataclass(frozen=True, slots=True)
