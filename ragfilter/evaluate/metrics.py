@@ -21,7 +21,7 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ragfilter.answer.context import cost, fill, fits
 from ragfilter.engine.pool import unfiltered
@@ -30,8 +30,6 @@ from ragfilter.evaluate.crossval import Choice, Table, Tables, Target, pick, pic
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
 from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
-
-Values = NDArray[np.float64]
 
 
 class FigureSpec(NamedTuple):
@@ -70,7 +68,7 @@ class Counts(NamedTuple):
     tokens: ArrayLike = 0.0
 
 
-def figures(counts: Counts, relevant: ArrayLike) -> dict[str, Values]:
+def figures(counts: Counts, relevant: ArrayLike) -> dict[str, Table]:
     """All figures of counts, given how many chunks are `relevant`. `f1_most`: F1 if unlabelled ones were, too."""
     kept, found, unlabelled, tokens = (np.asarray(each, dtype=np.float64) for each in counts)
     relevant = np.asarray(relevant)
@@ -81,18 +79,18 @@ def figures(counts: Counts, relevant: ArrayLike) -> dict[str, Values]:
     return shares | {"kept": kept, "tokens": tokens, "unlabelled": unlabelled, "f1_most": most}
 
 
-def _shares(kept: Values, found: Values, relevant: Values) -> tuple[Values, Values]:
+def _shares(kept: Table, found: Table, relevant: Table) -> tuple[Table, Table]:
     """Precision and recall."""
     return ratio(found, kept, relevant == 0), ratio(found, relevant, 1.0)
 
 
-def f_measure(precision: Values, recall: Values, beta: float) -> Values:
+def f_measure(precision: Table, recall: Table, beta: float) -> Table:
     """The weighted harmonic mean in which recall counts `beta` times as much as precision."""
     weight = beta * beta
     return ratio((1 + weight) * precision * recall, weight * precision + recall, 0.0)
 
 
-def ratio(above: Values, below: Values, otherwise: ArrayLike) -> Values:
+def ratio(above: Table, below: Table, otherwise: ArrayLike) -> Table:
     """above / below, and `otherwise` where `below` is 0."""
     return np.where(below == 0, otherwise, above / np.where(below == 0, 1.0, below))
 

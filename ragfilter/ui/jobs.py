@@ -247,8 +247,8 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
 
 
 def wait_for_result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | None:
-    """Wait for a job and return its result. None if there is no job, or if it was stopped or
-    failed. Shows its error."""
+    """Wait for a job and return its result; None if there is no job, or if it was stopped or failed. Shows its
+    error."""
     if job is None:
         return None
     until_done(job, key, what, stop=stop)

@@ -141,8 +141,8 @@ def _empty_box() -> None:
 
 
 def _preview(upload: StagedUpload, reading: ReadOptions) -> tuple[tuple[Record, ...], list[InputError]]:
-    """The first chunks, and the errors up to there; cached until the files or the splitting options
-    change. Raises InputError."""
+    """The first chunks, and the errors up to there; cached until files or splitting options change. Raises
+    InputError."""
     kept_preview = st.session_state.get(PREVIEW)
     if kept_preview is None or kept_preview[0] != (upload.key, reading):
         unreadable: list[InputError] = []

@@ -1,6 +1,5 @@
 """The Compare page: two sides over one question or a query set. For one question, it shows the chunks that each side
-keeps and, a step away, both answers. For a query set, it shows wins, losses and ties, and the questions that changed
-most."""
+keeps and, a step away, both answers; for a query set, wins, losses and ties, and the questions that changed most."""
 
 from __future__ import annotations
 
@@ -331,9 +330,8 @@ def _changes(compared: ComparedRuns) -> None:
         "tokens_a": "tokens A",
         "tokens_b": "tokens B",
     }
-    row = grid.draw_clickable(
-        sides[[*columns]].copy(), sides["id"], name="compare-questions", columns=columns, height=460
-    )
+    table, ids = sides[[*columns]].copy(), sides["id"]
+    row = grid.draw_clickable(table, ids, name="compare-questions", columns=columns, height=460)
     if row is not None:
         _open(sides["query"].iloc[row])
         st.rerun()

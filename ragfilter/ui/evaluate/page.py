@@ -330,11 +330,8 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             content = bench.workspace.content_of(collection, plan.viewer)
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
-        about, keep = (
-            "Each question's results in this run, as a small file for git.",
-            state.then_page(state.set_widget_state),
-        )
-        args = (plan.collection, GUARDED)
+        about = "Each question's results in this run, as a small file for git."
+        keep, args = state.then_page(state.set_widget_state), (plan.collection, GUARDED)
         elements.download(
             "Use as baseline", "guard-baseline", baseline.dumps, BASELINE, about, on_click=keep, args=args
         )

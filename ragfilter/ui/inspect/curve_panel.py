@@ -126,9 +126,8 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
     by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
     about = " and ".join(f"{numbers.count(n)} by {name}" for name, n in by.items()) or None
     show = f"{numbers.count(len(folded))} dropped earlier · show" if folded else "Show"
-    elements.button(
-        f"{show} all {len(every.rows)}", "fold", state.set_field, ALL, "window", type="tertiary", about=about
-    )
+    label = f"{show} all {len(every.rows)}"
+    elements.button(label, "fold", state.set_field, ALL, "window", type="tertiary", about=about)
 
 
 def draw_controls(view: View) -> None:

@@ -84,8 +84,8 @@ def begin(view: View) -> Slots:
 
 
 def finish(view: View, slots: Slots) -> None:
-    """Draw the rest. Answers may take time, so they come last, as do the changes that would reverse
-    a clicked chunk's outcome."""
+    """Draw the rest. Answers may take time, so they come last, as do the changes that would reverse a chunk's
+    outcome."""
     session = state.session()
     with slots.bar:
         _open_more(view)
@@ -119,9 +119,8 @@ def _open_more(view: View) -> None:
     session = state.session()
     label = "Close controls" if session.cut_controls else "Adjust"
     about = "The strategy and the limits that cut the list. Tune suggests values for them."
-    elements.button(
-        label, "open-cut-controls", _open_cut_controls, not session.cut_controls, type="primary", about=about
-    )
+    opens = not session.cut_controls
+    elements.button(label, "open-cut-controls", _open_cut_controls, opens, type="primary", about=about)
     label = "Close evidence" if session.evidence else f"Evidence: {numbers.chunk_count(view.summary.retrieved)}"
     about = "Every chunk with its reason, the prompt, and the answers with their citations."
     elements.button(label, "open-evidence", state.set_field, not session.evidence, "evidence", about=about)
@@ -325,7 +324,5 @@ def _scene(view: View, drops: Sequence[DropGroup], scene: int, last: int) -> Non
         look = {"icon": "compare", "type": "primary", "shortcut": "B"}
         elements.button(label, "scene-flip", state.set_field, to, "scene", disabled=not last, **look)
         for label, shortcut, to in (("Back", "Left", scene - 1), ("Next", "Right", scene + 1)):
-            off = not 0 <= to <= last
-            elements.button(
-                label, f"scene-{label.lower()}", state.set_field, to, "scene", disabled=off, shortcut=shortcut
-            )
+            key, off = f"scene-{label.lower()}", not 0 <= to <= last
+            elements.button(label, key, state.set_field, to, "scene", disabled=off, shortcut=shortcut)

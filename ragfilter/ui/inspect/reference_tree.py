@@ -79,8 +79,8 @@ def read_neighbours(chunk_id: str, collection: Collection) -> Neighbourhood:
 def tree_of(
     chunk_id: str, known: Neighbourhood, result: PoolResult, *, as_operator: bool = False
 ) -> ReferenceTree | None:
-    """A chunk's references as an expansion for the user of `result` would follow them; None if that
-    user cannot see the chunk."""
+    """A chunk's references as an expansion for the result's user would follow them; None if they cannot see the
+    chunk."""
     root = known.by_id.get(chunk_id)
     if root is None or not result.user.sees(root):
         return None
@@ -204,9 +204,8 @@ def _nodes(tree: ReferenceTree, chunk: Chunk) -> None:
             sign, status = STATUSES[node.status]
             # The smallest depth that reaches it.
             depth = next(depth for depth in DEPTHS if depth >= node.step)
-            about = " · ".join(
-                (numbers.token_count(node.tokens), f"{status} {node.by}".rstrip(), f"EXPAND_{depth}", node.id)
-            )
+            words = f"{status} {node.by}".rstrip()
+            about = " · ".join((numbers.token_count(node.tokens), words, f"EXPAND_{depth}", node.id))
             with st.container(key=f"ref-s{node.step}-{number}", gap=None):
                 if node.status == "new":
                     elements.draw(f'<p class="rf-ref">{sign} {elements.text(title)} <i>{elements.text(about)}</i></p>')

@@ -1,6 +1,5 @@
 """The answer from the kept chunks beside the one from a plain search. If an LLM fails, the extractive answer appears
-below its error. Text that rests on chunks missing from the other context is marked. Visitors vote for the better
-answer."""
+below its error. Text from chunks that the other context lacks is marked. Visitors vote for the better answer."""
 
 from __future__ import annotations
 

@@ -131,11 +131,9 @@ def _is_open(name: str) -> bool:
 def _opener(name: str, label: str, about: str | None = None) -> None:
     """Draw the button that opens or closes the contents of a line, with the tooltip `about`."""
     is_open = _is_open(name)
-    look = {"type": "tertiary", "icon_position": "right", "width": "stretch"}
+    look: dict[str, Any] = {"type": "tertiary", "icon_position": "right", "width": "stretch", "about": about}
     icon = "expand_more" if is_open else "chevron_right"
-    elements.button(
-        label, f"line-{name}", state.set_widget_state, not is_open, f"open-{name}", icon=icon, about=about, **look
-    )
+    elements.button(label, f"line-{name}", state.set_widget_state, not is_open, f"open-{name}", icon=icon, **look)
 
 
 def _line(layer: LayerSpec, page_run: PageRun, start: Config, view: View | None, did: str, *, changed: bool) -> None:
@@ -269,10 +267,8 @@ def draw_setting(
         if is_changed:
             variable = start.variable(info.path, before)
             label = value_text(info, before) + (f" ({variable})" if variable else "")
-            key, about = f"back-{setting_key(info.path, view)}", "Back to this value."
-            elements.button(
-                label, key, state.change_settings, {info.path: before}, icon="undo", type="tertiary", about=about
-            )
+            key, back, about = f"back-{setting_key(info.path, view)}", {info.path: before}, "Back to this value."
+            elements.button(label, key, state.change_settings, back, icon="undo", type="tertiary", about=about)
 
 
 def tell_variable(path: str, value: Any, start: Config) -> None:

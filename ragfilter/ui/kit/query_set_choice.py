@@ -103,14 +103,12 @@ def choose(chosen: ChosenSet) -> None:
     if chosen.measurable is not None:
         # Only labelled questions count.
         sets[chosen.name] = len(chosen.measurable.qrels)
-    labels = {name: f"{query_sets.title(name, llm=llm)} · {numbers.count(n)}" for name, n in sets.items()}
+    named = {name: f"{query_sets.title(name, llm=llm)} · {numbers.count(n)}" for name, n in sets.items()}
     about = (
         "The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under More."
     )
-    widget.select(
-        "Questions", labels, chosen.name, "query-set-box", state.set_field, "query_set", width=200, help=about
-    )
+    widget.select("Questions", named, chosen.name, "query-set-box", state.set_field, "query_set", width=200, help=about)
 
 
 def explain(chosen: ChosenSet) -> None:

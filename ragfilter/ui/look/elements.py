@@ -159,8 +159,7 @@ def hint(text: str) -> None:
 
 
 def choice(label: str, options: Iterable[str], about: str = "", *, key: str, default: str, **given: Any) -> str:
-    """Draw a choice, kept for the session, with `about` at a question mark. `given` goes to Streamlit. Returns the
-    choice."""
+    """Draw a choice, kept for the session, with `about` at a question mark. `given` goes to Streamlit. Returns it."""
     given = {"persist_state": "session", "label_visibility": "collapsed"} | given
     chosen: str = st.segmented_control(label, list(options), key=key, default=default, required=True, **given)
     if about:

@@ -1,5 +1,4 @@
-"""Drafting rules for all filtered chunks: its cost, its progress and the drafts, which become findings. Nothing is
-saved as a rule."""
+"""Drafting rules for all filtered chunks: its cost, its progress and the drafts, as findings. Saves no rule."""
 
 from __future__ import annotations
 
@@ -26,7 +25,6 @@ from ragfilter.ui.rules import row_filter
 from ragfilter.ui.session import state
 
 DOUBTED: CacheSpec[list[Finding]] = CacheSpec(4)
-"""The drafts with their doubts."""
 SAMPLE = 40
 """How many of the selected chunks the cost is estimated from."""
 MAX_REASONS = 8

@@ -1,6 +1,5 @@
 """The address bar: query, collection, profile and changed settings of a session. A link that names a profile describes
-the whole state. It ignores the reader's environment, so it shows the same result everywhere. It never contains a
-secret."""
+the whole state, ignores the reader's environment, and so shows the same result everywhere. It has no secret."""
 
 from __future__ import annotations
 

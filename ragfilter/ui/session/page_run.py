@@ -152,7 +152,7 @@ class View:
 
 
 def begin_page(*, relist: bool = False) -> PageRun:
-    """Open the workspace, and the session from the link; with `relist`, list the collections again. Raises
+    """Open the workspace, and the session from the link; with `relist`, list collections again. Raises
     RagfilterError."""
     with st.spinner("Opening the workspace …"):
         # Opened first, because the link may name a judge prompt of the workspace.

@@ -1,6 +1,5 @@
 """The state of one browser session: a `Session` of typed values. `Session.changes` is the only record of the settings
-that differ from the profile. Widgets show it and write to it through callbacks, so a widget that is not drawn loses
-nothing."""
+that differ from the profile. Widgets write to it through callbacks, so a widget that is not drawn loses nothing."""
 
 from __future__ import annotations
 
@@ -160,8 +159,7 @@ class Session:
     query: str = ""
     """The text in the question box."""
     pending: Pending = ""
-    """What the next run asks: "question", the one in the box; "current", the current one again; "example", an example
-    chosen by the page."""
+    """What the next run asks: the box's "question", the "current" one again, or an "example" chosen by the page."""
     asked: AskedQuestion | None = None
     example: bool = False
     """Whether the page asked the current question by itself."""

@@ -1,5 +1,4 @@
-"""The Tune page: a card with settings suggested by cross-validation, applied only by a click, and a map for exploring
-by hand."""
+"""The Tune page: settings suggested by cross-validation, applied only by a click, and a map for exploring by hand."""
 
 from __future__ import annotations
 
