@@ -119,9 +119,8 @@ def _draw_question(view: View, sides: Sides) -> None:
         for need in result.needs:
             elements.aside(f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask for it.")
     if not contrasted:
-        elements.empty(
-            "Neither side keeps a chunk.", "Choose a side that filters less, such as the profile unfiltered."
-        )
+        remedy = "Choose a side that filters less, such as the profile unfiltered."
+        elements.empty("Neither side keeps a chunk.", remedy)
         return
     stacks = stacked(contrasted, (sides[0].name, sides[1].name))
     draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.set_widget_state, name=OPENED))

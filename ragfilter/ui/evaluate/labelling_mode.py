@@ -120,9 +120,8 @@ def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
             store = chosen.resources.bench.collection(chosen.collection)
             chunk = store.chunks([chunk_id]).get(chunk_id, visible) if quote else visible
             quotation = selected_quotation(chunk, quote)
-            labels = chosen.book.label(
-                chosen.collection, query, [chunk_id], grade, who=state.author(), quotation=quotation
-            )
+            who = state.author()
+            labels = chosen.book.label(chosen.collection, query, [chunk_id], grade, who=who, quotation=quotation)
             session.label_query = query
             state.remember_labels(labels, chunk_id, chosen.collection, query)
         case "undo", ():

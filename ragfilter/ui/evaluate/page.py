@@ -331,10 +331,8 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
         about = "Each question's results in this run, as a small file for git."
-        keep, args = state.then_page(state.set_widget_state), (plan.collection, GUARDED)
-        elements.download(
-            "Use as baseline", "guard-baseline", baseline.dumps, BASELINE, about, on_click=keep, args=args
-        )
+        put, args = state.then_page(state.set_widget_state), (plan.collection, GUARDED)
+        elements.download("Use as baseline", "guard-baseline", baseline.dumps, BASELINE, about, on_click=put, args=args)
         elements.aside("Commit the file. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 

@@ -95,15 +95,13 @@ def _opened(view: View) -> Hit | None:
 @problems.show_errors()
 def _labels(view: View, chunk_id: str) -> None:
     """Draw the buttons that grade the chunk, and its existing labels."""
-    asked, grade_now = view.asked, view.grades.get(chunk_id)
+    asked, grade_now, undoable = view.asked, view.grades.get(chunk_id), state.session().label_history
     with elements.row("marks"):
         for grade, word in MARKS.items():
             mark = partial(_mark, asked.collection, asked.query, chunk_id, grade)
             look = "primary" if grade_now == grade else "secondary"
             elements.button(word, f"mark-{grade}", mark, type=look, shortcut=str(grade))
-        elements.button(
-            "Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().label_history, shortcut="U"
-        )
+        elements.button("Undo", "mark-undo", _undo, icon="undo", disabled=not undoable, shortcut="U")
     words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
         words += ". They disagree, and the last one counts"

@@ -150,9 +150,8 @@ def draw_nothing_kept(result: PoolResult) -> None:
     off = f"Switch {last.layer} off", {f"{last.layer}.enabled": False}
     label, values = layer(last.layer).relax(last, result) or off
     why = "" if values else elements.text(label)
-    elements.draw(
-        f'<p class="rf-empty"><b>{elements.text(layer(last.layer).title)} dropped the last {word}.</b> {why}</p>'
-    )
+    title = elements.text(layer(last.layer).title)
+    elements.draw(f'<p class="rf-empty"><b>{title} dropped the last {word}.</b> {why}</p>')
     if values:
         elements.button(label, "relax", state.change_settings, values, type="primary")
 

@@ -97,10 +97,8 @@ def _findings(visible: VisibleCollection, families: SuggestedRules | None) -> li
     """The findings about filtered chunks: problems, proposals, then families with rules."""
     ids = [row.id for row in row_filter.selected(visible)]
     ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), row_filter.listing(visible).shared
-    if len(ruled) > visible_collection.MAX_READ:
-        elements.aside(
-            f"Texts are read for up to {visible_collection.MAX_READ:,} rules. A narrower filter may find more."
-        )
+    if len(ruled) > (most := visible_collection.MAX_READ):
+        elements.aside(f"Texts are read for up to {most:,} rules. A narrower filter may find more.")
     findings = [finding for chunk in ruled.values() for finding in visible.resources.checks.findings(chunk)]
     findings += [shared[i] for i in ids if i in shared]
     proposed = [(draft.kind, draft) for draft in drafts.findings(visible)]

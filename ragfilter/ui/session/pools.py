@@ -103,8 +103,8 @@ def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources
         with _waiting(slot, "Scoring …"):
             pool = complete_pool(asked, pool, settings, user, resources)
     elif settings.prune.enabled:
-        # Sentence contributions of the chunks that are kept now. As for quotes, only sentences
-        # without stored vectors are embedded.
+        # Sentence contributions of the chunks kept now. As for quotes, only sentences without stored vectors are
+        # embedded.
         result = session.replays.of(pool, settings, user)
         if needs := [need for need in result.needs if need.kind == "prune"]:
             completer = PoolCompleter(settings, resources.backends(asked.collection), user)

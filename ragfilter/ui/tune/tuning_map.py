@@ -58,8 +58,7 @@ def replayed(page_run: PageRun, labels: Labels, axes: Axes, *, pressed: bool) ->
     resources, settings = page_run.resources, page_run.settings
     backends, user = resources.backends(state.session().collection), state.user()
     pools_key, cache = _key(page_run, labels, axes), resources.cache(POOLS)
-    # Leave out the settings of the axes and their record. A click on the map changes only those,
-    # so the map stays valid.
+    # Leave out the settings of the axes and their record: a click on the map changes only those, so it stays valid.
     moving = {*axes, RECORD}
     others = tuple(settings.get(info.path) for info in fields() if info.path not in moving)
     key = ("map", pools_key, others, user, axes)

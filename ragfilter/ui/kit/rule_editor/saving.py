@@ -206,9 +206,8 @@ def tell_restored(chunk: Chunk) -> None:
     if (state.session().collection, chunk.id) in state.session().rules.restored and state.unsaved_rule(chunk.id):
         changed = base(chunk.id, chunk.rule) != chunk.rule
         since = " The stored rule has changed since." if changed else ""
-        elements.draw(
-            f'<p class="rf-caption" role="status">Typed before you reopened this page, and not saved.{since}</p>'
-        )
+        words = f"Typed before you reopened this page, and not saved.{since}"
+        elements.draw(f'<p class="rf-caption" role="status">{words}</p>')
 
 
 def keep_in_browser() -> None:
