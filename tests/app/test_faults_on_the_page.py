@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from faults import FAULTS, TOLD, Behave, Handler, Server, deadline, says, servers, well
-from ragfilter.ui.kit.answers import INSTEAD, MAX_UNKNOWN, SHOWN_CHARS
 
 from ragfilter.answer.llm import EMPTY
 from ragfilter.models.chat import MAX_BYTES
+from ragfilter.ui.kit.answer_panel import INSTEAD, MAX_UNKNOWN, SHOWN_CHARS
 
 pytestmark = pytest.mark.model
 LINK = {"profile": "adaptive-gap", "q": "Tell me about owlbears"}

@@ -180,7 +180,9 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(page: Any, monkeypatch: p
     rows = next(each.value for each in page.at.dataframe if "judged" in each.value)
     assert next(iter(rows["chunk"])) == chunk.name
     clicks = iter([0])
-    monkeypatch.setattr(grid, "picked", lambda *_, name, **__: next(clicks, None) if name == "lost-labels" else None)
+    monkeypatch.setattr(
+        grid, "draw_clickable", lambda *_, name, **__: next(clicks, None) if name == "lost-labels" else None
+    )
     page.run()
     assert [each.chunk_id for each in book().standing("demo", MINE["q3"])] == [chunk.id]
     assert not any("The chunks were re-split" in text for text in page.html)
