@@ -29,7 +29,7 @@ from ragfilter.engine.gather import Backends
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.crossval import folds_of, interval
 from ragfilter.evaluate.labelled_queries import Labels, choose
-from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
+from ragfilter.evaluate.metrics import best_fixed_k, prefixes_of_pools
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tune import Tuning, tune, wide_settings

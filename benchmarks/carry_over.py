@@ -22,7 +22,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.crossval import Target, assign_folds, pick
 from ragfilter.evaluate.labelled_queries import choose
-from ragfilter.evaluate.prefixes import prefixes_of_pools, without_nothing
+from ragfilter.evaluate.metrics import prefixes_of_pools, without_nothing
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.layers.base import estimate_background

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from benchmarks.benchmark import measured_sets
 from ragfilter.evaluate.crossval import Target, folds_of, interval
-from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
+from ragfilter.evaluate.metrics import best_fixed_k, prefixes_of_pools
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tune import wide_settings

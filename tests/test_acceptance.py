@@ -15,7 +15,7 @@ from ragfilter.answer.extractive import extract
 from ragfilter.cli.app import main
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate.evaluation import Evaluation, evaluate
-from ragfilter.evaluate.metrics import relevant_of
+from ragfilter.evaluate.labelled_queries import relevant_of
 from ragfilter.ingest import bundled
 from ragfilter.results.rows import rows as report_rows
 from ragfilter.settings.config import load

@@ -10,7 +10,7 @@ from ragfilter.answer.llm import Answer
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.protocols import Usage
-from ragfilter.ui.kit.answer_sides import Piece, pieces, quotes_beyond, savings_of
+from ragfilter.ui.kit.answer_making import Piece, pieces, quotes_beyond, savings_of
 
 TEXTS = {
     "cleric": "A cleric of 7th level needs a 10 to hit armor class 6.",

@@ -39,7 +39,7 @@ from ragfilter.results.rows import references, rows, visible_ids
 from ragfilter.results.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.inspect.reference_tree import Known
+from ragfilter.ui.inspect.reference_tree import Neighbourhood
 from ragfilter.ui.session import link
 from ragfilter.ui.session.state import Session
 
@@ -133,7 +133,7 @@ def seen_hits(result: PoolResult) -> str:
 def expansions(result: PoolResult) -> str:
     """The chunks that an expansion of each visible chunk would bring in."""
     every = [hit.chunk for hit in (*result.pool.hits, *result.pool.reachable)]
-    known = Known({chunk.id: chunk for chunk in every})
+    known = Neighbourhood({chunk.id: chunk for chunk in every})
     roots = [chunk.id for chunk in every if sees(result.user, chunk)]
     settings, user = result.settings, result.user
     return "\n".join(

@@ -16,7 +16,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import by_variant, frame, side_by_side
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.prefixes import Curve
+from ragfilter.evaluate.metrics import Curve
 from ragfilter.evaluate.query_records import QueryRecord
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
 from ragfilter.evaluate.tune import recorded

@@ -12,7 +12,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, Hit, Pool, PoolResult
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.inspect.reference_tree import Known, ReferenceTree, read_neighbours, tree_of
+from ragfilter.ui.inspect.reference_tree import Neighbourhood, ReferenceTree, read_neighbours, tree_of
 
 PLAIN = load(profile="adaptive-gap", environ={}).settings
 ALL_ON = PLAIN.with_values({"clearance.enabled": True, "query_must.enabled": True})
@@ -41,7 +41,7 @@ def result(settings: Settings, query: str = "who may") -> PoolResult:
     return replay(Pool(query, "world", "l2", hits), settings)
 
 
-def known() -> Known:
+def known() -> Neighbourhood:
     return read_neighbours("root", Store())  # type: ignore[arg-type]
 
 
@@ -52,7 +52,7 @@ def tree(*given: Any, **options: Any) -> ReferenceTree:
 
 
 def lines(made: ReferenceTree) -> list[tuple[str, int, str]]:
-    return [(node.id, node.step, node.fate) for node in made.nodes]
+    return [(node.id, node.step, node.status) for node in made.nodes]
 
 
 def test_each_chunk_stands_below_the_one_that_names_it_with_what_became_of_it() -> None:
@@ -69,7 +69,7 @@ def test_each_chunk_stands_below_the_one_that_names_it_with_what_became_of_it() 
         ("deep", 3, "new"),
     ]
     # gone is in no collection; g is beyond the fifth step. "A\nabout a" has nine bytes, as has B.
-    assert (made.shut, made.names) == ({"unknown": 1}, ("gone (unknown)",))
+    assert (made.not_followed, made.names) == ({"unknown": 1}, ("gone (unknown)",))
     assert made.sums[1] == (2, 1, 6)
     assert [made.sums[depth][:2] for depth in (3, 5)] == [(7, 6), (9, 8)]
 
@@ -77,7 +77,7 @@ def test_each_chunk_stands_below_the_one_that_names_it_with_what_became_of_it() 
 def test_as_a_user_nothing_hidden_is_named_nor_walked_through() -> None:
     made = tree("root", known(), result(ALL_ON))
     assert [i for i, _, _ in lines(made)] == ["a", "c", "d", "e", "f", "b"]
-    assert made.shut == {"hidden": 1, "unknown": 1, "ruled": 1}
+    assert made.not_followed == {"hidden": 1, "unknown": 1, "ruled": 1}
     assert made.names == ("Ruled (its rule fails)",)
     assert "ecret" not in repr(made)
     assert "gone" not in repr(made)
@@ -94,7 +94,7 @@ def test_the_limit_counts_what_is_left_beyond(most: int, expected: list[str]) ->
     settings = PLAIN.with_values({"judge.max_expansion": most})
     made = tree("root", known(), result(settings))
     assert [i for i, _, _ in lines(made)] == expected
-    assert made.shut["beyond"] > 0
+    assert made.not_followed["beyond"] > 0
 
 
 def test_while_the_judge_waits_nothing_counts_as_kept() -> None:

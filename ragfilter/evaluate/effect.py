@@ -20,8 +20,8 @@ from functools import cached_property
 from ragfilter.engine.gather import usable_count, wanted_count
 from ragfilter.engine.pool import with_rules
 from ragfilter.engine.replay import replay
-from ragfilter.evaluate.labelled_queries import Qrels
-from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
+from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
+from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
 from ragfilter.layers.visibility import effective_user
 from ragfilter.model import Chunk, Pool, User

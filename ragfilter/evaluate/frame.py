@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ragfilter.errors import extra
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, interval, intervals
-from ragfilter.evaluate.metrics import FIGURES
-from ragfilter.evaluate.prefixes import Curve, best_prefix, by_k, counts_of, prefixes, without_nothing
+from ragfilter.evaluate.metrics import FIGURES, Curve, best_prefix, by_k, counts_of, prefixes, without_nothing
 from ragfilter.evaluate.query_records import QueryRecord
 from ragfilter.evaluate.variants import ABOUT_ORACLE, CURRENT, FIXED, ORACLE, UNFILTERED, Variant
 

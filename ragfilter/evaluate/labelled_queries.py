@@ -8,7 +8,6 @@ from hashlib import blake2b
 from json import dumps
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.model import Chunk, User
 from ragfilter.text.numbers import counted
 
@@ -45,6 +44,11 @@ class Labels:
                 "No chunk is labelled as relevant, so there is nothing to measure.",
                 remedy="Label at least one chunk as relevant, with 1 or more.",
             )
+
+
+def relevant_of(labels: Mapping[str, int]) -> frozenset[str]:
+    """The chunks that are labelled relevant."""
+    return frozenset(i for i, label in labels.items() if label > 0)
 
 
 def choose(labels: Labels, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:

@@ -22,8 +22,8 @@ from ragfilter.engine.pool import scan_rules
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, extra
 from ragfilter.evaluate.crossval import Choice, Table, Target, folds_of
-from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version
-from ragfilter.evaluate.metrics import SET_FIGURES, Counts, figures, relevant_of
+from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version, relevant_of
+from ragfilter.evaluate.metrics import SET_FIGURES, Counts, figures
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.cutoff import cut, cutoff_detail

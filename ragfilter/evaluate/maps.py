@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from ragfilter.answer.context import cost, fill
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import metrics
-from ragfilter.evaluate.labelled_queries import Qrels
-from ragfilter.evaluate.metrics import SET_FIGURES, relevant_of
+from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
+from ragfilter.evaluate.metrics import SET_FIGURES
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
 from ragfilter.evaluate.tune import FRACTIONS, GRID, wide_settings
 from ragfilter.layers.cutoff import cutoff_detail

@@ -27,9 +27,8 @@ from ragfilter.engine.pipeline import replay_completed, search_and_filter
 from ragfilter.engine.pool import unfiltered
 from ragfilter.engine.replay import ReplayMemo, Replays, replay
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.labelled_queries import Labels, Queries
-from ragfilter.evaluate.metrics import ndcg, relevant_of
-from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of
+from ragfilter.evaluate.labelled_queries import Labels, Queries, relevant_of
+from ragfilter.evaluate.metrics import UNLABELLED, Curve, curve_of, ndcg
 from ragfilter.evaluate.variants import UNFILTERED, Variant
 from ragfilter.layers.base import nearness
 from ragfilter.layers.quality import reranker_key

@@ -27,8 +27,8 @@ from itertools import accumulate
 from ragfilter.engine.gather import usable_count
 from ragfilter.engine.pool import entering_hits, with_rules
 from ragfilter.engine.replay import replay
-from ragfilter.evaluate.labelled_queries import Qrels
-from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
+from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
+from ragfilter.evaluate.metrics import Scores, precision_recall_f1
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS

@@ -18,7 +18,7 @@ from ragfilter.evaluate import frame, gate, query_sets, wording
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval
 from ragfilter.evaluate.frame import PairedTest, Row
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable
-from ragfilter.evaluate.prefixes import Curve
+from ragfilter.evaluate.metrics import Curve
 from ragfilter.evaluate.query_records import QueryRecord, from_document, measure, to_document
 from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, FIXED, Variant, variants

@@ -15,8 +15,8 @@ import numpy as np
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate.crossval import Tables
-from ragfilter.evaluate.labelled_queries import Qrels
-from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1, relevant_of
+from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
+from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1
 from ragfilter.evaluate.query_records import count
 from ragfilter.layers.cutoff import cut_or_gap
 from ragfilter.layers.strategies.base import strategy

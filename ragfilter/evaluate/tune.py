@@ -34,8 +34,7 @@ from ragfilter.evaluate.crossval import (
 from ragfilter.evaluate.frame import means
 from ragfilter.evaluate.labelled_queries import Labels, Qrels
 from ragfilter.evaluate.learning import DEPTH, INNER, LearnedSettings, Lessons, Provenance, learn_by_fold
-from ragfilter.evaluate.metrics import SET_FIGURES
-from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
+from ragfilter.evaluate.metrics import SET_FIGURES, best_fixed_k, oracle, prefixes_of_pools
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import RECORD, as_they_are, quantiles
 from ragfilter.evaluate.sweep import check_reranked, sweep

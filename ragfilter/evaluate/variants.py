@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ragfilter.evaluate.prefixes import DEEPEST
+from ragfilter.evaluate.metrics import DEEPEST
 from ragfilter.layers.judge import settings_without_judge
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.layers.strategies.base import strategies

@@ -20,9 +20,9 @@ from ragfilter.answer.llm import DOUBT, Answer
 from ragfilter.engine.pool import unfiltered
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
-from ragfilter.evaluate import frame, prefixes, wording
+from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
-from ragfilter.evaluate.metrics import FIGURES
+from ragfilter.evaluate.metrics import FIGURES, frontier
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, measured_queries, settings_name
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import LAYERS
@@ -281,7 +281,7 @@ def of_run(
         f1=drawing.intervals([(name, each["f1"]) for name, each in ends.items() if each["f1"]], CURRENT),
         tradeoff=drawing.tradeoff(
             [(row["variant"], row["recall"], row["precision"]) for row in rows],
-            prefixes.frontier(curves),
+            frontier(curves),
             [row["variant"] for row in rows if row["group"] in ("settings", "plain", "oracle")],
             CURRENT,
         ),

@@ -31,7 +31,7 @@ def draw() -> None:
     """Draw the page that the visitor is on: every run, in every session."""
     st.set_page_config(page_title="ragfilter", page_icon=theme.ICON, layout="wide", initial_sidebar_state=WIDTH)
     pages = [st.Page(f"pages/{title.lower()}.py", title=title, default=title == PAGES[0]) for title in PAGES]
-    with jobs.turn():
+    with jobs.run_lock():
         st.session_state[widget.PAGE] = page = st.navigation(pages, position="top")
         page.run()
 
@@ -49,19 +49,19 @@ def options() -> dict[str, Any]:
 
 def inspect() -> None:
     """One question, from the store to the answer."""
-    elements.dress()
+    elements.add_style_sheet()
     page_run = _begin_run()
     # Do not end with st.stop(): Streamlit would keep the state of controls that were not drawn,
     # and the browser, which has forgotten them, would report its defaults as the user's choices.
     if state.session().present:
-        from ragfilter.ui.present import page as present
+        from ragfilter.ui.inspect import page
 
-        present.draw(page_run)
+        page.present(page_run)
         return
     slot = guide.reserve()
     controls.draw_viewer()
     controls.choose(page_run, reset=False)
-    problems.notices(state.notices())
+    problems.draw_notices(state.take_notices())
     question_box.draw(page_run)
     view, error = gather_view(page_run)
     if view is not None:
@@ -132,7 +132,7 @@ def _without_question(title: str, *, relist: bool = False) -> PageRun:
 def _begin(title: str, *, relist: bool = False, undo: bool = True) -> PageRun:
     """Draw the frame of a page: its heading if it has a `title`, the path, help, the viewing user, the choices in the
     sidebar, and messages."""
-    elements.dress()
+    elements.add_style_sheet()
     if title:
         elements.unseen_heading(title, level=1)
     page_run = _begin_run(relist=relist)
@@ -142,7 +142,7 @@ def _begin(title: str, *, relist: bool = False, undo: bool = True) -> PageRun:
     with slot:
         guide.draw(page_run.resources)
     controls.draw_viewer()
-    problems.notices(state.notices())
+    problems.draw_notices(state.take_notices())
     return page_run
 
 
@@ -151,5 +151,5 @@ def _begin_run(*, relist: bool = False) -> PageRun:
     try:
         return begin_page(relist=relist)
     except RagfilterError as error:
-        problems.show(error)
+        problems.draw_error(error)
         st.stop()

@@ -1,4 +1,4 @@
-"""Background jobs, how a page shows them, and the turns that runs of the page take.
+"""Background jobs, how a page shows them, and the lock that lets one run of a page work at a time.
 
 A job continues while sliders move, and any later run can take its result: using the page ends the waiting, not the job.
 Streamlit can stop a run only when the run draws something, so a run waits in short intervals for anything that may
@@ -39,15 +39,15 @@ JOB = "ragfilter-job"
 MAX_JOBS = 32
 """How many finished jobs are remembered. Jobs in progress always are."""
 LONGEST_S = 1.0
-"""How long a run waits for its turn. The run that has it may be waiting for a hanging server."""
+"""How long a run waits for the lock. The run that has it may be waiting for a hanging server."""
 
-_page_slots = threading.Semaphore(1)
+_run_lock = threading.Semaphore(1)
 _mine = threading.local()
 
 
 @contextmanager
-def turn() -> Iterator[None]:
-    """Work in a turn, which begins when no other run has one, or after LONGEST_S."""
+def run_lock() -> Iterator[None]:
+    """Work as the only run of a page. Begins when no other run works, or after LONGEST_S."""
     _take()
     try:
         yield
@@ -56,15 +56,15 @@ def turn() -> Iterator[None]:
 
 
 def _take() -> None:
-    _mine.turn = _page_slots.acquire(timeout=LONGEST_S)
+    _mine.locked = _run_lock.acquire(timeout=LONGEST_S)
 
 
 def _release() -> bool:
-    """Release the turn, if this thread has it. Returns whether it had."""
-    had = getattr(_mine, "turn", False)
-    _mine.turn = False
+    """Release the lock, if this thread has it. Returns whether it had."""
+    had = getattr(_mine, "locked", False)
+    _mine.locked = False
     if had:
-        _page_slots.release()
+        _run_lock.release()
     return had
 
 
@@ -81,7 +81,7 @@ class Job(Generic[V]):
     future: Future[V] = field(default_factory=Future)
     stop: threading.Event = field(default_factory=threading.Event)
     began: float = field(default_factory=monotonic)
-    at: tuple[int, int, str] = (0, 0, "")
+    progress: tuple[int, int, str] = (0, 0, "")
     """The progress that the work reported: done, total, and the current activity."""
 
     @property
@@ -103,7 +103,7 @@ class Job(Generic[V]):
 
     def tell(self, done: int, total: int, what: str = "") -> bool:
         """Called by the work to report progress. Returns whether it should continue."""
-        self.at = (done, total, what)
+        self.progress = (done, total, what)
         return not self.stop.is_set()
 
     def step(self, done: int, total: int, what: str = "") -> None:
@@ -112,15 +112,15 @@ class Job(Generic[V]):
             raise Stopped("It was stopped.")
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most `seconds`, while others take the turn of this run. Returns whether the job is done."""
-        had_turn = _release()
+        """Wait at most `seconds`, while other runs work. Returns whether the job is done."""
+        had_lock = _release()
         try:
             return bool(wait((self.future,), seconds).done)
         finally:
-            if had_turn:
+            if had_lock:
                 _take()
 
-    def attend(self) -> None:
+    def wait_interruptibly(self) -> None:
         """Wait for the end, while Streamlit lets this run continue."""
         if self.wait(TICK_S):
             return
@@ -148,7 +148,7 @@ class Jobs:
     `joined` jobs work at the same time; by default, one per core."""
 
     def __init__(self, max_parallel: int | None = None) -> None:
-        self._turns = threading.BoundedSemaphore(max_parallel or os.cpu_count() or 1)
+        self._slots = threading.BoundedSemaphore(max_parallel or os.cpu_count() or 1)
         self._lock = threading.RLock()
         self._jobs: dict[Hashable, Job[Any]] = {}
         self._waiting: Counter[Hashable] = Counter()
@@ -184,14 +184,14 @@ class Jobs:
         """The job for `key` while this run waits for it. It stops once no run waits for it, because
         Streamlit ends runs whose session is gone or which a later run supersedes."""
 
-        def in_turn(job: Job[V]) -> V:
-            with self._turns:
+        def in_slot(job: Job[V]) -> V:
+            with self._slots:
                 job.step(0, 0)
                 return work(job)
 
         with self._lock:
             self._waiting[key] += 1
-            job = self.start(None, key, in_turn)
+            job = self.start(None, key, in_slot)
         try:
             yield job
         finally:
@@ -237,18 +237,18 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
         bar = st.progress(0.0, text=f"{what} …")
     pace = Pace()
     while not job.wait(PROGRESS_TICK_S):
-        done, total, now = job.at
+        done, total, activity = job.progress
         if total:
             left = time_left(pace.left(done, total))
-            bar.progress(min(done / total, 1.0), text=f"{now or what}: {done:,} of {total:,}{left and ', '}{left}")
+            bar.progress(min(done / total, 1.0), text=f"{activity or what}: {done:,} of {total:,}{left and ', '}{left}")
         else:
             bar.progress(0.0, text=f"{what} … {job.seconds:.0f} s")
     slot.empty()
 
 
-def result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | None:
-    """Wait for a job and return its result. None if there is no job, or if it was stopped or
-    failed. Shows its error."""
+def wait_for_result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | None:
+    """Wait for a job and return its result; None if there is no job, or if it was stopped or failed. Shows its
+    error."""
     if job is None:
         return None
     until_done(job, key, what, stop=stop)

@@ -55,7 +55,6 @@ class Resources:
     """The workbench and the server's caches."""
 
     bench: Workbench
-    deployment: Deployment
     sentences: VectorCache | None = None
     pools: SharedCache[Pool] = field(default_factory=lambda: SharedCache(POOLS))
     scores: SharedCache[float] = field(default_factory=lambda: SharedCache(SCORES))
@@ -70,6 +69,11 @@ class Resources:
     def cache(self, spec: CacheSpec[V]) -> SharedCache[V]:
         """The cache that a module has declared."""
         return self.caches.setdefault(spec, SharedCache(spec.size))
+
+    def whole_chunk(self, chunk: Chunk, collection: str, version: str) -> Chunk:
+        """The chunk with its text, read once; itself if it is gone. Raises StoreError."""
+        read = self.bench.collection(collection).chunks
+        return self.chunks.of((collection, version, chunk.id), lambda: read([chunk.id]).get(chunk.id, chunk))
 
     def embedder(self, *, only_known: bool = False, progress: Progress | None = None) -> CachedEmbedder:
         """The model for sentences, which reuses stored and earlier vectors."""
@@ -106,10 +110,10 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     bench = Workbench.open(_deployment, kind="app")
     sentences = bench.workspace.vectors
     # Embeds the sentences of indexed chunks while nobody waits.
-    # Without its database, nothing is indexed, and its users report the error.
+    # If the database is unavailable, no worker starts; code that needs it reports the error.
     with suppress(StoreError):
         Worker(bench, prepare_when_idle(bench, sentences, _somebody_waits)).start()
-    return Resources(bench, _deployment, sentences)
+    return Resources(bench, sentences)
 
 
 def _somebody_waits() -> bool:

@@ -11,7 +11,7 @@ from faults import FAULTS, TOLD, Behave, Handler, Server, deadline, says, server
 
 from ragfilter.answer.llm import EMPTY
 from ragfilter.models.chat import MAX_BYTES
-from ragfilter.ui.kit.answers import INSTEAD, MAX_UNKNOWN, SHOWN_CHARS
+from ragfilter.ui.kit.answer_panel import INSTEAD, MAX_UNKNOWN, SHOWN_CHARS
 
 pytestmark = pytest.mark.model
 LINK = {"profile": "adaptive-gap", "q": "Tell me about owlbears"}

@@ -21,7 +21,6 @@ OTHERS = (
     "ragfilter.ui.collections",
     "ragfilter.ui.compare",
     "ragfilter.ui.evaluate",
-    "ragfilter.ui.present.page",
     "ragfilter.ui.kit.rule_editor.editor",
     "ragfilter.ui.rules",
     "ragfilter.ui.tune",

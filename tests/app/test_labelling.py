@@ -12,7 +12,7 @@ from rules_page import open_rules
 
 from ragfilter.stores.labels import qrels_of
 from ragfilter.ui import resources
-from ragfilter.ui.session.page_run import MAX_NAME
+from ragfilter.ui.session.state import MAX_NAME
 
 pytestmark = pytest.mark.model
 

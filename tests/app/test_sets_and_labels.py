@@ -173,17 +173,19 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(page: Any, monkeypatch: p
     store = resources.open_resources().bench.collection("demo")
     chunk = store.chunks([next(iter(store.catalogue()))]).popitem()[1]
     page.choose("sets-part", "Labels")
-    assert not any("The chunks were cut again" in text for text in page.html)
+    assert not any("The chunks were re-split" in text for text in page.html)
     place = selected_quotation(chunk, chunk.text)
     book().label("demo", MINE["q3"], [f"{UNCOUNTED}old"], 2, who="ann", quotation=place)
-    assert any("The chunks were cut again" in text for text in page.run().html)
+    assert any("The chunks were re-split" in text for text in page.run().html)
     rows = next(each.value for each in page.at.dataframe if "judged" in each.value)
     assert next(iter(rows["chunk"])) == chunk.name
     clicks = iter([0])
-    monkeypatch.setattr(grid, "picked", lambda *_, name, **__: next(clicks, None) if name == "lost-labels" else None)
+    monkeypatch.setattr(
+        grid, "draw_clickable", lambda *_, name, **__: next(clicks, None) if name == "lost-labels" else None
+    )
     page.run()
     assert [each.chunk_id for each in book().standing("demo", MINE["q3"])] == [chunk.id]
-    assert not any("The chunks were cut again" in text for text in page.html)
+    assert not any("The chunks were re-split" in text for text in page.html)
 
 
 def test_an_llm_labels_after_its_cost_is_said(

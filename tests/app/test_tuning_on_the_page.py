@@ -151,7 +151,7 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     assert "Current: Max results 5 " not in strip(page)
     assert made == [("cutoff.max_results", "")]
     # Its list ends with the settings that it led to.
-    none = "No click led to these settings"
+    none = "These settings were not chosen on the map"
     assert not any(none in text for text in page.html)
     page.slide("cutoff.gap_threshold", 0.3)
     assert any(none in text for text in page.html)

@@ -24,8 +24,7 @@ from ragfilter.evaluate.frame import (
     rows,
     side_by_side,
 )
-from ragfilter.evaluate.metrics import FIGURES
-from ragfilter.evaluate.prefixes import Curve, frontier, prefixes, within
+from ragfilter.evaluate.metrics import FIGURES, Curve, frontier, prefixes, within
 from ragfilter.evaluate.query_records import QueryRecord, records_of
 from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, UNFILTERED, variants
 from ragfilter.settings.config import load

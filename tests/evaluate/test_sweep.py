@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.maps import axes, make
-from ragfilter.evaluate.prefixes import DEEPEST, prefixes, prefixes_of_pools
+from ragfilter.evaluate.metrics import DEEPEST, prefixes, prefixes_of_pools
 from ragfilter.evaluate.query_records import records_of
 from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import variants

@@ -160,7 +160,7 @@ def test_all_keep_the_same_chunks_in_the_same_order(
         once = Once(opened.reranker(Settings().quality))
         made = {**opened._made, (Reranker, reranker_key(Settings().quality)): once}
         bench = replace(opened, embedder=Remembering(), _made=made)
-        page = Resources(bench, bench.deployment)
+        page = Resources(bench)
         backends, store = options.Place(collection="demo").backends(bench), bench.workspace.store()
         assert store.collection("demo").catalogue() is None
         for place, (name, query) in enumerate(bundled.queries("demo").items()):

@@ -24,7 +24,7 @@ def chunk(chunk_id: str, clearance: int = 0, department: str | None = None) -> S
 def test_the_departments_follow_the_collection_as_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(st.session_state, KEY, Session("full", {}, collection="mine"))
     with open_workspace(tmp_path / "ws") as bench:
-        resources = Resources(bench, bench.deployment)
+        resources = Resources(bench)
         store = bench.stores.of("mine")
         mine = store.create("mine", embedder=bench.embedder.name)
         mine.write([chunk("a", 1, "ops")])

@@ -29,7 +29,7 @@ def test_one_turn_follows_the_other(beside: Callable[..., Future[None]], monkeyp
         nonlocal at_once, most
         begun.wait(PATIENT_S)
         for _ in range(50):
-            with jobs.turn():
+            with jobs.run_lock():
                 at_once += 1
                 most = max(most, at_once)
                 at_once -= 1
@@ -46,10 +46,10 @@ def test_a_run_that_waits_for_a_job_lets_others_go_first(
     job: Job[str] = Job()
 
     def other() -> None:
-        with jobs.turn():
+        with jobs.run_lock():
             job.run(lambda _: "done")
 
-    with jobs.turn():
+    with jobs.run_lock():
         future = beside(other)
         assert job.wait(PATIENT_S)
     future.result(PATIENT_S)
@@ -61,12 +61,12 @@ def test_a_run_that_hangs_holds_nobody_up_for_long(
     monkeypatch.setattr(jobs, "LONGEST_S", 0.01)
 
     def other() -> None:
-        with jobs.turn():
+        with jobs.run_lock():
             pass
 
-    with jobs.turn():
+    with jobs.run_lock():
         beside(other).result(PATIENT_S)
     # The turn was given back once, by the run that had it.
-    assert jobs._page_slots.acquire(blocking=False)
-    assert not jobs._page_slots.acquire(blocking=False)
-    jobs._page_slots.release()
+    assert jobs._run_lock.acquire(blocking=False)
+    assert not jobs._run_lock.acquire(blocking=False)
+    jobs._run_lock.release()

@@ -27,7 +27,7 @@ def script() -> None:
         list(labels),
         list(labels).index(chosen),
         format_func=labels.__getitem__,
-        **widget.of("set", chosen, choose, labels=labels),
+        **widget.key_and_callback("set", chosen, choose, labels=labels),
     )
 
 

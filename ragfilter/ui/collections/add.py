@@ -72,7 +72,7 @@ def draw(page_run: PageRun) -> None:
     """Draw the upload, the preview, and the button that indexes the files."""
     elements.heading("Add data")
     resources = page_run.resources
-    limit = resources.deployment.max_upload_mb
+    limit = resources.bench.deployment.max_upload_mb
     kinds, about = ["Files", "Folder"], "Any number of files, or a whole folder with its contents."
     folder = st.segmented_control("What to upload", kinds, default="Files", key="upload-kind", help=about) == "Folder"
     uploads = st.file_uploader(
@@ -117,7 +117,7 @@ def _upload(uploads: Sequence[UploadedFile], resources: Resources) -> StagedUplo
     queue_of(resources.bench).sweep()
     folder = queue_of(resources.bench).uploads / key
     shutil.rmtree(folder, ignore_errors=True)
-    limit = resources.deployment.max_upload_mb * 1_000_000
+    limit = resources.bench.deployment.max_upload_mb * 1_000_000
     refused = stage(((each.name, each.getvalue()) for each in uploads), folder, limit=limit)
     files = tuple(sorted(file for file in folder.rglob("*") if file.is_file()))
     upload = st.session_state[UPLOAD] = StagedUpload(key, folder, files, refused)
@@ -141,8 +141,8 @@ def _empty_box() -> None:
 
 
 def _preview(upload: StagedUpload, reading: ReadOptions) -> tuple[tuple[Record, ...], list[InputError]]:
-    """The first chunks, and the errors up to there; cached until the files or the splitting options
-    change. Raises InputError."""
+    """The first chunks, and the errors up to there; cached until files or splitting options change. Raises
+    InputError."""
     kept_preview = st.session_state.get(PREVIEW)
     if kept_preview is None or kept_preview[0] != (upload.key, reading):
         unreadable: list[InputError] = []
@@ -177,7 +177,7 @@ def _columns(files: Sequence[Path]) -> dict[str, str]:
         return {}
     elements.aside("Columns of the CSV files. Others are kept as metadata.")
     chosen: dict[str, str] = {}
-    with st.container(key="columns", horizontal=True, gap="small"):
+    with elements.row("columns", "top"):
         for field, (label, about) in MAPPED.items():
             options = list(names) if field == "text" else [NEW, *names]
             at, words = options.index(_guess(field, options, names)), {NEW: "none"} | {name: name for name in names}
@@ -256,7 +256,7 @@ def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions) -> Non
     about = f"Embeds the chunks with {literal(model)}. You can leave this page in the meantime."
     about = about if name else "Name the collection first."
     put, off = partial(_put, page_run.resources, order, not target), not name or bool(problem)
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+    with elements.row():
         elements.button("Index", "index", put, icon="play_arrow", type="primary", disabled=off, about=about)
         _discard_button()
 

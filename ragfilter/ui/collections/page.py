@@ -18,7 +18,7 @@ from ragfilter.stores.opening import ForeignCheck, Opening, embedder_hint, resol
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add
-from ragfilter.ui.kit import problems
+from ragfilter.ui.kit import guide, problems
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message, quiet
 from ragfilter.ui.resources import Resources
@@ -43,7 +43,7 @@ def draw(page_run: PageRun) -> None:
         active = _active(queue.jobs())
         # Refreshed automatically only while a job is active.
         st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)
-        _collections(page_run, state.onlooker())
+        _collections(page_run, state.listing_user())
 
 
 def _active(jobs: Sequence[IndexJob]) -> frozenset[int]:
@@ -106,7 +106,7 @@ def _left_out(job: IndexJob) -> None:
 
 def _buttons(job: IndexJob, queue: Queue) -> None:
     at = job.status
-    with st.container(horizontal=True, gap="small"):
+    with elements.row(align="top"):
         if at.open:
             about = "Chunks embedded so far are kept."
             elements.button("Stop", f"stop-{job.id}", state.then_page(queue.stop), job.id, icon="stop", about=about)
@@ -137,11 +137,11 @@ def _collections(page_run: PageRun, user: User) -> None:
     else:
         elements.empty("No collection yet.", "Add files on the left, or build a sample on the Inspect page.")
     _elsewhere(page_run.resources)
-    if state.session().collection in problems.DEMOS:
-        # Offer the other demo to whoever tries one.
-        for name, (_, about) in problems.DEMOS.items():
+    if state.session().collection in guide.DEMOS:
+        # Offer the other demo while one demo is open.
+        for name, (_, about) in guide.DEMOS.items():
             if name not in page_run.collections or not page_run.collections[name].complete:
-                problems.draw_build_button(name, queue_of(page_run.resources.bench), about)
+                guide.draw_build_button(name, queue_of(page_run.resources.bench), about)
 
 
 @st.fragment
@@ -154,9 +154,9 @@ def _one(every: tuple[Facts, ...], page_run: PageRun, user: User) -> None:
         st.session_state[MANAGED] = chosen if chosen in names else names[0]
     name = st.selectbox("Manage", names, key=MANAGED)
     facts = every[names.index(name)]
-    with st.container(key="manage", horizontal=True, gap="small"):
+    with elements.row("manage", "top"):
         _actions(facts, page_run.resources, user)
-    problems.incomplete(facts.info.incomplete)
+    problems.draw_incomplete(facts.info.incomplete)
     if facts.info.incomplete and facts.info.ours:
         queue = queue_of(page_run.resources.bench)
         busy = any(job.status.open and job.order.collection == name for job in queue.jobs())

@@ -1,6 +1,5 @@
 """The Compare page: two sides over one question or a query set. For one question, it shows the chunks that each side
-keeps and, a step away, both answers. For a query set, it shows wins, losses and ties, and the questions that changed
-most."""
+keeps and, a step away, both answers; for a query set, wins, losses and ties, and the questions that changed most."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
 from ragfilter.ui.compare.side_choice import ComparedSide, Sides, differences
-from ragfilter.ui.kit import answers, controls, grid, measuring, problems, query_set_choice, question_box
-from ragfilter.ui.kit.answer_sides import AnswerSide, numbered_sides
+from ragfilter.ui.kit import answer_panel, controls, grid, measuring, problems, query_set_choice, question_box
+from ragfilter.ui.kit.answer_making import AnswerSide, numbered_sides
 from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.kit.stacks import Stack, StackRow, draw_stacks
 from ragfilter.ui.look import elements
@@ -54,7 +53,7 @@ def draw(page_run: PageRun) -> None:
         problems.draw_empty(page_run, None)
         return
     runs = page_run.saved_runs
-    problems.incomplete(page_run.incomplete if name else "")
+    problems.draw_incomplete(page_run.incomplete if name else "")
     sides, slot = _bar(page_run, runs, name)
     if name:
         link.share(more=side_choice.parameters())
@@ -72,7 +71,7 @@ def draw(page_run: PageRun) -> None:
         elements.unseen_heading("Compare", level=1)
         problems.draw_empty(page_run, error)
         return
-    problems.incomplete(view.result.pool.incomplete)
+    problems.draw_incomplete(view.result.pool.incomplete)
     _draw_question(view, sides)
 
 
@@ -80,7 +79,7 @@ def _bar(page_run: PageRun, runs: Mapping[int, Run], name: str) -> tuple[Sides, 
     """Draw the choice of sides and questions. Returns the sides, and the place of the link."""
     a, b = (side_choice.read(letter, page_run.settings, runs) for letter in link.SIDES)
     # Messages about invalid values in a link.
-    problems.notices(state.notices())
+    problems.draw_notices(state.take_notices())
     with elements.row("sides", "bottom"):
         _choice("a", page_run, runs)
         elements.button("Swap", "sides-swap", side_choice.swap, icon="swap_horiz")
@@ -120,12 +119,11 @@ def _draw_question(view: View, sides: Sides) -> None:
         for need in result.needs:
             elements.aside(f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask for it.")
     if not contrasted:
-        elements.empty(
-            "Neither side keeps a chunk.", "Choose a side that filters less, such as the profile unfiltered."
-        )
+        remedy = "Choose a side that filters less, such as the profile unfiltered."
+        elements.empty("Neither side keeps a chunk.", remedy)
         return
     stacks = stacked(contrasted, (sides[0].name, sides[1].name))
-    draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.keep, name=OPENED))
+    draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.set_widget_state, name=OPENED))
     opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))
@@ -192,25 +190,27 @@ def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
     hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
     with st.container(key="compare-chunk", border=True):
         elements.chunk_head(each.title, (each.id, f"A: {reason(each.a)}", f"B: {reason(each.b)}"))
-        st.text(hit.chunk.text or "This chunk has no text.")
+        elements.draw_chunk_text(hit.chunk.text)
 
 
 def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> None:
     """Draw both answers with their citations, and the preference between them."""
 
     def draw_answer(side: AnswerSide, other: AnswerSide, reply: Answer) -> None:
-        cited = answers.draw_text(view, side, other, reply)
+        cited = answer_panel.draw_text(view, side, other, reply)
         titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
         elements.aside(" · ".join(f"[{side.numbers[n - 1]}] {titles[n - 1]}" for n in cited))
 
     with st.container(key="compare-answers", border=True):
-        pair_answers = answers.draw_columns(view, pair, (answers.title(pair[0]), answers.title(pair[1])), draw_answer)
+        pair_answers = answer_panel.draw_columns(
+            view, pair, (answer_panel.title(pair[0]), answer_panel.title(pair[1])), draw_answer
+        )
         if pair_answers is not None:
             pair_sides = tuple(
-                answers.side_of_pair(each, reply, side.profile, side.settings)
+                answer_panel.side_of_pair(each, reply, side.profile, side.settings)
                 for each, reply, side in zip(pair, pair_answers, sides, strict=True)
             )
-            answers.draw_preference(view, (pair_sides[0], pair_sides[1]), ("A", "B"), key="compare")
+            answer_panel.draw_preference(view, (pair_sides[0], pair_sides[1]), ("A", "B"), key="compare")
 
 
 GOES_ON = "compare-measuring"
@@ -306,7 +306,7 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
     if worst is None:
         elements.aside("No question is worse with B.")
         return
-    with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
+    with elements.row("compare-worst"):
         st.markdown(f"Largest loss: **{numbers.signed(worst['gain'])}** {literal(worst['query'])}", width="content")
         elements.button("Open", "compare-open-worst", _open, worst["query"], icon="arrow_forward")
 
@@ -329,7 +329,8 @@ def _changes(compared: ComparedRuns) -> None:
         "tokens_a": "tokens A",
         "tokens_b": "tokens B",
     }
-    row = grid.picked(sides[[*columns]].copy(), sides["id"], name="compare-questions", columns=columns, height=460)
+    table, ids = sides[[*columns]].copy(), sides["id"]
+    row = grid.draw_clickable(table, ids, name="compare-questions", columns=columns, height=460)
     if row is not None:
         _open(sides["query"].iloc[row])
         st.rerun()

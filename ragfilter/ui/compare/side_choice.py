@@ -23,10 +23,10 @@ from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.session import link, state
 
-IN_FORCE, CUT_BY, RUN = "settings", "by-", "run-"
+CURRENT, CUT_BY, RUN = "settings", "by-", "run-"
 OWN = "own"
 """The choice for a side's own settings, which have no other name."""
-DEFAULTS = {"a": "unfiltered", "b": IN_FORCE}
+DEFAULTS = {"a": "unfiltered", "b": CURRENT}
 LONGEST = 40
 
 
@@ -47,10 +47,10 @@ class ComparedSide(NamedSettings):
 Sides = tuple[ComparedSide, ComparedSide]
 
 
-def choices(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> dict[str, str]:
+def choices(letter: str, current: Settings, runs: Mapping[int, Run]) -> dict[str, str]:
     """The choices for a side, with their labels. A strategy that must be learned is offered once it is."""
-    called, changes, learned = state.profile_label(), _own(letter), bool(in_force.cutoff.calibration)
-    labels = {IN_FORCE: "current settings" + (f", {called}" if called != state.session().profile else "")}
+    called, changes, learned = state.profile_label(), _own(letter), bool(current.cutoff.calibration)
+    labels = {CURRENT: "current settings" + (f", {called}" if called != state.session().profile else "")}
     if changes:
         labels[OWN] = f"{_word(letter)} with {counted(len(changes), 'change')}"
     labels |= {name: f"profile {name}" for name in PROFILES}
@@ -64,14 +64,14 @@ def chosen(letter: str) -> str:
     return OWN if _own(letter) else _word(letter)
 
 
-def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
+def read(letter: str, current: Settings, runs: Mapping[int, Run]) -> ComparedSide:
     """The chosen side. If it is invalid, the page says why and the default takes its place."""
     try:
-        return _read(letter, in_force, runs)
+        return _read(letter, current, runs)
     except RagfilterError as error:
         state.notice(f"Side {letter.upper()}: {error}")
         put(letter, DEFAULTS[letter], {})
-        return _read(letter, in_force, runs)
+        return _read(letter, current, runs)
 
 
 def put(letter: str, word: str, changes: Mapping[str, Any]) -> None:
@@ -89,7 +89,7 @@ def swap() -> None:
 
 def copy(side: ComparedSide) -> None:
     """Copy A to B; current settings become a snapshot to compare later changes with."""
-    live = side.word == IN_FORCE or side.word.startswith(CUT_BY)
+    live = side.word == CURRENT or side.word.startswith(CUT_BY)
     put("b", *((side.profile, side.changes) if live else (side.word, _own("a"))))
 
 
@@ -122,14 +122,14 @@ def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
     return changes
 
 
-def _read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
-    word, labels = _word(letter), choices(letter, in_force, runs)
+def _read(letter: str, current: Settings, runs: Mapping[int, Run]) -> ComparedSide:
+    word, labels = _word(letter), choices(letter, current, runs)
     if word not in labels:
         raise InputError(f"There is no {word!r} to compare with.", remedy="Choose one from the list.")
-    profile, settings, run = state.session().profile, in_force, None
+    profile, settings, run = state.session().profile, current, None
     if word.startswith(CUT_BY):
         strategy = word.removeprefix(CUT_BY)
-        settings = in_force.with_values({"cutoff.enabled": True, "cutoff.strategy": strategy, "judge.enabled": False})
+        settings = current.with_values({"cutoff.enabled": True, "cutoff.strategy": strategy, "judge.enabled": False})
     elif word.startswith(RUN):
         run = runs[int(word.removeprefix(RUN))]
         profile, settings = run.plan.profile, settings_of(run)

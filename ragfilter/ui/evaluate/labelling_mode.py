@@ -23,7 +23,6 @@ from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import pools, state
-from ragfilter.ui.session.page_run import author
 
 KEY, AHEAD = "labelling", 3
 """The component, and how many questions the browser holds."""
@@ -46,7 +45,7 @@ def draw(chosen: ChosenSet) -> None:
         "last": session.label_events,
         "error": session.label_error,
     }
-    take, close = partial(_take, chosen), state.then_page(partial(state.put, False, "labelling"))
+    take, close = partial(_take, chosen), state.then_page(partial(state.set_field, False, "labelling"))
     script = "evaluate/labelling_mode.js"
     elements.mount(script, HTML, key=KEY, data=data, on_events_change=take, on_closed_change=close)
 
@@ -54,7 +53,7 @@ def draw(chosen: ChosenSet) -> None:
 def _labels(chosen: ChosenSet) -> tuple[Label, ...]:
     """The labels that count as done: people's or, for a blind labeller, only their own. Otherwise
     nobody would label a chunk twice, and labellers could not be compared."""
-    me, blind = author(), state.session().blind
+    me, blind = state.author(), state.session().blind
     return tuple(each for each in chosen.labels if each.made_by == "human" and (not blind or each.who == me))
 
 
@@ -121,12 +120,12 @@ def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
             store = chosen.resources.bench.collection(chosen.collection)
             chunk = store.chunks([chunk_id]).get(chunk_id, visible) if quote else visible
             quotation = selected_quotation(chunk, quote)
-            labels = chosen.book.label(chosen.collection, query, [chunk_id], grade, who=author(), quotation=quotation)
+            who = state.author()
+            labels = chosen.book.label(chosen.collection, query, [chunk_id], grade, who=who, quotation=quotation)
             session.label_query = query
             state.remember_labels(labels, chunk_id, chosen.collection, query)
-        case "undo", () if session.label_history:
-            chosen.book.take_back(session.label_history[-1].label_ids)
-            session.label_history = session.label_history[:-1]
+        case "undo", ():
+            state.undo_labels(chosen.book)
         case "open", (str(query),):
             session.label_query = query
         case "ask", (str(text),) if query := mend_characters(text).strip():

@@ -12,7 +12,7 @@ import streamlit as st
 
 from ragfilter.evaluate import frame, gate, metrics, runs, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
-from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, within
+from ragfilter.evaluate.metrics import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import CURRENT
@@ -42,7 +42,7 @@ def draw(page_run: PageRun) -> None:
     if not page_run.ready:
         problems.draw_empty(page_run, None)
         return
-    problems.incomplete(page_run.incomplete)
+    problems.draw_incomplete(page_run.incomplete)
     chosen = query_set_choice.chosen_set(page_run)
     if state.session().labelling:
         labelling_mode.draw(chosen)
@@ -90,9 +90,9 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             saved = {run.id: run, **saved}
         if len(saved) > 1:
             labels = {each: runs.run_label(run, state.session().tuned_on) for each, run in saved.items()}
-            widget.select("Run", labels, _chosen_id(saved), "run-box", state.put, "run", width=330)
+            widget.select("Run", labels, _chosen_id(saved), "run-box", state.set_field, "run", width=330)
         about = "Label chunks, question by question, with the keys 2, 1 and 0."
-        elements.button("Label", "open-labelling", state.put, True, "labelling", icon="edit_note", about=about)
+        elements.button("Label", "open-labelling", state.set_field, True, "labelling", icon="edit_note", about=about)
         with st.popover("More", key="evaluate-more", type="tertiary"):
             _more(chosen)
     return saved
@@ -129,7 +129,7 @@ def _more(chosen: ChosenSet) -> None:
     st.toggle("Count an LLM's labels", key=query_set_choice.LLM, persist_state="session", help=about)
     on, keep = chosen.book.records_history(chosen.collection), partial(chosen.book.record_history, chosen.collection)
     about = 'Keeps the questions you ask as the query set "asked". Turning this off deletes them.'
-    given = widget.of("history-box", on, state.tell_errors()(keep))
+    given = widget.key_and_callback("history-box", on, state.tell_errors()(keep))
     st.toggle("Keep asked questions", on, help=about, **given)
 
 
@@ -246,7 +246,7 @@ def _layers(measured: MeasuredRun) -> None:
 
 
 def _queries(measured: MeasuredRun) -> None:
-    with st.container(key="queries-bar", horizontal=True, gap="small"):
+    with elements.row("queries-bar", "top"):
         look: dict[str, Any] = {"persist_state": None, "format_func": str.capitalize}
         wanted = elements.choice("Questions shown", ("all", *KINDS), key="query-filter", default="all", **look)
         rows = measured.questions
@@ -259,7 +259,7 @@ def _queries(measured: MeasuredRun) -> None:
         return
     shown = rows[FIGURES].rename(columns=NAMES)
     name = f"questions-{measured.run.id}"
-    clicked = grid.picked(shown, rows["id"], name=name, columns=_COLUMNS, height=460)
+    clicked = grid.draw_clickable(shown, rows["id"], name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
         plan = measured.run.plan
         question_box.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
@@ -330,11 +330,9 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             content = bench.workspace.content_of(collection, plan.viewer)
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
-        about, keep = "Each question's results in this run, as a small file for git.", state.then_page(state.keep)
-        args = (plan.collection, GUARDED)
-        elements.download(
-            "Use as baseline", "guard-baseline", baseline.dumps, BASELINE, about, on_click=keep, args=args
-        )
+        about = "Each question's results in this run, as a small file for git."
+        put, args = state.then_page(state.set_widget_state), (plan.collection, GUARDED)
+        elements.download("Use as baseline", "guard-baseline", baseline.dumps, BASELINE, about, on_click=put, args=args)
         elements.aside("Commit the file. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 

@@ -50,8 +50,8 @@ def draw_questions(chosen: ChosenSet) -> None:
     # A demo's own questions are not stored in the workspace.
     built_in = name in (LABELLED, ASKED) or not book.queries(collection, name)
     of_set = book, collection, name, chosen.chunks, chosen.user
-    there = query_sets.questions(*of_set) if chosen.sets[name] else {}
-    filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{revision}", there)
+    stored = query_sets.questions(*of_set) if chosen.sets[name] else {}
+    filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{revision}", stored)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         about = "Changing the name renames the set. Built-in sets are saved as copies."
@@ -65,7 +65,7 @@ def draw_questions(chosen: ChosenSet) -> None:
         text = st.text_area(
             "Questions, one per line", start, key=key, persist_state="session", height=HEIGHT, help=about
         )
-        with st.container(key="set-actions", horizontal=True, gap="small"):
+        with elements.row("set-actions", "top"):
             save = partial(_save, chosen, None if built_in else name, revision, filled)
             empty, about = not lines(text) or not title.strip(), "" if title.strip() else "Name the set first."
             elements.button("Save", "set-save", save, type="primary", disabled=empty, about=about)
@@ -77,7 +77,7 @@ def draw_questions(chosen: ChosenSet) -> None:
             with st.popover("Remove set", disabled=built_in):
                 about, label = "Cannot be undone. Labels stay with their questions.", f"Remove {literal(name)}"
                 elements.button(label, "set-remove", _remove, chosen, type="primary", disabled=built_in, about=about)
-            if there:
+            if stored:
                 parts = 1 + counts_llm_labels()
                 elements.download(
                     "Export",
@@ -179,13 +179,13 @@ def _import(chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | No
     with as_files(questions, qrels) as paths:
         by_id, rows = read_import(paths[0], paths[1] if qrels else None, tell=warnings.append)
         warnings = [by_name(each, paths) for each in warnings]
-    there = {i for i, chunk in chosen.chunks.items() if chosen.user.sees(chunk)}
+    visible_ids = {i for i, chunk in chosen.chunks.items() if chosen.user.sees(chunk)}
     title = Path(questions.name).stem
     book, collection, who = chosen.book, chosen.collection, qrels.name if qrels else ""
     made_by: Maker = "llm" if by_llm else "human"
     otherwise = "Rename the file, or remove the set."
     missing = query_sets.import_set(
-        book, collection, title, by_id, rows, there, who=who, made_by=made_by, otherwise=otherwise
+        book, collection, title, by_id, rows, visible_ids, who=who, made_by=made_by, otherwise=otherwise
     )
     lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""
     _saved(title)
@@ -235,7 +235,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     names = [catalogue[i].name if i in catalogue else f"{i} (no longer there)" for _, i in judged]
     words = ["; ".join(label.words for label in labels) for labels in parted]
     table = pd.DataFrame({"question": [query for query, _ in judged], "chunk": names, "said": words})
-    row = grid.picked(table, map(" ".join, judged), name="conflicts", columns=COLUMNS)
+    row = grid.draw_clickable(table, map(" ".join, judged), name="conflicts", columns=COLUMNS)
     if row is not None:
         query, chunk_id = judged[row]
         state.open_chunk(chunk_id)
@@ -253,8 +253,8 @@ def _lost(chosen: ChosenSet) -> None:
         return
     elements.heading("Labels without a chunk")
     elements.aside(
-        "The chunks were cut again, so these labels no longer count. Click the chunk that a label "
-        "judges. If it is in none, label again."
+        "The chunks were re-split, so these labels no longer count. Click the chunk that the label belongs to. If none "
+        "fits, label the question again."
     )
     listed = [
         (label.query, place.quote, *((chunks[i].name, chunks[i].text) if i else (None, None)))
@@ -262,7 +262,7 @@ def _lost(chosen: ChosenSet) -> None:
     ]
     table = pd.DataFrame(listed, columns=["question", "judged", "chunk", "text"])
     ids = [f"{label.id} {i}" for label, _, i in rows]
-    row = grid.picked(table, ids, name="lost-labels", columns=COLUMNS, box="lost")
+    row = grid.draw_clickable(table, ids, name="lost-labels", columns=COLUMNS, box="lost")
     if row is not None and rows[row][2]:
         settle(chosen.book, rows[row][0], chunks[rows[row][2]])
         st.rerun()
@@ -276,7 +276,7 @@ def _propose(chosen: ChosenSet) -> None:
         return
     if session.proposing is not None:
         stop = "Stops after the current call. Labels so far are kept."
-        count = jobs.result(session.proposing, "proposing", "Asking the LLM", stop=stop)
+        count = jobs.wait_for_result(session.proposing, "proposing", "Asking the LLM", stop=stop)
         session.proposing = None
         if count is not None:
             st.toast(f"The LLM made {counted(count, 'label')}.")
@@ -310,7 +310,7 @@ def _ask_llm(chosen: ChosenSet, requests: tuple[Request, ...]) -> None:
 
     def work(job: Job[int]) -> int:
         kept, calls = 0, sum(len(each.prompts) for each in requests)
-        timeout_s = resources.deployment.answer_timeout_s
+        timeout_s = resources.bench.deployment.answer_timeout_s
         proposals = labelling.propose(requests, settings, backends, timeout_s=timeout_s)
         for number, each in enumerate(proposals, start=1):
             kept += labelling.keep(each, book, collection, backends)

@@ -26,7 +26,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session import state, widget
-from ragfilter.ui.session.page_run import View, author
+from ragfilter.ui.session.page_run import View
 
 MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
 """The button for each grade, whose shortcut key is the grade."""
@@ -46,14 +46,16 @@ def draw(view: View) -> None:
             "references.",
         )
         return
-    chunk = _whole(hit.chunk, view)
+    chunk, asked = hit.chunk, view.asked
+    if not chunk.loaded:
+        chunk = view.resources.whole_chunk(chunk, asked.collection, asked.version)
     # Users see only references to chunks that they can see.
     shown_refs = chunk.refs if view.operator else without_hidden_refs(view.as_user.pool, view.user)(chunk).refs
     _head(view.shown, replace(hit, chunk=replace(chunk, refs=shown_refs)))
     _labels(view, chunk.id)
     match _part(view, chunk.id):
         case "Rule":
-            with st.container(key="rule-both", horizontal=True, gap="small"):
+            with elements.row("rule-both", "top"):
                 _text(view, chunk)
                 with st.container(key="rule-side", gap="small"):
                     _rule(view, chunk)
@@ -93,15 +95,13 @@ def _opened(view: View) -> Hit | None:
 @problems.show_errors()
 def _labels(view: View, chunk_id: str) -> None:
     """Draw the buttons that grade the chunk, and its existing labels."""
-    asked, grade_now = view.asked, view.grades.get(chunk_id)
+    asked, grade_now, undoable = view.asked, view.grades.get(chunk_id), state.session().label_history
     with elements.row("marks"):
         for grade, word in MARKS.items():
             mark = partial(_mark, asked.collection, asked.query, chunk_id, grade)
             look = "primary" if grade_now == grade else "secondary"
             elements.button(word, f"mark-{grade}", mark, type=look, shortcut=str(grade))
-        elements.button(
-            "Undo", "mark-undo", _undo, icon="undo", disabled=not state.session().label_history, shortcut="U"
-        )
+        elements.button("Undo", "mark-undo", _undo, icon="undo", disabled=not undoable, shortcut="U")
     words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
         words += ". They disagree, and the last one counts"
@@ -111,19 +111,17 @@ def _labels(view: View, chunk_id: str) -> None:
 
 @state.tell_errors()
 def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
-    marked = open_resources().bench.labels.label(collection, query, [chunk_id], grade, who=author())
+    marked = open_resources().bench.labels.label(collection, query, [chunk_id], grade, who=state.author())
     state.remember_labels(marked, chunk_id, collection, query)
     state.open_chunk(chunk_id)
 
 
 @state.tell_errors()
 def _undo() -> None:
-    if not state.session().label_history:
+    mark = state.undo_labels(open_resources().bench.labels)
+    if mark is None:
         # The key was pressed again before the page disabled the button.
         return
-    *before, mark = state.session().label_history
-    open_resources().bench.labels.take_back(mark.label_ids)
-    state.session().label_history = before
     asked = state.session().asked
     if asked is None or (asked.collection, asked.query) != (mark.collection, mark.query):
         st.toast(message(f"Undone: the last label for “{mark.query}” in {mark.collection}."))
@@ -136,14 +134,14 @@ def _text(view: View, chunk: Chunk) -> None:
         if struck := elements.struck_text(view.shown, chunk.id, chunk.text):
             elements.draw(struck)
         else:
-            st.text(chunk.text or "This chunk has no text.")
+            elements.draw_chunk_text(chunk.text)
 
 
 def _part(view: View, chunk_id: str) -> str:
     """Draw the choice of the chunk's part, kept when another chunk opens. Returns the part."""
     shown = state.session().part
     with elements.row("part-bar"):
-        widget.choose("Part", PARTS, shown, "chunk-part", state.put, "part")
+        widget.choose("Part", PARTS, shown, "chunk-part", state.set_field, "part")
         elements.hint(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop it. Rule: the "
             "questions it is meant for (query_must), with an editor and a preview. References: chunks that the judge's "
@@ -153,15 +151,6 @@ def _part(view: View, chunk_id: str) -> str:
         with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
             grid.draw_neighbours(ids, chunk_id, state.open_chunk, "chunk")
     return shown
-
-
-def _whole(chunk: Chunk, view: View) -> Chunk:
-    """The whole chunk, read once if only its id is known."""
-    if chunk.loaded:
-        return chunk
-    collection, bench = view.asked.collection, view.resources.bench
-    key = (collection, view.asked.version, chunk.id)
-    return view.resources.chunks.of(key, lambda: bench.collection(collection).chunks([chunk.id]).get(chunk.id, chunk))
 
 
 def _head(result: PoolResult, hit: Hit) -> None:
@@ -201,7 +190,7 @@ def _draw_changes(result: PoolResult, hit: Hit, words: str) -> None:
     elements.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
     titles = {each.id: each.chunk.name for each in result.hits}
     for n, change in enumerate(offered):
-        elements.button(literal(change.words), f"whatif-{n}", state.change, change.values, icon="tune")
+        elements.button(literal(change.words), f"whatif-{n}", state.change_settings, change.values, icon="tune")
         _along(change.came, change.went, titles)
     if rewording is not None:
         words = literal(f"Ask with: {', '.join(rewording.terms)}")

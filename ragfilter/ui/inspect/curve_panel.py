@@ -84,7 +84,7 @@ def draw(view: View) -> None:
             change = change_to_keep(result, by, view.under)
             values = {} if change is None else {change.path: change.new}
             about = "No limit of this strategy does that." if change is None else _effect(change, titles)
-            elements.button(label, key, state.change, values, disabled=change is None, about=about)
+            elements.button(label, key, state.change_settings, values, disabled=change is None, about=about)
         _draw_fold(every, points, beyond=max(points.x, default=0) > ranges.window[1])
 
 
@@ -121,17 +121,18 @@ def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
     folded = [row for row in every.rows if row not in shown.rows]
     if not (folded or beyond):
         if state.session().window != CUT:
-            elements.button("Show the ranks around the cut", "fold", state.put, CUT, "window", type="tertiary")
+            elements.button("Show the ranks around the cut", "fold", state.set_field, CUT, "window", type="tertiary")
         return
     by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
     about = " and ".join(f"{numbers.count(n)} by {name}" for name, n in by.items()) or None
     show = f"{numbers.count(len(folded))} dropped earlier · show" if folded else "Show"
-    elements.button(f"{show} all {len(every.rows)}", "fold", state.put, ALL, "window", type="tertiary", about=about)
+    label = f"{show} all {len(every.rows)}"
+    elements.button(label, "fold", state.set_field, ALL, "window", type="tertiary", about=about)
 
 
 def draw_controls(view: View) -> None:
     """Draw the controls of the cut: its settings and limits, a second curve and the legend."""
-    result, start = view.shown, state.initial()
+    result, start = view.shown, state.reset_target()
     with elements.row("cut-controls", "top"):
         paths = _cut_settings(result)
         for path in paths:
@@ -299,4 +300,4 @@ def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> 
 def _moved() -> None:
     state.session().drag_moves += 1
     moved = st.session_state[KEY].moved
-    state.change({moved["path"]: field(moved["path"]).value_type(moved["value"])})
+    state.change_settings({moved["path"]: field(moved["path"]).value_type(moved["value"])})

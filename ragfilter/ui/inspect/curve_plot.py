@@ -144,8 +144,7 @@ def plot(
     strip. `second` is another score with each hit's distance by id. `chosen` is the id of the open chunk."""
     low, high = ranges.window
     ink = Ink(dark)
-    # The axes are fixed, so hits outside would stay invisible, and drawing 200 hits takes the
-    # browser most of the time of an update.
+    # The axes are fixed, so hits outside would stay invisible, and drawing 200 hits takes most of an update's time.
     shown = [i for i, x in enumerate(points.x) if low <= x <= high]
     opened = [(x, y) for row, x, y in zip(points.rows, points.x, points.y, strict=True) if chosen and row.id == chosen]
     ring = theme.marker("circle-open", 20, ink.text, 1.4)

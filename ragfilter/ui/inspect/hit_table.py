@@ -65,8 +65,7 @@ def draw(view: View) -> None:
     table, ids = _frame(view, shown, refs), [row.id for row in shown]
     with st.container(key="table"):
         grid.draw(table, ids, name=NAME, height=400, columns=_columns(view, shown))
-        # Arrow keys continue from the cell whose button was clicked. The click does not focus the
-        # table, so draw this after it.
+        # Arrow keys continue from the cell whose button was clicked. That does not focus the table: draw this later.
         elements.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)
 
 

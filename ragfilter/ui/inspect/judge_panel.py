@@ -71,7 +71,7 @@ def draw(view: View) -> None:
         items = (f"<div><dt>{what}</dt><dd>{elements.text(value)}</dd></div>" for what, value in listed)
         elements.draw(f'<dl class="rf-grid rf-short">{"".join(items)}</dl>')
         _verdicts(result)
-        elements.aside(by_whom(stats, settings))
+        elements.aside(attribution(stats, settings))
         if ignored := "; ".join(remarks(result)):
             elements.draw(f'<p class="rf-aside">Ignored in its reply: {elements.text(ignored)}.</p>')
     if settings.enabled:
@@ -150,7 +150,7 @@ def call_facts(stats: JudgeStats, prices: Prices | None) -> dict[str, str]:
     return facts
 
 
-def by_whom(stats: JudgeStats, settings: Judge) -> str:
+def attribution(stats: JudgeStats, settings: Judge) -> str:
     """Which model judged with which prompt, and how many chunks were in no prompt."""
     parts = [
         f"Judged by {prose.model_label(stats.model) or 'nobody'}",
@@ -254,7 +254,7 @@ def _prompt(result: PoolResult) -> None:
         if not (state.session().operator or result.user.unrestricted):
             elements.aside(
                 "With clearance on, only operators see the reply: it may come from a query by a user who sees more. "
-                "View as operator to read it."
+                "Choose the role Operator to read it."
             )
         elif judgement is not None and judgement.reply:
             st.code(judgement.reply, language=None, wrap_lines=True)

@@ -1,11 +1,13 @@
 """The result of one question: one sentence, before and after beside the curve, and both answers. Buttons open the
 controls of the cut, and the evidence: the table of chunks, and beside it a panel with the open chunk, the answers, the
-exact prompt, the judge, the re-query rounds or the debug trace."""
+exact prompt, the judge, the re-query rounds or the debug trace. Its mode Present shows the question to an audience."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -16,19 +18,19 @@ from ragfilter.answer.llm import VERSION, messages
 from ragfilter.engine.pool import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Need, PoolResult, Rounds
+from ragfilter.model import Need, PoolResult, Pruning, Rounds
 from ragfilter.results.document import trace_text
 from ragfilter.results.rows import visible_ids
-from ragfilter.results.summary import story
+from ragfilter.results.summary import DropGroup, story
 from ragfilter.text import numbers
-from ragfilter.ui.inspect import chunk_panel, curve_panel, hit_table, judge_panel
-from ragfilter.ui.kit import answers, controls, guide, problems, question_box, stacks, summary
-from ragfilter.ui.kit.answer_sides import answer_sides
+from ragfilter.ui.inspect import chunk_panel, curve_panel, headline, hit_table, judge_panel
+from ragfilter.ui.kit import answer_panel, controls, guide, problems, question_box, stacks
+from ragfilter.ui.kit.answer_making import answer_sides
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import link, pools, state, widget
-from ragfilter.ui.session.page_run import View
+from ragfilter.ui.session.page_run import PageRun, View, gather_view
 from ragfilter.ui.session.state import PANELS
 
 
@@ -42,25 +44,25 @@ class Slots(NamedTuple):
 
 def begin(view: View) -> Slots:
     """Draw what the user waits for: the sentence, the clicked chunk, then the curve."""
-    now, current_story = state.session(), story(view.as_user)
+    session, current_story = state.session(), story(view.as_user)
     # One container for everything that comes and goes with a setting, which would otherwise move
     # the curve and make the browser redraw it.
     with st.container(key="headline"):
-        problems.incomplete(view.result.pool.incomplete)
+        problems.draw_incomplete(view.result.pool.incomplete)
         elements.unseen_heading("Result", level=1, name=view.asked.query)
-        summary.draw(view, current_story)
-        problems.failed(view.result)
+        headline.draw(view, current_story)
+        problems.draw_failures(view.result)
         _draw_needs(view)
-        if now.cut_controls:
+        if session.cut_controls:
             curve_panel.draw_controls(view)
     stage = st.container(key="stage")
     beside = None
-    if now.evidence:
+    if session.evidence:
         bar, below = elements.row("open-bar"), _draw_below(view)
         with below:
-            summary.draw_strip(view)
+            headline.draw_strip(view)
             below, beside = st.columns((1.15, 1), gap="medium")
-        if now.panel == "Chunk":
+        if session.panel == "Chunk":
             with beside:
                 beside = _draw_panel(view)
     else:
@@ -71,9 +73,9 @@ def begin(view: View) -> Slots:
         elements.unseen_heading("Before and after")
         drops = current_story.drops_from_unfiltered
         before, after = stacks.before_and_after(view.as_user, drops)
-        if changed := len(state.changed()):
+        if changed := len(state.changes_since_reset()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
-        controls.draw_reset(f"Back to {now.profile}")
+        controls.draw_reset(f"Back to {session.profile}")
         stacks.draw_stacks((before, after), view.as_user, on_open=state.open_chunk)
     with right:
         elements.unseen_heading("Curve")
@@ -82,28 +84,28 @@ def begin(view: View) -> Slots:
 
 
 def finish(view: View, slots: Slots) -> None:
-    """Draw the rest. Answers may take time, so they come last, as do the changes that would reverse
-    a clicked chunk's outcome."""
-    now = state.session()
+    """Draw the rest. Answers may take time, so they come last, as do the changes that would reverse a chunk's
+    outcome."""
+    session = state.session()
     with slots.bar:
         _open_more(view)
     with slots.below:
         if slots.panel is None:
             elements.unseen_heading("Answers")
             if not view.result.kept:
-                problems.nothing_kept(view.result)
-            answers.draw_brief(view)
+                problems.draw_nothing_kept(view.result)
+            answer_panel.draw_brief(view)
         else:
             elements.unseen_heading("Chunks")
             hit_table.draw(view)
     if slots.panel is not None:
         with slots.panel:
-            if now.panel == "Chunk":
+            if session.panel == "Chunk":
                 chunk_panel.finish(view)
             else:
                 _draw_panel(view)
-    now.answers_shown_for = view.asked
-    elements.mount("inspect/into_view.js", key="into-view", data=now.revealed)
+    session.answers_shown_for = view.asked
+    elements.mount("inspect/into_view.js", key="into-view", data=session.revealed)
 
 
 def _draw_below(view: View) -> DeltaGenerator:
@@ -114,20 +116,21 @@ def _draw_below(view: View) -> DeltaGenerator:
 
 def _open_more(view: View) -> None:
     """Draw the buttons that open the controls and the evidence, and those that share the result."""
-    now = state.session()
-    label = "Close controls" if now.cut_controls else "Adjust"
+    session = state.session()
+    label = "Close controls" if session.cut_controls else "Adjust"
     about = "The strategy and the limits that cut the list. Tune suggests values for them."
-    elements.button(label, "open-cut-controls", _open_cut_controls, not now.cut_controls, type="primary", about=about)
-    label = "Close evidence" if now.evidence else f"Evidence: {numbers.chunk_count(view.summary.retrieved)}"
+    opens = not session.cut_controls
+    elements.button(label, "open-cut-controls", _open_cut_controls, opens, type="primary", about=about)
+    label = "Close evidence" if session.evidence else f"Evidence: {numbers.chunk_count(view.summary.retrieved)}"
     about = "Every chunk with its reason, the prompt, and the answers with their citations."
-    elements.button(label, "open-evidence", state.put, not now.evidence, "evidence", about=about)
+    elements.button(label, "open-evidence", state.set_field, not session.evidence, "evidence", about=about)
     if view.asked.trace_ids:
         only = bool(view.asked.reach.only)
         about = "Filters only the hits that a trace recorded for this question."
-        ask = partial(state.update, use_trace=not only, pending="again")
+        ask = partial(state.set_fields, use_trace=not only, pending="current")
         elements.button("Search again" if only else "Recorded hits", "open-recorded", ask, about=about)
     question_box.draw_present_button()
-    if link.looks(ids := visible_ids(view.result)):
+    if link.view_params(ids := visible_ids(view.result)):
         # The address bar has the rest.
         link.draw_button(st.container(key="share", width="content"), ids)
     st.space("stretch")
@@ -159,12 +162,12 @@ def _draw_needs(view: View) -> None:
         if wider:
             label = f"Gather again with these settings · pool {numbers.count(result.settings.retrieval.pool_size)}"
             about = "The pool was gathered with other settings. This queries the store again."
-            elements.button(label, "gather-again", state.renew, icon="refresh", about=about)
+            elements.button(label, "gather-again", state.ask_again, icon="refresh", about=about)
 
 
 def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
     """The need for a reranker's scores, and whether reranking has failed before. The need is also
-    None if trying again cannot help; `problems.failed` then gives the remedy."""
+    None if trying again cannot help; `problems.draw_failures` then gives the remedy."""
     if problems.hopeless(result) is not None:
         return None, False
     again, needs = False, result.needs
@@ -193,10 +196,10 @@ def _draw_panel(view: View) -> DeltaGenerator:
     panel = st.container(key="panel", border=True, height=584, gap="small")
     with panel:
         with elements.row("panel-bar"):
-            widget.choose("Panel", PANELS, name, "panel-box", state.put, "panel")
+            widget.choose("Panel", PANELS, name, "panel-box", state.set_field, "panel")
         elements.unseen_heading(name)
         if not view.result.kept:
-            problems.nothing_kept(view.result)
+            problems.draw_nothing_kept(view.result)
         match name:
             case "Chunk":
                 chunk_panel.draw(view)
@@ -210,7 +213,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
                 # As the user can see it.
                 st.code(trace_text(view.as_user), language=None, wrap_lines=False)
             case _:
-                answers.draw(view)
+                answer_panel.draw(view)
     return panel
 
 
@@ -232,9 +235,8 @@ def _rounds(result: PoolResult) -> None:
     """Draw what repeated retrieval, each time without the seen chunks, would have found."""
     detail = result.trace("query_must").detail
     if not isinstance(detail, Rounds):
-        elements.empty(
-            "No rounds.", "Switch query_must on to see how many times a re-query loop would have asked again."
-        )
+        remedy = "Switch query_must on to see how many times a re-query loop would have asked again."
+        elements.empty("No rounds.", remedy)
         return
     loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"
     missed = numbers.chunk_count(detail.short) if detail.short else "none"
@@ -248,3 +250,78 @@ def _rounds(result: PoolResult) -> None:
     table["kept so far"] = table["kept"].cumsum()
     with st.container(key="rounds"):
         st.dataframe(table, hide_index=True, height="content")
+
+
+def present(page_run: PageRun) -> None:
+    """Draw one question for an audience, in plain words and without settings: the question, then scenes of what plain
+    search found, what each reason drops, and the outcome with both answers."""
+    st.html(Path(elements.__file__).with_name("present.css"))
+    problems.draw_notices(state.take_notices())
+    view, error = gather_view(page_run)
+    link.show_address()
+    if view is None:
+        elements.unseen_heading("Present", level=1)
+        question_box.draw(page_run)
+        question_box.draw_present_button()
+        problems.draw_empty(page_run, error)
+        return
+    problems.draw_incomplete(view.result.pool.incomplete)
+    current_story = story(view.as_user)
+    _question_head(view)
+    drops = current_story.drops_from_unfiltered
+    # The last scene adds kept chunks from below the first k.
+    last = len(drops) + bool(current_story.beyond)
+    scene = min(state.session().scene, last)
+    if scene < last:
+        found = f"Plain search found {numbers.counted(current_story.unfiltered, 'passage')}."
+        headline.draw_headline(f"{drops[scene - 1].line}." if scene else found, drops)
+    else:
+        headline.draw(view, current_story)
+    if current_story.found:
+        _scene(view, drops[:scene], scene, last)
+    if current_story.found and scene == last:
+        _pruned(view)
+        elements.unseen_heading("Answers")
+        answer_panel.draw_brief(view)
+
+
+def _question_head(view: View) -> None:
+    """Draw the question, the user it is answered for, and the buttons."""
+    with elements.row("present-head", "top"):
+        elements.draw(f'<h1 class="rf-question">{elements.text(view.asked.query)}</h1>')
+        if view.result.settings.clearance.enabled:
+            with st.container(key="present-user", width=240):
+                controls.choose_user("presented-to")
+        question_box.draw_report(view, "present-report")
+        question_box.draw_present_button()
+
+
+def _pruned(view: View) -> None:
+    """Offer to show which parts of the chunks are not in the prompt."""
+    detail = view.as_user.trace("prune").detail
+    if not isinstance(detail, Pruning) or detail.before == detail.after:
+        return
+    if not st.toggle("Show what was pruned", key="show-pruned"):
+        return
+    saved = numbers.token_count(detail.before - detail.after)
+    elements.aside(f"Struck text does not help to answer. Dropping it saves {saved}.")
+    for hit in view.as_user.kept:
+        if struck := elements.struck_text(view.as_user, hit.id, hit.chunk.text):
+            elements.draw(f"<b data-passage>{elements.text(hit.chunk.name)}</b>{struck}")
+
+
+def _scene(view: View, drops: Sequence[DropGroup], scene: int, last: int) -> None:
+    """Draw both stacks, and the buttons that drop the chunks, one reason at a time."""
+    before, after = stacks.before_and_after(view.as_user, drops)
+    if scene < last:
+        left = (each if each and each.outcome != "dropped" else None for each in before.entries)
+        after = stacks.Stack("Left so far" if scene else "Everything found", tuple(left))
+    elements.unseen_heading("Before and after")
+    stacks.draw_stacks((before, after), view.as_user)
+    with elements.row("present-bar"):
+        label, to = ("After", last) if scene < last else ("Before", 0)
+        look = {"icon": "compare", "type": "primary", "shortcut": "B"}
+        elements.button(label, "scene-flip", state.set_field, to, "scene", disabled=not last, **look)
+        for label, shortcut, to in (("Back", "Left", scene - 1), ("Next", "Right", scene + 1)):
+            key, off = f"scene-{label.lower()}", not 0 <= to <= last
+            elements.button(label, key, state.set_field, to, "scene", disabled=off, shortcut=shortcut)

@@ -29,7 +29,7 @@ MAX_SHOWN, TITLE_WIDTH = 40, 44
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Neighbourhood:
     """One chunk and the chunks around it, by id. Takes the place of the collection in `preview_expansion`."""
 
     by_id: Mapping[str, Chunk]
@@ -43,13 +43,13 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One chunk of the tree. `fate` is a key of FATES, and `by` the layer that dropped it."""
+    """One chunk of the tree. `status` is a key of STATUSES, and `by` the layer that dropped it."""
 
     id: str
     title: str
     step: int
     tokens: int
-    fate: str
+    status: str
     by: str = ""
 
 
@@ -58,56 +58,58 @@ class ReferenceTree:
     """The references of a chunk. `nodes` are in depth-first order, each below the chunk that names it. `sums` says what
     EXPAND_1, 3 and 5 would bring in: how many chunks, how many of them not yet kept, and their tokens.
 
-    `shut` counts references that an expansion does not follow, by reason: ``hidden`` from the user, ``unknown`` to the
-    collection, ``ruled`` out by a rule, or ``beyond`` the limit. `names` lists the ones that the user is allowed to
-    know, with the reason."""
+    `not_followed` counts the other references, by reason: ``hidden`` from the user, ``unknown`` to the collection,
+    ``ruled`` out by a rule, or ``beyond`` the limit. `names` lists the ones that the user is allowed to know, with the
+    reason."""
 
     nodes: tuple[Node, ...]
     sums: Mapping[int, tuple[int, int, int]]
-    shut: Mapping[str, int] = field(default_factory=dict)
+    not_followed: Mapping[str, int] = field(default_factory=dict)
     names: tuple[str, ...] = ()
 
 
-def read_neighbours(chunk_id: str, collection: Collection) -> Known:
+def read_neighbours(chunk_id: str, collection: Collection) -> Neighbourhood:
     """Read the chunks around one chunk. Raises StoreError."""
     find = finder(collection)
     root = find(chunk_id)
     around = walk(root, depth=max(DEPTHS), most=CLOSURE, find=find) if root else ()
-    return Known(collection.chunks([chunk_id, *(reached.chunk.id for reached in around)]))
+    return Neighbourhood(collection.chunks([chunk_id, *(reached.chunk.id for reached in around)]))
 
 
-def tree_of(chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool = False) -> ReferenceTree | None:
-    """A chunk's references as an expansion for the user of `result` would follow them; None if that
-    user cannot see the chunk."""
+def tree_of(
+    chunk_id: str, known: Neighbourhood, result: PoolResult, *, as_operator: bool = False
+) -> ReferenceTree | None:
+    """A chunk's references as an expansion for the result's user would follow them; None if they cannot see the
+    chunk."""
     root = known.by_id.get(chunk_id)
     if root is None or not result.user.sees(root):
         return None
     settings = result.settings
     reached = preview_expansion(chunk_id, known, settings, result.user, query=result.query)[max(DEPTHS)]
-    fates = _fates(result)
+    statuses = _statuses(result)
     below: dict[str, list[ReachedChunk]] = {}
     for each in reached:
         below.setdefault(each.via, []).append(each)
     nodes: list[Node] = []
 
-    def put(parent: str) -> None:
+    def add_below(parent: str) -> None:
         for each in below.get(parent, ()):
             chunk = each.chunk
-            fate, by = fates.get(chunk.id, ("new", ""))
-            nodes.append(Node(chunk.id, chunk.name, each.step, estimate_tokens(chunk.passage), fate, by))
-            put(chunk.id)
+            status, by = statuses.get(chunk.id, ("new", ""))
+            nodes.append(Node(chunk.id, chunk.name, each.step, estimate_tokens(chunk.passage), status, by))
+            add_below(chunk.id)
 
-    put(chunk_id)
+    add_below(chunk_id)
     sums = {}
     for depth in DEPTHS:
         come = [node for node in nodes if node.step <= depth]
-        new = sum(node.fate not in ("kept", "brought") for node in come)
+        new = sum(node.status not in ("kept", "brought") for node in come)
         sums[depth] = len(come), new, sum(node.tokens for node in come)
     walked = [root, *(known.by_id[r.chunk.id] for r in reached if r.step < max(DEPTHS))]
     inside = {chunk_id, *(node.id for node in nodes)}
     full = len(nodes) >= settings.judge.max_expansion
     why = {
-        ref: _why_shut(known.by_id.get(ref), result, full=full)
+        ref: _why_not_followed(known.by_id.get(ref), result, full=full)
         for chunk in walked
         for ref in chunk.refs
         if ref not in inside
@@ -121,7 +123,7 @@ def tree_of(chunk_id: str, known: Known, result: PoolResult, *, as_operator: boo
     return ReferenceTree(tuple(nodes), sums, Counter(why.values()), tuple(names))
 
 
-def _why_shut(chunk: Chunk | None, result: PoolResult, *, full: bool) -> str:
+def _why_not_followed(chunk: Chunk | None, result: PoolResult, *, full: bool) -> str:
     """Why an expansion does not follow a reference to this chunk."""
     if chunk is None:
         return "unknown"
@@ -130,25 +132,25 @@ def _why_shut(chunk: Chunk | None, result: PoolResult, *, full: bool) -> str:
     return "ruled" if result.settings.query_must.enabled and not full else "beyond"
 
 
-def _fates(result: PoolResult) -> dict[str, tuple[str, str]]:
-    """What happened to every hit: its fate, and the layer that dropped it."""
+def _statuses(result: PoolResult) -> dict[str, tuple[str, str]]:
+    """What happened to every hit: its status, and the layer that dropped it."""
     hits, outcomes = (*result.pool.hits, *result.hits), result.outcomes()
-    fates = {h.id: ("dropped", outcomes[h.id].layer if h.id in outcomes else "the filter") for h in hits}
+    statuses = {h.id: ("dropped", outcomes[h.id].layer if h.id in outcomes else "the filter") for h in hits}
     judged = result.trace("judge").decisions
     brought = {decision.chunk_id for decision in judged if decision.outcome == "expanded"}
-    fates |= {hit.id: ("brought" if hit.id in brought else "kept", "") for hit in result.kept}
-    return fates | {i: ("waits", "") for need in result.needs if need.kind == "judge" for i in need.chunk_ids}
+    statuses |= {hit.id: ("brought" if hit.id in brought else "kept", "") for hit in result.kept}
+    return statuses | {i: ("waits", "") for need in result.needs if need.kind == "judge" for i in need.chunk_ids}
 
 
-FATES = {
+STATUSES = {
     "kept": (theme.OUTCOMES["kept"].sign, "kept"),
     "brought": (theme.OUTCOMES["expanded"].sign, "brought by the judge"),
     "waits": ("◌", "found, not judged yet"),
     "dropped": ("○", "found, dropped by"),
     "new": ("+", "not found by the search"),
 }
-"""The sign and words for each fate of a chunk in the result."""
-NEIGHBOURS: CacheSpec[Known] = CacheSpec(64)
+"""The sign and words for each status of a chunk in the result."""
+NEIGHBOURS: CacheSpec[Neighbourhood] = CacheSpec(64)
 
 
 def draw(view: View, chunk: Chunk) -> None:
@@ -166,7 +168,7 @@ def draw(view: View, chunk: Chunk) -> None:
         elements.draw(_sums(tree, result))
         _nodes(tree, chunk)
     else:
-        why = "An expansion would follow no" if tree.shut else "This chunk has no"
+        why = "An expansion would follow no" if tree.not_followed else "This chunk has no"
         elements.empty("Nothing to bring in.", f"{why} references.")
     words = {
         "hidden": "hidden from the user",
@@ -174,14 +176,14 @@ def draw(view: View, chunk: Chunk) -> None:
         "ruled": "excluded by a rule",
         "beyond": f"beyond {result.settings.judge.max_expansion} chunks",
     }
-    if shut := [f"{tree.shut[why]} {word}" for why, word in words.items() if why in tree.shut]:
+    if not_followed := [f"{tree.not_followed[why]} {word}" for why, word in words.items() if why in tree.not_followed]:
         names = f": {', '.join(tree.names)}" if tree.names else ""
-        elements.aside(f"Not followed: {', '.join(shut)}{names}.")
+        elements.aside(f"Not followed: {', '.join(not_followed)}{names}.")
 
 
 def _sums(tree: ReferenceTree, result: PoolResult) -> str:
     """One cell per depth as HTML: numbers of chunks, new chunks and tokens."""
-    waits = any(node.fate == "waits" for node in tree.nodes)
+    waits = any(node.status == "waits" for node in tree.nodes)
     cells = [
         f"<li><span>EXPAND_{depth}</span><b>{numbers.chunk_count(n)}</b><em>{numbers.token_count(tokens)}"
         f"{'' if waits or new == n else f' · {new} new'}</em></li>"
@@ -199,14 +201,13 @@ def _nodes(tree: ReferenceTree, chunk: Chunk) -> None:
     with st.container(key="refs", gap=None):
         elements.draw(f'<p class="rf-ref rf-root">{elements.text(titles[0])} <i>this chunk</i></p>')
         for number, (node, title) in enumerate(zip(nodes, titles[1:], strict=True)):
-            sign, fate = FATES[node.fate]
+            sign, status = STATUSES[node.status]
             # The smallest depth that reaches it.
             depth = next(depth for depth in DEPTHS if depth >= node.step)
-            about = " · ".join(
-                (numbers.token_count(node.tokens), f"{fate} {node.by}".rstrip(), f"EXPAND_{depth}", node.id)
-            )
+            words = f"{status} {node.by}".rstrip()
+            about = " · ".join((numbers.token_count(node.tokens), words, f"EXPAND_{depth}", node.id))
             with st.container(key=f"ref-s{node.step}-{number}", gap=None):
-                if node.fate == "new":
+                if node.status == "new":
                     elements.draw(f'<p class="rf-ref">{sign} {elements.text(title)} <i>{elements.text(about)}</i></p>')
                 else:
                     label = f"{sign} {literal(title)} :gray[{literal(about)}]"

@@ -34,7 +34,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import CacheSpec, Resources, open_resources
 from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.page_run import MAX_NAME, PageRun, View, author, set_author
+from ragfilter.ui.session.page_run import PageRun, View
 
 ORDER_HELP = (
     "Each layer gets what the one above lets through: hidden chunks go first, then rules and "
@@ -53,7 +53,7 @@ def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
     """Draw the product's name, the choice of collection and profile, and undo, redo and
     reset. A page that draws these itself passes `undo=False` or `reset=False`."""
     # Leave out the count for a user from whom chunks may be hidden.
-    counted = state.onlooker().unrestricted
+    counted = state.listing_user().unrestricted
     labels = {}
     for name, info in page_run.collections.items():
         facts = (name, numbers.chunk_count(info.count) if counted else "", "" if info.complete else "incomplete")
@@ -76,7 +76,7 @@ def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
 def _undo_buttons(*, reset: bool) -> None:
     """Draw the buttons to undo, redo and reset changes, each only if it has an effect."""
     session = state.session()
-    with st.container(key="steps", horizontal=True, gap="small"):
+    with elements.row("steps", "top"):
         if session.past:
             elements.button("Undo", "undo", state.undo, type="tertiary", shortcut="Ctrl+Z")
         if session.future:
@@ -87,7 +87,7 @@ def _undo_buttons(*, reset: bool) -> None:
 
 def draw_reset(label: str) -> None:
     """Draw the button that resets to the profile, if anything differs from it."""
-    if changed := state.changed():
+    if changed := state.changes_since_reset():
         titles = {f"{each.name}.enabled": each.title for each in LAYERS}
         changes = ", ".join(
             f"{titles.get(path) or field(path).label} {value_text(field(path), value)}"
@@ -100,7 +100,7 @@ def draw_reset(label: str) -> None:
 def draw(page_run: PageRun, view: View | None) -> None:
     """Draw one line per layer in the order in which they act, and one for everything else. Layers that changed nothing
     are folded into one line, unless somebody changed their settings. `view` is None if there is no result."""
-    start = state.initial()
+    start = state.reset_target()
     changed = {field(path).section for path in page_run.settings.changed_from(start.settings)}
     with st.sidebar, st.container(key="layers", gap=None):
         if page_run.collections:
@@ -131,9 +131,9 @@ def _is_open(name: str) -> bool:
 def _opener(name: str, label: str, about: str | None = None) -> None:
     """Draw the button that opens or closes the contents of a line, with the tooltip `about`."""
     is_open = _is_open(name)
-    look = {"type": "tertiary", "icon_position": "right", "width": "stretch"}
+    look: dict[str, Any] = {"type": "tertiary", "icon_position": "right", "width": "stretch", "about": about}
     icon = "expand_more" if is_open else "chevron_right"
-    elements.button(label, f"line-{name}", state.keep, not is_open, f"open-{name}", icon=icon, about=about, **look)
+    elements.button(label, f"line-{name}", state.set_widget_state, not is_open, f"open-{name}", icon=icon, **look)
 
 
 def _line(layer: LayerSpec, page_run: PageRun, start: Config, view: View | None, did: str, *, changed: bool) -> None:
@@ -144,7 +144,7 @@ def _line(layer: LayerSpec, page_run: PageRun, start: Config, view: View | None,
     switch = field(f"{name}.enabled") if layer.switched else None
     with st.container(key=f"layer-{name}", horizontal=True, gap=None, vertical_alignment="center"):
         if switch is not None:
-            given = widget.of(setting_key(switch.path), on, apply_choice, switch.path)
+            given = widget.key_and_callback(setting_key(switch.path), on, apply_choice, switch.path)
             st.toggle(layer.title, on, disabled=no_llm and not on, label_visibility="collapsed", **given)
         mark = f"{MARK} " if changed else ""
         _opener(name, f"**{mark}{layer.title}** {did if on else 'off'}", switch.help if switch else None)
@@ -176,8 +176,8 @@ def _more(page_run: PageRun, start: Config, changed: set[str]) -> None:
                 draw_setting(info, page_run.settings, start)
         _files(page_run)
         about = "Recorded with your labels, votes, runs and rule edits."
-        given = widget.of("author-box", author(), set_author)
-        st.text_input("Your name", author(), max_chars=MAX_NAME, help=about, **given)
+        given = widget.key_and_callback("author-box", state.author(), state.set_author)
+        st.text_input("Your name", state.author(), max_chars=state.MAX_NAME, help=about, **given)
 
 
 def _files(page_run: PageRun) -> None:
@@ -192,9 +192,9 @@ def _files(page_run: PageRun) -> None:
         st.text_input("Save settings as", key="settings-name", placeholder="strict", help=about)
         st.form_submit_button("Save", key="save-as-button", on_click=_save, args=(text, files))
     elements.download("Download", "download-settings", text, "ragfilter.toml")
-    if there := config.saved_names(files):
-        name = st.selectbox("Saved settings", there, key="settings-saved")
-        with st.container(horizontal=True, gap="small"):
+    if saved := config.saved_names(files):
+        name = st.selectbox("Saved settings", saved, key="settings-saved")
+        with elements.row(align="top"):
             elements.button("Load", "load-saved", _load, files, name)
             elements.button("Delete", "delete-saved", state.tell_errors()(config.forget), files, name)
     about = "A downloaded file, or any that `ragfilter query --config` reads. Undo restores the earlier settings."
@@ -212,14 +212,14 @@ def _save(text: Callable[[], str], files: TextFiles) -> None:
 
 @state.tell_errors()
 def _load(files: TextFiles, name: str) -> None:
-    state.load(config.find_saved(files, name).read_bytes(), name)
+    state.load_settings_file(config.find_saved(files, name).read_bytes(), name)
 
 
 @state.tell_errors()
 def _load_file() -> None:
     upload = st.session_state["settings-file"]
     if upload is not None:
-        state.load(upload.getvalue(), upload.name)
+        state.load_settings_file(upload.getvalue(), upload.name)
 
 
 CHOICE_LABELS = {
@@ -267,8 +267,8 @@ def draw_setting(
         if is_changed:
             variable = start.variable(info.path, before)
             label = value_text(info, before) + (f" ({variable})" if variable else "")
-            key, about = f"back-{setting_key(info.path, view)}", "Back to this value."
-            elements.button(label, key, state.change, {info.path: before}, icon="undo", type="tertiary", about=about)
+            key, back, about = f"back-{setting_key(info.path, view)}", {info.path: before}, "Back to this value."
+            elements.button(label, key, state.change_settings, back, icon="undo", type="tertiary", about=about)
 
 
 def tell_variable(path: str, value: Any, start: Config) -> None:
@@ -303,7 +303,7 @@ def apply_choice(value: Any, path: str) -> None:
         low, high = ORDERED
         other, further = (high, max) if path == low else (low, min)
         values[other] = further(value, state.settings().get(other))
-    state.change(values)
+    state.change_settings(values)
 
 
 def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[str, int]) -> None:
@@ -312,7 +312,7 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[st
         names |= {each: f"{each} · {n}" for each, n in kept.items()}
         if state.settings().cutoff.calibration is None:
             names[LEARNED] = f"{LEARNED} · {UNLEARNED}"
-    given = widget.of(setting_key(info.path, view), value, apply_choice, info.path, labels=names)
+    given = widget.key_and_callback(setting_key(info.path, view), value, apply_choice, info.path, labels=names)
     unit = f" Unit: {info.unit}." if info.unit else ""
     given["help"] = f"`{info.path}`: {info.help}{unit}"
     if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
@@ -350,7 +350,7 @@ def draw_viewer() -> None:
         if on:
             _choose_viewer()
         about = "Hides what this user must not see. No profile, file or link turns it off."
-        given = widget.of(setting_key(state.CLEARANCE), on, apply_choice, state.CLEARANCE)
+        given = widget.key_and_callback(setting_key(state.CLEARANCE), on, apply_choice, state.CLEARANCE)
         st.toggle("Clearance", on, help=about, **given)
 
 
@@ -368,16 +368,18 @@ def _viewer() -> str:
 def _choose_viewer() -> None:
     session, user = state.session(), state.session().user
     role = OPERATOR if session.operator else USER
-    widget.choose("View as", (USER, OPERATOR), role, "view-as", lambda role: state.put(role == OPERATOR, "operator"))
+    widget.choose("Role", (USER, OPERATOR), role, "view-as", lambda role: state.set_field(role == OPERATOR, "operator"))
     choose_user("seen-as")
-    given = widget.of(LEVEL, user.level, lambda level: _become(level=level))
+    given = widget.key_and_callback(LEVEL, user.level, lambda level: _become(level=level))
     about = "Chunks of a higher level are hidden."
     st.slider("Level", 0, max(MAX_LEVEL, user.level), user.level, help=about, **given)
     # Keep the order in which they were chosen; the user's own are sorted.
     names: list[str] = widget.value_of(DEPARTMENTS, [])
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     offered = list(dict.fromkeys((*departments(open_resources()), *names)))
-    given = widget.of(DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names))))
+    given = widget.key_and_callback(
+        DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names)))
+    )
     about = "Chunks of other departments are hidden. Choose from this collection's, or type another."
     st.multiselect("Departments", offered, names, placeholder="none", accept_new_options=True, help=about, **given)
 
@@ -389,13 +391,13 @@ def _become(**changes: Any) -> None:
 def choose_user(name: str) -> None:
     """Draw the list of users as the widget called `name`."""
     users = _offered_users()
-    now = next((each for each, user in users.items() if user == state.session().user), None)
+    current = next((each for each, user in users.items() if user == state.session().user), None)
 
     def become(chosen: str) -> None:
         state.session().user = users.get(chosen, state.session().user)
 
     labels = {each: each for each in users}
-    widget.select("Seen as", labels, now, name, become, placeholder="someone else", filter_mode=None)
+    widget.select("User", labels, current, name, become, placeholder="someone else", filter_mode=None)
 
 
 def _offered_users() -> Mapping[str, User]:

@@ -72,12 +72,12 @@ def draw(
     `chosen` is the open one. Without `pick`, a click opens the chunk in the session."""
     key = key_of(name, ids)
     chosen = chosen if pick else state.session().chunk
-    now = dict(st.session_state.get(key, {}).get("selection", {}))
+    selected = dict(st.session_state.get(key, {}).get("selection", {}))
     rows = [ids.index(chosen)] if chosen in ids else []
     # Keep the cell, so that arrow keys continue from it.
-    cells = [cell for cell in now.get("cells", ()) if cell[0] in rows]
+    cells = [cell for cell in selected.get("cells", ()) if cell[0] in rows]
     selection = {"rows": rows, "columns": [], "cells": cells}
-    if now != selection:
+    if selected != selection:
         st.session_state[key] = {"selection": selection}
     on_select = partial(_open_row, key, ids, chosen, pick or state.open_chunk)
     st.dataframe(_marked(table, columns), key=key, height=height, column_config=columns, on_select=on_select, **CLICKED)
@@ -87,11 +87,11 @@ def draw_neighbours(ids: Sequence[str], chosen: str | None, pick: Callable[[str]
     """Draw buttons for the rows before and after the chosen one. `pick` gets the new id."""
     at = ids.index(chosen) if chosen in ids else -1
     for label, to, arrow in (("Previous", at - 1, "Up"), ("Next", at + 1, "Down")):
-        there = 0 <= to < len(ids)
-        go = partial(pick, ids[to] if there else "")
+        exists = 0 <= to < len(ids)
+        go = partial(pick, ids[to] if exists else "")
         look = {"icon": f"keyboard_arrow_{arrow.lower()}", "shortcut": f"Alt+{arrow}"}
         about = f"In the order of the table (Alt+{arrow})."
-        elements.button(label, f"{name}-{label.lower()}", go, disabled=not there, about=about, **look)
+        elements.button(label, f"{name}-{label.lower()}", go, disabled=not exists, about=about, **look)
 
 
 def choose_page(key: str, count: int, size: int) -> slice:
@@ -103,7 +103,7 @@ def choose_page(key: str, count: int, size: int) -> slice:
     return slice((number - 1) * size, number * size)
 
 
-def picked(
+def draw_clickable(
     table: pd.DataFrame, ids: Iterable[str], *, name: str, columns: Columns, height: int = 360, box: str = "table"
 ) -> int | None:
     """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the

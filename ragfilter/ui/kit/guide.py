@@ -1,6 +1,6 @@
 """What guides a visitor. The path on every page, Ask → Label → Measure → Tune → Guard, shows the progress and leads to
 the next step. Help, in a drawer on the right that never opens by itself, has a tour of three tasks and the glossary.
-Both are optional."""
+Both are optional. The demos are collections to begin with."""
 
 from __future__ import annotations
 
@@ -14,20 +14,25 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.basics.files import read_toml
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
+from ragfilter.indexing.order import Order
+from ragfilter.indexing.queue import Queue
 from ragfilter.layers.tuned_on import origin
 from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.kit.question_box import examples
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import PageRun, View
+from ragfilter.ui.session.page_run import PageRun, View, queue_indexing
 
 NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
 NEEDS_RUN = "Locked until you have measured your settings."
-MEASURED, GUARDED, GUARD = "measured", "guarded", "guard"
-"""The collections known to have a complete run that somebody started, the one that got the last
-baseline, and the box on Evaluate where it is made."""
+MEASURED = "measured"
+"""The collections known to have a complete run that somebody started."""
+GUARDED = "guarded"
+"""The collection that got the last baseline."""
+GUARD = "guard"
+"""The box on Evaluate where a baseline is made."""
 
 
 class PathStep(NamedTuple):
@@ -96,13 +101,13 @@ def draw_path(page_run: PageRun, slot: DeltaGenerator, page: str = "") -> None:
 
 
 def _steps(page_run: PageRun) -> list[PathStep]:
-    now = state.session()
-    name, known = now.collection, st.session_state.setdefault(MEASURED, set())
+    session = state.session()
+    name, known = session.collection, st.session_state.setdefault(MEASURED, set())
     if name not in known and any(run.complete and run.who for run in page_run.saved_runs.values()):
         known.add(name)
     labelled = len(query_set_choice.labelled_questions(page_run.resources, name))
     included, measured = not page_run.resources.bench.labels.holds(name), name in known
-    asked = (now.asked is not None and not now.example) or measured or bool(labelled and not included)
+    asked = (session.asked is not None and not session.example) or measured or bool(labelled and not included)
     tuned, guarded = origin(page_run.settings) is not None, st.session_state.get(GUARDED) == name
     return steps(asked=asked, labelled=labelled, included=included, measured=measured, tuned=tuned, guarded=guarded)
 
@@ -129,22 +134,22 @@ def begin_tour(resources: Resources) -> None:
 
 def draw_tour(view: View) -> None:
     """Draw the tasks of the tour with done ones ticked off; nothing if no tour is running."""
-    now = state.session()
-    if now.tour is None:
+    session = state.session()
+    if session.tour is None:
         return
     kept = {hit.id for hit in view.shown.kept}
-    if now.chunk and now.chunk not in kept:
-        now.tour_chunk = now.chunk
-    switched = any(path.endswith(".enabled") and not on for path, on in now.changes.items())
-    done_now = (len(kept) == REMAIN, switched, now.tour_chunk in kept)
-    now.tour = [was or done for was, done in zip(now.tour, done_now, strict=True)]
+    if session.chunk and session.chunk not in kept:
+        session.tour_chunk = session.chunk
+    switched = any(path.endswith(".enabled") and not on for path, on in session.changes.items())
+    done_now = (len(kept) == REMAIN, switched, session.tour_chunk in kept)
+    session.tour = [was or done for was, done in zip(session.tour, done_now, strict=True)]
     items = "".join(
-        f"<li>{'✓' if done else '○'} {elements.text(task)}</li>" for task, done in zip(TASKS, now.tour, strict=True)
+        f"<li>{'✓' if done else '○'} {elements.text(task)}</li>" for task, done in zip(TASKS, session.tour, strict=True)
     )
     with st.container(key="tour", gap="small"):
         elements.draw(f'<ul aria-live="polite" aria-label="Tour">{items}</ul>')
-        end = partial(state.update, tour=None, tour_chunk="")
-        elements.button("Done" if all(now.tour) else "End the tour", "tour-end", end)
+        end = partial(state.set_fields, tour=None, tour_chunk="")
+        elements.button("Done" if all(session.tour) else "End the tour", "tour-end", end)
 
 
 def draw(resources: Resources) -> None:
@@ -162,3 +167,26 @@ def _drawer(resources: Resources) -> None:
         st.switch_page("pages/inspect.py")
     st.markdown("**Words**")
     st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in TERMS.items()))
+
+
+DEMOS = {
+    "demo": (
+        "Build the demo collection",
+        "The rules of an invented fantasy game, to try the layers with: look-alike tables, comparisons, secrets.",
+    ),
+    "adsapi": (
+        "Build the API collection",
+        "The description of an invented advertising API, to try the LLM judge with: operations "
+        "and schemas that refer to each other.",
+    ),
+}
+"""The demo collections: the button's label, and what each demo is for."""
+
+
+def draw_build_button(name: str, queue: Queue, about: str) -> None:
+    """Draw the button that queues a demo for indexing and opens Collections."""
+    look = "primary" if name == "demo" else "secondary"
+    if elements.button(DEMOS[name][0], f"build-{name}", icon="play_arrow", type=look, about=about):
+        with state.tell_errors():
+            queue_indexing(Order(name, name), queue)
+        st.switch_page("pages/collections.py")

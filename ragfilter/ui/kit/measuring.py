@@ -11,8 +11,7 @@ import streamlit as st
 
 from ragfilter.evaluate import frame, query_sets, runs, wording
 from ragfilter.evaluate.frame import Row, interval_of
-from ragfilter.evaluate.metrics import FIGURES
-from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, frontier
+from ragfilter.evaluate.metrics import FIGURES, SHOWN_RANKS, Curve, frontier
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
 from ragfilter.protocols import Prices
@@ -25,7 +24,6 @@ from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.theme import THREE_DECIMALS, Ink
 from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import author
 
 MEASURED: CacheSpec[MeasuredRun] = CacheSpec(8)
 STOP = "Stops after the current question. Measure continues from there."
@@ -50,7 +48,7 @@ def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool 
     resources, saved, labels = chosen.resources, chosen.resources.bench.runs, chosen.measurable
     assert labels is not None
     backends = resources.backends(chosen.collection)
-    run = saved.begin(plan(chosen, profile, settings), who="" if unasked else author())
+    run = saved.begin(plan(chosen, profile, settings), who="" if unasked else state.author())
     resources.jobs.start(
         state.user(), ("run", run.id), lambda job: runs.go_on(run, labels, saved, backends, seen=job.tell), again=True
     )
@@ -60,7 +58,7 @@ def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool 
 def watch(run: Run, resources: Resources) -> bool:
     """Show the progress of a run until it ends. Returns False if it failed."""
     job = resources.jobs.find(("run", run.id))
-    jobs.result(job, "measuring", "Measuring", stop=STOP)
+    jobs.wait_for_result(job, "measuring", "Measuring", stop=STOP)
     error = job.future.exception() if job is not None and job.done else None
     if getattr(error, "action", "") == "recalibrate" and elements.button("Recalibrate", "run-recalibrate", icon="sync"):
         problems.open_recalibration()
@@ -160,7 +158,7 @@ def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
     bars = {"x": list(range(len(counts))), "y": counts, "marker": {"color": ink.kept}, "hovertemplate": hover}
     layout = ink.axes("chunks kept", "questions")
     if max(counts, default=0) < 6:
-        # Half a question does not exist.
+        # Counts are whole numbers.
         layout["yaxis"]["dtick"] = 1
     return {"data": [{"type": "bar", **bars}], "layout": layout}
 

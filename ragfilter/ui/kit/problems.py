@@ -9,16 +9,16 @@ from contextlib import contextmanager
 import streamlit as st
 
 from ragfilter.errors import Action, RagfilterError
-from ragfilter.indexing.order import Order
-from ragfilter.indexing.queue import Queue, queue_of
+from ragfilter.indexing.queue import queue_of
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import layer
 from ragfilter.model import Failure, PoolResult
 from ragfilter.results.verdicts import judge_stats
+from ragfilter.ui.kit import guide
 from ragfilter.ui.look import elements, prose
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import PageRun, queue_indexing
+from ragfilter.ui.session.page_run import PageRun
 
 MAX_PROBLEMS = 5
 COMMANDS: dict[Action, str] = {
@@ -29,7 +29,7 @@ COMMANDS: dict[Action, str] = {
 }
 
 
-def show(error: RagfilterError, *, retry: bool = True) -> None:
+def draw_error(error: RagfilterError, *, retry: bool = True) -> None:
     """Show an error with its remedy and, unless a page may have several, a retry button."""
     command = COMMANDS.get(error.action)
     remedy = f"{error.remedy} Run `{command}`; the app can keep running." if command else error.remedy
@@ -55,16 +55,16 @@ def show_errors(*, retry: bool = False) -> Iterator[None]:
     try:
         yield
     except RagfilterError as error:
-        show(error, retry=retry)
+        draw_error(error, retry=retry)
 
 
-def incomplete(why: str) -> None:
+def draw_incomplete(why: str) -> None:
     """Warn that a collection may lack chunks, and `why`."""
     if why:
         st.warning(prose.message(why))
 
 
-def failed(result: PoolResult) -> None:
+def draw_failures(result: PoolResult) -> None:
     """Say once, in full, why the reranker or judge failed; rows say "fallback"."""
     quality = result.settings.quality
     failed = {f.model: f for f in result.pool.failures}.get(reranker_key(quality))
@@ -94,7 +94,7 @@ def hopeless(result: PoolResult) -> Failure | None:
     return known.get(key)
 
 
-def notices(messages: list[str]) -> None:
+def draw_notices(messages: list[str]) -> None:
     """Show messages in one box."""
     # Drawn even if empty, so that the elements below it keep their positions.
     with st.container():
@@ -104,24 +104,10 @@ def notices(messages: list[str]) -> None:
             st.warning("\n\n".join(map(prose.message, [*messages[:MAX_PROBLEMS], *rest])))
 
 
-DEMOS = {
-    "demo": (
-        "Build the demo collection",
-        "The rules of an invented fantasy game, to try the layers with: look-alike tables, comparisons, secrets.",
-    ),
-    "adsapi": (
-        "Build the API collection",
-        "The description of an invented advertising API, to try the LLM judge with: operations "
-        "and schemas that refer to each other.",
-    ),
-}
-"""The demo collections: the button's label, and what each demo is for."""
-
-
 def draw_empty(page_run: PageRun, error: RagfilterError | None) -> None:
     """Say why there is no result, and offer a remedy."""
     if error is not None:
-        show(error)
+        draw_error(error)
     elif not page_run.collections:
         _no_collection(page_run.resources)
     elif not page_run.ready:
@@ -142,23 +128,14 @@ def _no_collection(resources: Resources) -> None:
     _message("no-collection", "No collection yet", words)
     cost = "Embeds a few hundred chunks with the bundled model. Takes under a minute on most machines."
     with st.container(key="demos", gap="small"):
-        for name, (_, about) in DEMOS.items():
+        for name, (_, about) in guide.DEMOS.items():
             with st.container(key=f"demo-{name}", gap="small"):
                 elements.draw(f'<p class="rf-demo"><b>{name}</b> {elements.text(about)}</p>')
-                draw_build_button(name, queue_of(resources.bench), cost)
+                guide.draw_build_button(name, queue_of(resources.bench), cost)
     st.page_link("pages/collections.py", label="Or add your own files", icon=":material/upload_file:")
 
 
-def draw_build_button(name: str, queue: Queue, about: str) -> None:
-    """Draw the button that queues a demo for indexing and opens Collections."""
-    look = "primary" if name == "demo" else "secondary"
-    if elements.button(DEMOS[name][0], f"build-{name}", icon="play_arrow", type=look, about=about):
-        with state.tell_errors():
-            queue_indexing(Order(name, name), queue)
-        st.switch_page("pages/collections.py")
-
-
-def nothing_kept(result: PoolResult) -> None:
+def draw_nothing_kept(result: PoolResult) -> None:
     """Show the layer that dropped the last hit, with a button that relaxes it."""
     if result.status == "insufficient_clearance" and not state.session().operator:
         # Users cannot grant themselves access.
@@ -173,11 +150,10 @@ def nothing_kept(result: PoolResult) -> None:
     off = f"Switch {last.layer} off", {f"{last.layer}.enabled": False}
     label, values = layer(last.layer).relax(last, result) or off
     why = "" if values else elements.text(label)
-    elements.draw(
-        f'<p class="rf-empty"><b>{elements.text(layer(last.layer).title)} dropped the last {word}.</b> {why}</p>'
-    )
+    title = elements.text(layer(last.layer).title)
+    elements.draw(f'<p class="rf-empty"><b>{title} dropped the last {word}.</b> {why}</p>')
     if values:
-        elements.button(label, "relax", state.change, values, type="primary")
+        elements.button(label, "relax", state.change_settings, values, type="primary")
 
 
 def _message(key: str, title: str, words: str) -> None:

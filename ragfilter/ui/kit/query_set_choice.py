@@ -65,9 +65,9 @@ class ChosenSet:
         must not learn which chunks are hidden. Raises InputError, StoreError."""
         if not self.user.unrestricted or self.measurable is None:
             return [], 0
-        there, known = (query_sets.load(self.book, self.collection, self.name, llm=counts_llm_labels()), self.chunks)
-        ids = sorted({i for grades in there.qrels.values() for i in grades if i not in known})
-        return ids, len(there.qrels) - len(self.measurable.qrels)
+        stored, known = (query_sets.load(self.book, self.collection, self.name, llm=counts_llm_labels()), self.chunks)
+        ids = sorted({i for grades in stored.qrels.values() for i in grades if i not in known})
+        return ids, len(stored.qrels) - len(self.measurable.qrels)
 
 
 def counts_llm_labels() -> bool:
@@ -103,12 +103,12 @@ def choose(chosen: ChosenSet) -> None:
     if chosen.measurable is not None:
         # Only labelled questions count.
         sets[chosen.name] = len(chosen.measurable.qrels)
-    labels = {name: f"{query_sets.title(name, llm=llm)} · {numbers.count(n)}" for name, n in sets.items()}
+    named = {name: f"{query_sets.title(name, llm=llm)} · {numbers.count(n)}" for name, n in sets.items()}
     about = (
         "The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under More."
     )
-    widget.select("Questions", labels, chosen.name, "query-set-box", state.put, "query_set", width=200, help=about)
+    widget.select("Questions", named, chosen.name, "query-set-box", state.set_field, "query_set", width=200, help=about)
 
 
 def explain(chosen: ChosenSet) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.ingest import bundled
 from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
@@ -22,7 +21,7 @@ from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.page_run import PageRun, View
 
 if TYPE_CHECKING:
-    from ragfilter.ui.kit.answer_sides import AnswerSide
+    from ragfilter.ui.kit.answer_making import AnswerSide
 
 MAX_EXAMPLES = 6
 LONGEST = 34
@@ -56,16 +55,16 @@ def draw(page_run: PageRun) -> None:
     if not page_run.collections:
         return
     _follow(page_run)
-    now = state.session()
-    offered = examples(now.collection, page_run.resources) if page_run.ready else {}
-    asked = now.asked if now.pending == "again" else None
-    moved = asked is not None and asked.collection != now.collection
+    session = state.session()
+    offered = examples(session.collection, page_run.resources) if page_run.ready else {}
+    asked = session.asked if session.pending == "current" else None
+    moved = asked is not None and asked.collection != session.collection
     if asked and moved and asked.query in examples(asked.collection, page_run.resources).values():
         # The visitor's own question goes along to another collection, an example of the last one does not.
-        state.update(query="", asked=None, pending=False)
-    if offered and now.asked is None and not now.pending and not now.present:
+        state.set_fields(query="", asked=None, pending="")
+    if offered and session.asked is None and not session.pending and not session.present:
         state.ask(next(iter(offered.values())))
-        now.pending = "example"
+        session.pending = "example"
     with elements.row("ask-line", "bottom"):
         _box(ready=page_run.ready)
         if offered:
@@ -87,12 +86,8 @@ def _follow(page_run: PageRun) -> None:
     if resources.bench.stores.of(asked.collection).outdated(asked.version):
         from ragfilter.ui.session import pools
 
-        try:
-            if pools.follow_edits(resources):
-                st.toast("Rules or chunks changed elsewhere; the results are refreshed.")
-        except RagfilterError:
-            # Asking the question again shows the error.
-            state.renew()
+        if pools.follow_edits(resources):
+            st.toast("Rules or chunks changed elsewhere; the results are refreshed.")
 
 
 def _box(*, ready: bool) -> None:
@@ -119,7 +114,7 @@ def _ask() -> None:
 
 def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
     """Open this question in Inspect with these settings."""
-    state.take(profile, changes)
+    state.use_settings(profile, changes)
     state.ask(query)
     st.switch_page("pages/inspect.py")
 
@@ -129,7 +124,7 @@ def draw_present_button() -> None:
     on = state.session().present
     label, icon, shortcut = ("Leave", "close", "Esc") if on else ("Present", "present_to_all", "P")
     with st.container(key="present-switch", width="content"):
-        switch = partial(state.update, present=not on, scene=0)
+        switch = partial(state.set_fields, present=not on, scene=0)
         elements.button(label, "present-button", switch, icon=icon, type="tertiary", shortcut=shortcut)
 
 
@@ -140,9 +135,9 @@ def draw_report(view: View, key: str) -> None:
 
     def report() -> str:
         from ragfilter.publish import reports
-        from ragfilter.ui.kit import answer_sides
+        from ragfilter.ui.kit import answer_making
 
-        filtered, plain = answer_sides.answer_sides(view.as_user)
+        filtered, plain = answer_making.answer_sides(view.as_user)
         contents = report_contents(view, {"without the filter": plain, "with the filter": filtered})
         return reports.of_query(view.as_user, profile, called=called, **contents)
 
@@ -158,14 +153,14 @@ def report_name(query: str) -> str:
 def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, Any]:
     """What all reports on a question contain: their origin, and the answers that exist by now, by name."""
     from ragfilter.publish.reports import ReportOrigin, shown_answer
-    from ragfilter.ui.kit.answer_sides import known_answer
+    from ragfilter.ui.kit.answer_making import known_answer
 
     asked, bench = view.asked, view.resources.bench
     known = {name: known_answer(asked.query, side, view.resources) for name, side in sides.items()}
     version, embedder = bench.version_seen(asked.collection, view.user), bench.recorded_embedder(asked.collection).name
-    space, now = view.result.pool.space, datetime.now(UTC)
+    space, made_at = view.result.pool.space, datetime.now(UTC)
     return {
-        "origin": ReportOrigin(asked.collection, version, embedder, space, view.user, now),
+        "origin": ReportOrigin(asked.collection, version, embedder, space, view.user, made_at),
         "prices": bench.prices,
         "answers": [shown_answer(name, answer, sides[name].context) for name, answer in known.items() if answer],
     }
@@ -174,6 +169,8 @@ def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, An
 def examples(collection: str, resources: Resources) -> dict[str, str]:
     """A collection's example questions by short name: a demo's own, or labelled questions."""
     if collection in EXAMPLES:
+        from ragfilter.ingest import bundled
+
         every = resources.cache(QUERIES).of(collection, lambda: bundled.queries(collection))
         return {label: every.get(i, i) for i, label in EXAMPLES[collection].items()}
     with suppress(RagfilterError):

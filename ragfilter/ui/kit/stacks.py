@@ -15,7 +15,7 @@ from ragfilter.model import Hit, Outcome, PoolResult
 from ragfilter.results.summary import DropGroup
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit.answer_sides import page_numbers
+from ragfilter.ui.kit.answer_making import page_numbers
 from ragfilter.ui.look import elements
 
 MAX_ROWS = 15

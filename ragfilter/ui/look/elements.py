@@ -78,7 +78,7 @@ def aside(*notes: str, width: Literal["stretch", "content"] = "stretch") -> None
         draw(f'<p class="rf-aside">{body}</p>', width=width)
 
 
-def outcome(words: str, *, good: bool) -> None:
+def draw_action_result(words: str, *, good: bool) -> None:
     """Draw the outcome of an action, in words."""
     look, role = ("rf-good", "status") if good else ("rf-bad", "alert")
     draw(f'<p class="rf-verdict {look}" role="{role}">{text(words)}</p>', width="content")
@@ -91,7 +91,12 @@ def chunk_head(title: str, facts: Iterable[str], more: str = "") -> None:
     draw(f'<div class="rf-chunk">{head}{more}</div>')
 
 
-def row(key: str, align: Literal["center", "bottom", "top"] = "center") -> DeltaGenerator:
+def draw_chunk_text(words: str) -> None:
+    """Draw the text of a chunk literally."""
+    st.text(words or "This chunk has no text.")
+
+
+def row(key: str | None = None, align: Literal["center", "bottom", "top"] = "center") -> DeltaGenerator:
     """A row of controls."""
     return st.container(key=key, horizontal=True, vertical_alignment=align, gap="small")
 
@@ -154,8 +159,7 @@ def hint(text: str) -> None:
 
 
 def choice(label: str, options: Iterable[str], about: str = "", *, key: str, default: str, **given: Any) -> str:
-    """Draw a choice, kept for the session, with `about` at a question mark. `given` goes to Streamlit. Returns the
-    choice."""
+    """Draw a choice, kept for the session, with `about` at a question mark. `given` goes to Streamlit. Returns it."""
     given = {"persist_state": "session", "label_visibility": "collapsed"} | given
     chosen: str = st.segmented_control(label, list(options), key=key, default=default, required=True, **given)
     if about:
@@ -183,7 +187,7 @@ def _register(script: str, html: str | None) -> ComponentRenderer:
     return st.components.v2.component(f"ragfilter.{name}", html=html, js=js, isolate_styles=False)
 
 
-def dress() -> None:
+def add_style_sheet() -> None:
     """Add the style sheet to the page, once per run. Charts and tables keep the colours of the run
     that drew them, so a callback that does nothing starts another run when the theme changes."""
     dark = theme.is_dark()

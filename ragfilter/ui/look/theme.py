@@ -113,8 +113,8 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 @cache
 def stylesheet(*, dark: bool) -> str:
     """The page's style sheet: the palette as variables, then `style.css`. `light-dark()` follows the theme in the
-    browser, so a switch needs no rerun. Only dialogs and popovers, which are outside the element that Streamlit themes,
-    need `dark`."""
+    browser, so a switch needs no rerun. Only dialogs and popovers, outside the element that Streamlit themes, need
+    `dark`."""
     pairs = {"text": TEXT, "muted": MUTED, "line": LINE, "surface": SURFACE, "on-primary": ON_PRIMARY, "lost": LOST}
     pairs |= {name: (m.light, m.dark) for name, m in OUTCOMES.items()}
     pairs |= {f"layer-{name}": (m.light, m.dark) for name, m in LAYERS.items()}

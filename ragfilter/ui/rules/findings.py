@@ -23,7 +23,7 @@ from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import CacheSpec
-from ragfilter.ui.rules import many_rules
+from ragfilter.ui.rules import drafts, many_rules, row_filter
 from ragfilter.ui.session import state
 
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
@@ -39,10 +39,10 @@ Listed = tuple[str, Finding]
 
 def draw(visible: VisibleCollection) -> None:
     """Draw the findings, and the effect of applying them."""
-    visible_collection.draw_filter(visible)
+    row_filter.draw_filter(visible)
     running = drafting.is_running(visible.collection, visible.resources)
     with st.expander("Draft rules with an LLM", expanded=running):
-        drafting.draw(visible)
+        drafts.draw(visible)
     findings = _findings(visible, _families(visible))
     if not findings:
         elements.empty("No findings.", "The rules of these chunks have no known problem.")
@@ -55,7 +55,8 @@ def draw(visible: VisibleCollection) -> None:
         persist_state="session",
         format_func=lambda kind: f"{kind} · {counts[kind]}",
         placeholder="all",
-        help="Problems in rules, drafts, and families: chunks whose titles or texts differ only where # stands.",
+        help="Problems in rules, drafts, and families: chunks whose titles or texts are identical except for the part "
+        "shown as #.",
     )
     listed = [each for each in findings if not kinds or each[0] in kinds]
     left, right = st.columns((1.5, 1), gap="medium")
@@ -84,25 +85,23 @@ def _families(visible: VisibleCollection) -> SuggestedRules | None:
     content = store.content or visible.version
     key = ("families", visible.collection, content, user, visible.settings, visible.questions_key, known is None)
 
-    def look(_: Job[SuggestedRules]) -> SuggestedRules:
+    def find_families(_: Job[SuggestedRules]) -> SuggestedRules:
         asked = resources.bench.labels.queries(visible.collection, ASKED).values()
         return suggest(filter(user.sees, store.chunks(ids).values()), asked, known)
 
-    job = resources.jobs.start(user, key, look)
-    return jobs.result(job, "findings-looking", "Looking for families")
+    job = resources.jobs.start(user, key, find_families)
+    return jobs.wait_for_result(job, "findings-looking", "Looking for families")
 
 
 def _findings(visible: VisibleCollection, families: SuggestedRules | None) -> list[Listed]:
     """The findings about filtered chunks: problems, proposals, then families with rules."""
-    ids = [row.id for row in visible_collection.selected(visible)]
-    ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), visible_collection.listing(visible).shared
-    if len(ruled) > visible_collection.MAX_READ:
-        elements.aside(
-            f"Texts are read for up to {visible_collection.MAX_READ:,} rules. A narrower filter may find more."
-        )
+    ids = [row.id for row in row_filter.selected(visible)]
+    ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), row_filter.listing(visible).shared
+    if len(ruled) > (most := visible_collection.MAX_READ):
+        elements.aside(f"Texts are read for up to {most:,} rules. A narrower filter may find more.")
     findings = [finding for chunk in ruled.values() for finding in visible.resources.checks.findings(chunk)]
     findings += [shared[i] for i in ids if i in shared]
-    proposed = [(draft.kind, draft) for draft in drafting.findings(visible)]
+    proposed = [(draft.kind, draft) for draft in drafts.findings(visible)]
     if families is not None:
         pairs = [(each, visible.chunks.get(each.chunk.id)) for each in families.proposals]
         known = [(each, chunk) for each, chunk in pairs if chunk is not None and chunk.rule != each.rule]
@@ -127,7 +126,7 @@ def _table(visible: VisibleCollection, listed: Sequence[Listed]) -> int | None:
     }
     keys = [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed]
     config = {name: st.column_config.TextColumn(width=px) for name, px in WIDTHS.items()}
-    return grid.picked(pd.DataFrame(columns), keys, name="findings", height=320, columns=config)
+    return grid.draw_clickable(pd.DataFrame(columns), keys, name="findings", height=320, columns=config)
 
 
 def _said(finding: Finding) -> str:
@@ -170,7 +169,7 @@ def _one(visible: VisibleCollection, finding: Finding | None) -> None:
     st.markdown(f"**{message(chunk.name)}**  \n{message(_said(finding))}")
     rules = {chunk.id: finding.fixed}
     sure = finding.fix is not None and rule_effect.confirm(visible, rules, "finding-sure")
-    with st.container(key="finding-actions", horizontal=True, gap="small"):
+    with elements.row("finding-actions", "top"):
         elements.button("Apply this one", "finding-apply", many_rules.save, visible, rules, "Apply", disabled=not sure)
         about = "Opens the editor with the fix, if there is one. Nothing is saved."
         elements.button("Edit first", "finding-edit", _edit, visible, finding, about=about)
@@ -181,5 +180,5 @@ def _one(visible: VisibleCollection, finding: Finding | None) -> None:
 def _edit(visible: VisibleCollection, finding: Finding) -> None:
     chunk = visible.chunks[finding.chunk_ids[0]]
     if finding.fix is not None:
-        saving.set_unsaved(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
-    visible_collection.edit(chunk.id)
+        saving.set_unsaved(saving.pretty_rule(finding.fixed), chunk.id, chunk.rule)
+    row_filter.edit(chunk.id)

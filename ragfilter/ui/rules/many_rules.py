@@ -20,8 +20,8 @@ from ragfilter.ui.kit.rule_editor import rule_effect, saving, visible_collection
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.rules import row_filter
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import author
 
 GROUP, SPELLINGS, REPLACE, SET = "Add a group", "Add spellings", "Replace a term", "Set a rule"
 REMOVE = "Remove the rule"
@@ -64,18 +64,18 @@ def save(visible: VisibleCollection, rules: Rules, action: str) -> None:
     bench = visible.resources.bench
     collection, expected = bench.collection(visible.collection), {i: visible.chunks[i].rule for i in rules}
     try:
-        saved = edits.save_all(collection, bench.journal, rules=rules, expected=expected, who=author())
+        saved = edits.save_all(collection, bench.journal, rules=rules, expected=expected, who=state.author())
     except RagfilterError as error:
         # A StoreError itself says what was saved.
         put_outcome(str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False)
     else:
         put_outcome(f"Saved: {action.lower()} {counted(len(saved), 'rule')}.", good=True)
-        state.renew()
+        state.ask_again()
 
 
 def put_outcome(words: str, *, good: bool) -> None:
     """Keep the outcome of an action, which is shown until the next one."""
-    state.session().rules.outcome = (words, good)
+    state.session().rules.bulk_outcome = (words, good)
 
 
 def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
@@ -96,7 +96,7 @@ def _diff(before: str | None, after: str | None) -> str:
 
 def draw(visible: VisibleCollection) -> None:
     """Draw the filter, the choice of change, its preview and the button that saves it."""
-    visible_collection.draw_filter(visible)
+    row_filter.draw_filter(visible)
     kind = st.segmented_control(
         "Change", ACTIONS, key=KIND, default=GROUP, required=True, persist_state="session", on_change=_forget
     )
@@ -106,7 +106,7 @@ def draw(visible: VisibleCollection) -> None:
         if any(st.session_state.get(name) for name in FIELDS):
             elements.aside(saving.error_text(error))
         return
-    plan = bulk.plan(change, [row.chunk for row in visible_collection.selected(visible)])
+    plan = bulk.plan(change, [row.chunk for row in row_filter.selected(visible)])
     preview(visible, ACTIONS[str(kind)], plan, "bulk")
 
 
@@ -160,7 +160,7 @@ def _export(visible: VisibleCollection) -> None:
     chunks = [chunk for chunk in visible.chunks.values() if chunk.rule]
     where = "for version control, where `ragfilter rules check` and `rules test` check them."
     st.markdown(f"**Export** {counted(len(chunks), 'rule')} {where}")
-    with st.container(key="files-export", horizontal=True, gap="small"):
+    with elements.row("files-export", "top"):
         about = "The table marks rules edited after this export as changed."
         if not visible.user.unrestricted:
             about = "Contains only what you can see. Changed rules stay marked in the table."

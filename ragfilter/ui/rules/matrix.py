@@ -19,11 +19,12 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import rule_effect, saving, visible_collection
+from ragfilter.ui.kit.rule_editor import rule_effect, saving
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import CacheSpec
+from ragfilter.ui.rules import row_filter
 
 MATRICES: CacheSpec[Matrix] = CacheSpec(4)
 TITLE_WIDTH, RULE_CHARS = 27, 27
@@ -129,14 +130,12 @@ def draw(visible: VisibleCollection) -> None:
 def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questions: GatheredQuestions) -> None:
     names, ids = group_titles(visible, [row.chunk_ids for row in rules]), [row.chunk_ids[0] for row in rules]
     frame = _frame("chunk", names, rules, [rule_cell(row.rule) for row in rules], id=ids)
-    selected = grid.picked(frame, ids, name="matrix", columns=_columns("chunk"), height=400)
+    selected = grid.draw_clickable(frame, ids, name="matrix", columns=_columns("chunk"), height=400)
     if selected is None:
         elements.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
-    elements.button(
-        "Edit", "matrix-edit", visible_collection.edit, row.chunk_ids[0], about="Opens the chunk under Chunks."
-    )
+    elements.button("Edit", "matrix-edit", row_filter.edit, row.chunk_ids[0], about="Opens the chunk under Chunks.")
     try:
         rule = parse(row.rule)
     except RuleError as error:

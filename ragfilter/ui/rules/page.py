@@ -19,7 +19,7 @@ from ragfilter.ui.kit.rule_editor import editor, rule_effect, saving, visible_co
 from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements, theme
-from ragfilter.ui.rules import findings, many_rules, matrix, tester, undo_history
+from ragfilter.ui.rules import findings, many_rules, matrix, row_filter, tester, undo_history
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.page_run import PageRun
 
@@ -28,7 +28,7 @@ ABOUT = (
     "filtered chunks. Matrix: what each rule does to labelled questions; Chunks then shows it too. Tester: which "
     "rules pasted questions meet. Files: import and export. History: every change."
 )
-BOXES = {name: f"rules-{name}" for name in visible_collection.FILTERS}
+BOXES = {name: f"rules-{name}" for name in row_filter.FILTERS}
 """The widgets of the filter, by their parameters in the link."""
 PAGE_AT = "rules-page"
 PAGE = 200
@@ -48,15 +48,15 @@ def draw(page_run: PageRun) -> None:
     _open_link()
     visible = visible_collection.current(state.session().collection, page_run.settings, page_run.resources)
     with elements.row("rules-bar"):
-        part = elements.choice("Part", PARTS, ABOUT, key=visible_collection.PART, default="Chunks")
+        part = elements.choice("Part", PARTS, ABOUT, key=row_filter.PART, default="Chunks")
         undo_history.draw_undo_redo(visible)
         # Clear the previous part while this one is being drawn.
         fresh, rules.part = rules.part != part, part
         if fresh:
-            rules.outcome = None
-        if rules.outcome is not None:
-            elements.outcome(rules.outcome[0], good=rules.outcome[1])
-    problems.incomplete(page_run.incomplete)
+            rules.bulk_outcome = None
+        if rules.bulk_outcome is not None:
+            elements.draw_action_result(rules.bulk_outcome[0], good=rules.bulk_outcome[1])
+    problems.draw_incomplete(page_run.incomplete)
     with (st.empty() if fresh else st).container(key="rules-work"):
         PARTS[part](visible)
     saving.keep_in_browser()
@@ -70,7 +70,7 @@ def _open_link() -> None:
     if not look:
         return
     if (look.get(link.PART) or "Chunks") in PARTS:
-        st.session_state[visible_collection.PART] = look.get(link.PART) or "Chunks"
+        st.session_state[row_filter.PART] = look.get(link.PART) or "Chunks"
     session.rules.chunk = look.get(link.CHUNK)
     for name, box in BOXES.items():
         listed = look.get(name, "").split(link.SEPARATOR)
@@ -91,11 +91,11 @@ def _share(visible: VisibleCollection, part: str) -> None:
 
 
 def _chunks(visible: VisibleCollection) -> None:
-    rows = visible_collection.listing(visible)
+    rows = row_filter.listing(visible)
     left, right = st.columns((1, 1.3), gap="medium")
     with left:
-        visible_collection.draw_filter(visible, rows)
-        ids = visible_collection.row_order(visible, rows)
+        row_filter.draw_filter(visible, rows)
+        ids = row_filter.row_order(visible, rows)
         _table(rows, ids, matrix.measured(visible))
     with right:
         _open_chunk(visible, rows, ids)
@@ -114,9 +114,7 @@ def _table(rows: Listing, ids: Sequence[str], latest: Matrix | None) -> None:
     columns = _columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE)
     height, chosen = min(HEIGHT, grid.ROW_PX * (len(shown) + 1) + 6), state.session().rules.chunk
     with st.container(key="table"):
-        grid.draw(
-            table, keys, name="rules", height=height, columns=columns, chosen=chosen, pick=visible_collection.open_
-        )
+        grid.draw(table, keys, name="rules", height=height, columns=columns, chosen=chosen, pick=row_filter.open_chunk)
 
 
 def _frame(rows: Sequence[ListingRow], latest: Matrix | None) -> pd.DataFrame:
@@ -173,7 +171,7 @@ def _open_chunk(visible: VisibleCollection, rows: Listing, ids: Sequence[str]) -
         page = f"page {chunk.page}" if chunk.page else ""
         elements.chunk_head(chunk.name, (chunk.id, chunk.type, chunk.source, page))
         with st.container(key="chunk-text", height=TEXT_HEIGHT):
-            st.text(chunk.text or "This chunk has no text.")
+            elements.draw_chunk_text(chunk.text)
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
         effect, harm_of = partial(rule_effect.draw, visible, chunk), partial(rule_effect.harm_of_rule, visible)
         editing = Editing(
@@ -188,7 +186,7 @@ def _open_chunk(visible: VisibleCollection, rows: Listing, ids: Sequence[str]) -
 
 def _go(ids: Sequence[str], chunk_id: str) -> None:
     """Open a chunk, and show the page of the table with its row."""
-    visible_collection.open_(chunk_id)
+    row_filter.open_chunk(chunk_id)
     st.session_state[PAGE_AT] = ids.index(chunk_id) // PAGE + 1
 
 

@@ -28,7 +28,7 @@ PASSES: CacheSpec[Mapping[str, int]] = CacheSpec(4)
 TEXT, QUESTION = "tester-text", "tester-question"
 MAX_QUESTIONS, MAX_LISTED, MAX_TERMS = 10_000, 500, 4
 WIDE = 56
-"""Characters of a title in the table. The other columns are narrow: similar titles differ late."""
+"""Title width in characters. Wide, because similar titles differ near the end."""
 
 
 def draw(visible: VisibleCollection) -> None:
@@ -79,7 +79,7 @@ def _tested_rules(
     table = {"chunk": matrix.group_titles(visible, ids, WIDE), "passes": n_passing, "blocks": blocks, "id": first}
     help_texts = {"passes": "Questions that meet the rule.", "blocks": "Questions that do not meet it."}
     columns = {name: st.column_config.NumberColumn(help=about, width=80) for name, about in help_texts.items()}
-    selected = grid.picked(pd.DataFrame(table), first, name="tester", height=260, columns=columns)
+    selected = grid.draw_clickable(pd.DataFrame(table), first, name="tester", height=260, columns=columns)
     if selected is None:
         elements.aside("Click a rule to see why it passes or blocks a question.")
         return

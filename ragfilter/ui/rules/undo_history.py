@@ -21,7 +21,6 @@ from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.rules import many_rules
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import author
 
 PAGE, TITLE_WIDTH = 50, 35
 TURNS: CacheSpec[dict[Turn, int]] = CacheSpec(8)
@@ -91,7 +90,7 @@ def _table(visible: VisibleCollection, listed: Sequence[Step]) -> None:
     columns = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     columns["when"] = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120)
     ids = (str(step.edit.id) for step in listed)
-    row = grid.picked(pd.DataFrame(table), ids, name="history", height=560, columns=columns)
+    row = grid.draw_clickable(pd.DataFrame(table), ids, name="history", height=560, columns=columns)
     if row is not None:
         state.session().rules.step = listed[row].edit.id
 
@@ -139,13 +138,13 @@ def _turn(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
 
 def _go(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
     bench, done = visible.resources.bench, DONE[turn]
-    state.session().rules.last = ("", None)
+    state.session().rules.editor_outcome = ("", None)
     try:
         collection, among = bench.collection(visible.collection), _among(visible)
-        changed = edits.turn(turn, collection, bench.journal, edit_id=edit_id, who=author(), among=among)
+        changed = edits.turn(turn, collection, bench.journal, edit_id=edit_id, who=state.author(), among=among)
     except RagfilterError as error:
         failed = "" if isinstance(error, OutcomeUnknown) else f"Not {done}: "
         many_rules.put_outcome(f"{failed}{error}", good=False)
     else:
         many_rules.put_outcome(f"{done.capitalize()}: {counted(len(changed), 'rule')}.", good=True)
-        state.renew()
+        state.ask_again()

@@ -1,6 +1,5 @@
 """The address bar: query, collection, profile and changed settings of a session. A link that names a profile describes
-the whole state. It ignores the reader's environment, so it shows the same result everywhere. It never contains a
-secret."""
+the whole state, ignores the reader's environment, and so shows the same result everywhere. It has no secret."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ BUTTON = (
     'out."><i aria-hidden="true">link</i><span>Link</span></button>'
     '<p class="rf-unseen" role="status"></p>'
 )
-LOOKS = (CHUNK, PANEL, WINDOW, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
+VIEW_PARAMS = (CHUNK, PANEL, WINDOW, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
 UNSCORED = "unscored"
 """In the link if rerank scores were wanted but not fetched, so that the link shows the same result."""
 LEVEL, DEPARTMENTS = "level", "departments"
@@ -50,7 +49,7 @@ SIDES = ("a", "b")
 QUERY_SET = "set"
 """The Compare page: each side by its word, ``a=full``, with the settings in which it differs from a
 profile, ``a.cutoff.max_results=5``; and the query set, if there is one."""
-NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, OPEN, *LOOKS, *SIDES, QUERY_SET)
+NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, OPEN, *VIEW_PARAMS, *SIDES, QUERY_SET)
 OPERATOR = "operator"
 
 
@@ -63,19 +62,19 @@ def read(params: Mapping[str, str]) -> Session:
     name = named if known else config.load().profile
     notices = [f"There is no profile {named!r}; {name} is used instead."] if named and not known else []
     wanted = {k: v for k, v in params.items() if k not in NAMES and not _is_compared(k)}
-    changes, errors = _take(name, {} if known else state.beginning(name), wanted)
+    changes, errors = _take(name, {} if known else state.environment_changes(name), wanted)
     level = params.get(LEVEL, "0")
     if not (level.isascii() and level.isdigit() and len(level) < 10):
         errors.append(f"The level {level!r} is not a whole number; 0 is used instead.")
         level = "0"
     query, opened = params.get(QUERY, "").strip(), params.get(OPEN, "").split(",")
-    look = {name: params[name].strip() for name in LOOKS if params.get(name, "").strip()}
+    look = {name: params[name].strip() for name in VIEW_PARAMS if params.get(name, "").strip()}
     parts: dict[str, Any] = {field: part in opened for part, field in PARTS.items()}
     return Session(
         name,
         state.settings_of(name, changes).changed_from(of_profile(name)),
         query=query,
-        pending=bool(query),
+        pending="question" if query else "",
         collection=params.get(COLLECTION, "").strip(),
         unscored=UNSCORED in params,
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
@@ -155,7 +154,7 @@ def open_session() -> None:
         st.session_state["filter-rule"] = rule if rule in WORDS else None
     elif _went_back():
         before, session = read(st.query_params.to_dict()), state.session()
-        state.take(before.profile, before.changes)
+        state.use_settings(before.profile, before.changes)
         for name in ("query", "pending", "unscored", "user", "present", "opened", *PARTS.values()):
             setattr(session, name, getattr(before, name))
         session.collection = before.collection or session.collection
@@ -185,7 +184,7 @@ def restore_view() -> None:
         session.window = look[WINDOW]
 
 
-def looks(nameable: Collection[str]) -> dict[str, str]:
+def view_params(nameable: Collection[str]) -> dict[str, str]:
     """The open parts that the address bar lacks. People share links, so the open chunk has to be `nameable`."""
     session = state.session()
     look = {
@@ -214,8 +213,8 @@ def show_address() -> None:
 
 
 def draw_button(slot: DeltaGenerator, nameable: Collection[str]) -> None:
-    """Draw the button in `slot` that copies the link, if a question was asked. `nameable` is as in `looks`."""
+    """Draw the button in `slot` that copies the link, if a question was asked. `nameable` is as in `view_params`."""
     if shared := state.session().shared:
         with slot:
-            data = urlencode(shared | looks(nameable))
+            data = urlencode(shared | view_params(nameable))
             elements.mount("kit/copy_link.js", BUTTON, key="copy-link", data=data, width="content")

@@ -1,4 +1,4 @@
-"""The values behind one run of a page: the visitor's name, the collections, and the view of the current question."""
+"""The values behind one run of a page: its settings, the collections, and the view of the current question."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ragfilter.results.rows import ChunkRow, rows
 from ragfilter.results.summary import Summary, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, qrels_of
-from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.state import AskedQuestion
@@ -27,19 +26,6 @@ if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.runs import Run
 
-MAX_NAME = 100
-"""Maximum number of characters in a name."""
-
-
-def author() -> str:
-    """The name given in this session or, without one, the deployment's."""
-    return state.session().author or open_resources().deployment.user
-
-
-def set_author(name: str) -> None:
-    """Use this name from now on; a blank name means the deployment's."""
-    state.session().author = mend_characters(name).strip()[:MAX_NAME].strip()
-
 
 def current_collections(resources: Resources, *, relist: bool = False) -> dict[str, CollectionInfo]:
     """The collections by name, as of the start of the session or the last change in the queue; with `relist`, as the
@@ -47,7 +33,7 @@ def current_collections(resources: Resources, *, relist: bool = False) -> dict[s
     session = state.session()
     held = session.collections
     moved: tuple[tuple[int, str], ...] = ()
-    # Whatever needs the database reports its error.
+    # Code that needs the database reports its failure.
     with suppress(StoreError):
         moved = queue_of(resources.bench).moved()
     try:
@@ -71,7 +57,7 @@ def current_collections(resources: Resources, *, relist: bool = False) -> dict[s
 def queue_indexing(order: Order, queue: Queue) -> None:
     """Queue an indexing job, whose collection then becomes the chosen one. Raises StoreError."""
     job = queue.put(order)
-    state.update(awaited_collection=order.collection, indexing={job.id})
+    state.set_fields(awaited_collection=order.collection, indexing={job.id})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +152,7 @@ class View:
 
 
 def begin_page(*, relist: bool = False) -> PageRun:
-    """Open the workspace, and the session from the link; with `relist`, list the collections again. Raises
+    """Open the workspace, and the session from the link; with `relist`, list collections again. Raises
     RagfilterError."""
     with st.spinner("Opening the workspace …"):
         # Opened first, because the link may name a judge prompt of the workspace.

@@ -54,11 +54,11 @@ def pool_for_this_run(settings: Settings, resources: Resources) -> Pool | None:
     session = state.session()
     # Always present, because the browser would otherwise redraw everything below it.
     slot = st.empty()
-    again = session.pending == "again" and session.asked is not None
+    again = session.pending == "current" and session.asked is not None
     question = session.asked.query if again and session.asked else session.query.strip()
     if session.pending and question:
         return _gather_question(question, settings, resources, slot)
-    session.pending = False
+    session.pending = ""
     if session.asked is None:
         return None
     return _current_pool(session.asked, settings, resources, slot)
@@ -77,7 +77,7 @@ def _gather_question(question: str, settings: Settings, resources: Resources, sl
         # A link says whether it was shared before scores were fetched.
         score, session.unscored = not session.unscored, False
         pool = complete_pool(asked, pool, settings, user, resources, score=score, replayer=session.replays.of)
-    if session.pending is True:
+    if session.pending == "question":
         # Recorded in the collection's history, for evaluations.
         try:
             resources.bench.labels.remember(asked.collection, asked.query)
@@ -88,8 +88,8 @@ def _gather_question(question: str, settings: Settings, resources: Resources, sl
         session.chunk = None
         if session.panel == "Chunk":
             session.panel = "Answer"
-    session.example = session.pending == "example" or (session.example and session.pending == "again")
-    session.asked, session.pending = asked, False
+    session.example = session.pending == "example" or (session.example and session.pending == "current")
+    session.asked, session.pending = asked, ""
     link.restore_view()
     return pool
 
@@ -103,8 +103,8 @@ def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources
         with _waiting(slot, "Scoring …"):
             pool = complete_pool(asked, pool, settings, user, resources)
     elif settings.prune.enabled:
-        # Sentence contributions of the chunks that are kept now. As for quotes, only sentences
-        # without stored vectors are embedded.
+        # Sentence contributions of the chunks kept now. As for quotes, only sentences without stored vectors are
+        # embedded.
         result = session.replays.of(pool, settings, user)
         if needs := [need for need in result.needs if need.kind == "prune"]:
             completer = PoolCompleter(settings, resources.backends(asked.collection), user)
@@ -114,24 +114,33 @@ def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources
 
 def follow_edits(resources: Resources) -> bool:
     """Update the current question after rules were edited. It is asked again only if that needs a
-    search. Returns whether its user can see a difference. Raises RagfilterError."""
+    search. Returns whether its user can see a difference."""
+    try:
+        return _follow_edits(resources)
+    except RagfilterError:
+        # Asking the question again shows the error.
+        state.ask_again()
+        return False
+
+
+def _follow_edits(resources: Resources) -> bool:
     session, settings = state.session(), state.settings()
     asked = session.asked
     if asked is None or session.pending:
         return False
     stored = resources.bench.collection(asked.collection).snapshot()
-    now = replace(asked, version=stored.version)
+    current = replace(asked, version=stored.version)
     user, pool = asked.reach.user, resources.pools.get(asked)
     reach = replace(reach_of(settings, state.user()), only=asked.reach.only)
     renewed = None
     if pool and stored.content and (stored.content, reach) == (asked.content, asked.reach):
         chunks = find_chunks(stored, [chunk.id for chunk in pool.chunks])
-        renewed = resources.pools.get(now) or renew_rules(pool, chunks, settings, user, reach.wanted)
+        renewed = resources.pools.get(current) or renew_rules(pool, chunks, settings, user, reach.wanted)
     if pool is None or renewed is None:
-        state.renew()
+        state.ask_again()
         # Others are not told, because the changed chunks may be hidden from them.
         return user.unrestricted
-    session.asked, renewed = now, keep_pool(now, renewed, resources)
+    session.asked, renewed = current, keep_pool(current, renewed, resources)
     if renewed is pool:
         return False
     # A call in progress started with the old rules.
@@ -160,7 +169,7 @@ def _fulfil(pool: Pool, asked: AskedQuestion, settings: Settings, resources: Res
         return pool
     with _waiting(slot, "Asking the LLM …" if pressed.kind == "judge" else "Scoring …"):
         job = resources.jobs.start(user, pressed, work)
-        job.attend()
+        job.wait_interruptibly()
     abandon(resources)
     return keep_pool(asked, job.value(), resources)
 
@@ -183,7 +192,7 @@ def _waiting(slot: DeltaGenerator, word: str) -> Iterator[None]:
 
 
 def _stop() -> None:
-    state.session().pending = False
+    state.session().pending = ""
     abandon(open_resources())
 
 
@@ -199,13 +208,13 @@ def asked_question(
     """A question asked now of the collection's current version. With `use_trace`, it is asked of
     the chunks that a trace recorded and the user can see, if any. Raises StoreError."""
     stored = resources.bench.collection(collection).snapshot()
-    there: tuple[str, ...] = ()
+    trace_ids: tuple[str, ...] = ()
     # Questions are answered without the database, too.
     with suppress(StoreError):
         ids = resources.bench.labels.recorded(collection, query)
-        there = tuple(i for i, chunk in stored.chunks(ids).items() if user.sees(chunk))
-    reach = replace(reach_of(settings, user), only=there if use_trace else ())
-    return AskedQuestion(query, collection, stored.version, reach, stored.content, there)
+        trace_ids = tuple(i for i, chunk in stored.chunks(ids).items() if user.sees(chunk))
+    reach = replace(reach_of(settings, user), only=trace_ids if use_trace else ())
+    return AskedQuestion(query, collection, stored.version, reach, stored.content, trace_ids)
 
 
 def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> Pool:
@@ -254,14 +263,14 @@ def complete_pool(
 def falls_short(asked: AskedQuestion, result: PoolResult, settings: Settings) -> bool:
     """Whether asking again would add to the pool: it was limited to other files, words were not
     searched, a larger one is set now, or too few of its hits are clean for the current settings."""
-    pool, now, before = result.pool, reach_of(settings, result.user), asked.reach
-    if now.lexical and pool.lexical_user != result.user:
+    pool, reach, before = result.pool, reach_of(settings, result.user), asked.reach
+    if reach.lexical and pool.lexical_user != result.user:
         return True
-    if pool.source_pattern not in ("", now.source_pattern):
+    if pool.source_pattern not in ("", reach.source_pattern):
         return True
     if pool.exhaustive:
         return False
-    if now.pool_size > before.pool_size:
+    if reach.pool_size > before.pool_size:
         return True
-    changed = now.wanted > before.wanted or (now.user, now.source_pattern) != (before.user, before.source_pattern)
-    return changed and count_clean(pool, settings, result.user) < now.wanted
+    changed = reach.wanted > before.wanted or (reach.user, reach.source_pattern) != (before.user, before.source_pattern)
+    return changed and count_clean(pool, settings, result.user) < reach.wanted

@@ -1,6 +1,5 @@
 """The state of one browser session: a `Session` of typed values. `Session.changes` is the only record of the settings
-that differ from the profile. Widgets show it and write to it through callbacks, so a widget that is not drawn loses
-nothing."""
+that differ from the profile. Widgets write to it through callbacks, so a widget that is not drawn loses nothing."""
 
 from __future__ import annotations
 
@@ -23,10 +22,11 @@ from ragfilter.settings.config import Config, Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.settings.schema import field as field_of
 from ragfilter.text.normalise import mend_characters
+from ragfilter.ui.resources import open_resources
 
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
-    from ragfilter.stores.labels import Label
+    from ragfilter.stores.labels import Label, LabelBook
     from ragfilter.ui.jobs import Job
 
 P = ParamSpec("P")
@@ -47,11 +47,14 @@ MAX_STEPS = 200
 """How many changes of settings can be undone."""
 MAX_LABEL_CHANGES = 50
 """How many labels can be undone."""
+MAX_NAME = 100
+"""Maximum number of characters in a name."""
 MANAGED = "manage-name"
 """The box for the collection that Collections manages, at first the chosen one."""
 WINDOWS = CUT, ALL = "Around the cut", "All"
 """The ranges of ranks that the curve offers."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
+Pending = Literal["", "question", "current", "example"]
 Step = tuple[str, dict[str, Any]]
 """A profile and the settings that differ from it."""
 
@@ -116,7 +119,7 @@ class RuleDesk:
     """The order of the chunks in the table, after the key that it depends on."""
     part: str = ""
     """The part of the page that was drawn last."""
-    outcome: tuple[str, bool] | None = None
+    bulk_outcome: tuple[str, bool] | None = None
     """The outcome of the last bulk change in words, and whether it succeeded."""
     families: str = ""
     """The collection whose families were requested."""
@@ -125,7 +128,7 @@ class RuleDesk:
     gathered_again: int = 0
     confirmed: dict[str, dict[str, str | None]] = field(default_factory=dict)
     """The changes that each box confirms, by the box's key."""
-    last: tuple[str, Any] = ("", None)
+    editor_outcome: tuple[str, Any] = ("", None)
     """A chunk's id, with the outcome of the last action on its rule."""
     drawn: str = ""
     """The text that the editor was drawn with."""
@@ -155,8 +158,8 @@ class Session:
 
     query: str = ""
     """The text in the question box."""
-    pending: bool | Literal["again", "example"] = False
-    """Whether the next run asks: the box's question, "again" the current one, or an "example" by itself."""
+    pending: Pending = ""
+    """What the next run asks: the box's "question", the "current" one again, or an "example" chosen by the page."""
     asked: AskedQuestion | None = None
     example: bool = False
     """Whether the page asked the current question by itself."""
@@ -258,8 +261,8 @@ def session() -> Session:
 
 def settings() -> Settings:
     """The current settings."""
-    now = session()
-    return settings_of(now.profile, ON | now.changes)
+    current = session()
+    return settings_of(current.profile, ON | current.changes)
 
 
 def settings_of(profile: str, changes: Mapping[str, Any]) -> Settings:
@@ -267,7 +270,7 @@ def settings_of(profile: str, changes: Mapping[str, Any]) -> Settings:
     return of_profile(profile, Given("the page", changes))
 
 
-def beginning(profile: str) -> dict[str, Any]:
+def environment_changes(profile: str) -> dict[str, Any]:
     """The environment's changes to a profile, with which a session starts. Raises SettingsError."""
     return _with_environment(profile).settings.changed_from(of_profile(profile))
 
@@ -283,12 +286,22 @@ def _load(profile: str, environ: frozenset[tuple[str, str]]) -> Config:
 
 def user() -> User:
     """The user whose view the page shows; unrestricted if clearance is off."""
-    return UNRESTRICTED if _is_off() else session().user
+    return UNRESTRICTED if _clearance_is_off() else session().user
 
 
-def onlooker() -> User:
+def listing_user() -> User:
     """The viewer of a page that lists chunks, where an operator sees everything."""
     return UNRESTRICTED if session().operator else user()
+
+
+def author() -> str:
+    """The name given in this session or, without one, the deployment's."""
+    return session().author or open_resources().bench.deployment.user
+
+
+def set_author(name: str) -> None:
+    """Use this name from now on; a blank name means the deployment's."""
+    session().author = mend_characters(name).strip()[:MAX_NAME].strip()
 
 
 def remember_labels(labels: Iterable[Label], chunk_id: str, collection: str, query: str) -> None:
@@ -297,36 +310,46 @@ def remember_labels(labels: Iterable[Label], chunk_id: str, collection: str, que
     session().label_history = [*session().label_history, change][-MAX_LABEL_CHANGES:]
 
 
-def put(value: Any, field: str) -> None:
+def undo_labels(book: LabelBook) -> LabelChange | None:
+    """Take back the labels from the last click, which is returned; None if there is none left. Raises StoreError."""
+    if not session().label_history:
+        return None
+    *before, last = session().label_history
+    book.take_back(last.label_ids)
+    session().label_history = before
+    return last
+
+
+def set_field(value: Any, field: str) -> None:
     """Store a widget's value in this field of the session."""
     setattr(session(), field, value)
 
 
-def update(**values: Any) -> None:
+def set_fields(**values: Any) -> None:
     """Store these values in the session."""
     for name, value in values.items():
-        put(value, name)
+        set_field(value, name)
 
 
-def keep(value: Any, name: str) -> None:
+def set_widget_state(value: Any, name: str) -> None:
     """Keep a widget's value under this key."""
     st.session_state[name] = value
 
 
-def change(values: Mapping[str, Any]) -> None:
+def change_settings(values: Mapping[str, Any]) -> None:
     """Change settings by dotted path; if that is invalid, the page says why instead."""
-    now = session()
+    current = session()
     try:
-        changed = settings_of(now.profile, {**ON, **now.changes, **values})
+        changed = settings_of(current.profile, {**ON, **current.changes, **values})
     except SettingsError as error:
         notice(str(error))
         return
-    _move(now.profile, changed.changed_from(settings_of(now.profile, ON)))
+    _move(current.profile, changed.changed_from(settings_of(current.profile, ON)))
 
 
 def apply_suggestion(values: Mapping[str, Any], query_set: str) -> None:
     """Change settings as tuning on a query set suggests, and fetch the scores they need."""
-    change(values)
+    change_settings(values)
     session().complete_next = True
     if record := origin(settings()):
         session().tuned_on[record.labels] = query_set
@@ -334,50 +357,50 @@ def apply_suggestion(values: Mapping[str, Any], query_set: str) -> None:
 
 def profile_label() -> str:
     """The name of the current settings: their profile, or what they were tuned on."""
-    now, current = session(), settings()
-    record = origin(current)
-    tuned_on = now.tuned_on.get(record.labels, "") if record else ""
-    return profile_name(now.profile, current, tuned_on)
+    current, chosen = session(), settings()
+    record = origin(chosen)
+    tuned_on = current.tuned_on.get(record.labels, "") if record else ""
+    return profile_name(current.profile, chosen, tuned_on)
 
 
 def settings_label() -> str:
     """`profile_label`, with a note if a profile's settings were changed by hand."""
     called = profile_label()
-    return f"{called}, changed" if called == session().profile and changed() else called
+    return f"{called}, changed" if called == session().profile and changes_since_reset() else called
 
 
-def take(profile: str, changes: Mapping[str, Any]) -> None:
+def use_settings(profile: str, changes: Mapping[str, Any]) -> None:
     """Use a profile and its changes, such as a saved run's, but keep clearance. Can be undone. Fetches local scores."""
-    _move(profile, without_clearance(changes) | ({CLEARANCE: False} if _is_off() else {}))
+    _move(profile, without_clearance(changes) | ({CLEARANCE: False} if _clearance_is_off() else {}))
     session().complete_next = True
 
 
 def reset() -> None:
     """Restore the profile with the environment's changes."""
     profile = session().profile
-    _move(profile, without_clearance(beginning(profile)))
+    _move(profile, without_clearance(environment_changes(profile)))
 
 
 def choose_profile(name: str) -> None:
     """Switch to another profile, with the environment's changes. Keeps hand-tuned settings unless
     they are invalid with the new profile, which the page reports."""
-    now = session()
-    before, changes = beginning(now.profile), beginning(name)
-    tuned = {path: value for path, value in now.changes.items() if path not in before or before[path] != value}
+    current = session()
+    before, changes = environment_changes(current.profile), environment_changes(name)
+    tuned = {path: value for path, value in current.changes.items() if path not in before or before[path] != value}
     try:
         changes = settings_of(name, {**changes, **tuned}).changed_from(of_profile(name))
     except SettingsError as error:
         notice(f"The tuned values are not valid with the profile {name} and were left out. {error}")
-    take(name, changes)
+    use_settings(name, changes)
     # The profile decides how far a question reaches, and a link to this page asks it again.
-    renew()
+    ask_again()
 
 
-def load(content: bytes, name: str) -> None:
+def load_settings_file(content: bytes, name: str) -> None:
     """Load all settings of a file or none; it can name a profile. Raises SettingsError."""
     given, named = config.read_toml(content, name)
     profile = profiles.profile(named or session().profile, origin=name).name
-    take(profile, of_profile(profile, given).changed_from(of_profile(profile)))
+    use_settings(profile, of_profile(profile, given).changed_from(of_profile(profile)))
 
 
 def undo() -> None:
@@ -391,22 +414,22 @@ def redo() -> None:
 
 
 def _move(profile: str, changes: dict[str, Any]) -> None:
-    now = session()
-    before = now.profile, now.changes
+    current = session()
+    before = current.profile, current.changes
     if before != (profile, changes):
-        now.past = [*now.past[1 - MAX_STEPS :], before]
-        now.future = []
-        now.profile, now.changes = profile, changes
+        current.past = [*current.past[1 - MAX_STEPS :], before]
+        current.future = []
+        current.profile, current.changes = profile, changes
 
 
 def _step(taken: list[Step], target: list[Step]) -> None:
-    now = session()
+    current = session()
     if taken:
-        target.append((now.profile, now.changes))
-        now.profile, now.changes = taken.pop()
+        target.append((current.profile, current.changes))
+        current.profile, current.changes = taken.pop()
 
 
-def _is_off() -> bool:
+def _clearance_is_off() -> bool:
     return CLEARANCE in session().changes
 
 
@@ -415,35 +438,35 @@ def without_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {path: value for path, value in changes.items() if path != CLEARANCE}
 
 
-def initial() -> Config:
+def reset_target() -> Config:
     """The settings that a reset restores."""
     loaded = _with_environment(session().profile)
     return replace(loaded, settings=loaded.settings.with_values(ON), origins=without_clearance(loaded.origins))
 
 
-def changed() -> dict[str, Any]:
+def changes_since_reset() -> dict[str, Any]:
     """The settings that a reset would change, without the records of tuning."""
-    values = settings().changed_from(initial().settings)
+    values = settings().changed_from(reset_target().settings)
     return {path: value for path, value in values.items() if not field_of(path).table}
 
 
 def ask(query: str) -> None:
     """Ask a question, from the box or from an example."""
     session().query = mend_characters(query)
-    session().pending = True
+    session().pending = "question"
 
 
 def open_collection(name: str) -> None:
     """Make this the current collection, and ask the current question there."""
     st.session_state.pop(MANAGED, None)
     session().collection, session().chunk = name, None
-    renew()
+    ask_again()
 
 
-def renew() -> None:
+def ask_again() -> None:
     """Ask the same question again, because the collection changed or the pool is too small."""
     if session().asked is not None:
-        session().pending = "again"
+        session().pending = "current"
 
 
 def open_chunk(chunk_id: str | None) -> None:
@@ -466,8 +489,8 @@ def open_panel(name: str) -> None:
 
 def unsaved_chunk_ids() -> frozenset[str]:
     """The chunks of the current collection with an unsaved rule."""
-    now = session()
-    return frozenset(chunk_id for name, chunk_id in now.unsaved_rules if name == now.collection)
+    current = session()
+    return frozenset(chunk_id for name, chunk_id in current.unsaved_rules if name == current.collection)
 
 
 def unsaved_rule(chunk_id: str) -> UnsavedRule | None:
@@ -480,13 +503,13 @@ def notice(message: str) -> None:
     session().notices.append(message)
 
 
-def notices() -> list[str]:
+def take_notices() -> list[str]:
     """Return and clear the messages; the first warns if the page shows too much."""
-    now = session()
-    messages, now.notices = now.notices, []
-    if _is_off():
+    current = session()
+    messages, current.notices = current.notices, []
+    if _clearance_is_off():
         return [SWITCHED_OFF, *messages]
-    return [SEEN_BY_OPERATOR, *messages] if now.operator and not now.present else messages
+    return [SEEN_BY_OPERATOR, *messages] if current.operator and not current.present else messages
 
 
 @contextmanager

@@ -19,7 +19,7 @@ PAGE = "page"
 """The page that began last."""
 
 
-def of(name: str, value: Any, on_change: OnChange, *args: Any, labels: object = None) -> dict[str, Any]:
+def key_and_callback(name: str, value: Any, on_change: OnChange, *args: Any, labels: object = None) -> dict[str, Any]:
     """Key and callback for the widget called `name`, to be drawn with `value` as its default. `on_change` gets the
     choice and `args`. Pass `labels` if those of the options can change: the browser identifies options by label."""
     key = key_of(name, value, labels)
@@ -33,13 +33,13 @@ def select(
     user's choice and `args`; `given` goes to Streamlit."""
     options = list(labels)
     index = options.index(value) if value is not None and value in labels else None
-    given |= of(name, value, on_change, *args, labels=labels)
+    given |= key_and_callback(name, value, on_change, *args, labels=labels)
     st.selectbox(label, options, index, format_func=lambda each: labels.get(each, str(each)), **given)
 
 
 def choose(label: str, options: Sequence[V], value: V, name: str, on_change: OnChange, *args: Any) -> None:
     """Draw the buttons called `name`, one for each of the `options`, with `value` pressed."""
-    given = of(name, value, on_change, *args)
+    given = key_and_callback(name, value, on_change, *args)
     st.segmented_control(label, options, default=value, required=True, label_visibility="collapsed", **given)
 
 

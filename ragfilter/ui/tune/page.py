@@ -1,5 +1,4 @@
-"""The Tune page: a card with settings suggested by cross-validation, applied only by a click, and a map for exploring
-by hand."""
+"""The Tune page: settings suggested by cross-validation, applied only by a click, and a map for exploring by hand."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def draw(page_run: PageRun) -> None:
     if not page_run.ready:
         problems.draw_empty(page_run, None)
         return
-    problems.incomplete(page_run.incomplete)
+    problems.draw_incomplete(page_run.incomplete)
     query_set, collection = query_set_choice.chosen_set(page_run), page_run.collection
     labels = query_set.measurable
     assert collection is not None
@@ -65,7 +64,7 @@ def draw(page_run: PageRun) -> None:
         return
     elements.aside(*wording.about_labels(labels))
     job: Job[Suggestion] | None = page_run.resources.jobs.find(_key(page_run, labels, request))
-    if (suggestion := jobs.result(job, "tuning", "Gathering", stop=tuning_map.STOP)) is not None:
+    if (suggestion := jobs.wait_for_result(job, "tuning", "Gathering", stop=tuning_map.STOP)) is not None:
         _draw(suggestion, page_run, labels, query_set.name)
     else:
         elements.empty(
@@ -135,9 +134,9 @@ def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> Tu
     )
     none = labels is None or judged
     pressed = elements.button("Suggest settings", "suggest", icon="auto_awesome", type=look, disabled=none, about=about)
-    now, recorded = state.session(), any(page_run.settings.get(path) for path in RECORDS)
-    recalibrates, now.recalibrate = now.recalibrate, False
-    asked = page_run.resources.bench.labels.queries(now.collection, ASKED) if labels is None else {}
+    session, recorded = state.session(), any(page_run.settings.get(path) for path in RECORDS)
+    recalibrates, session.recalibrate = session.recalibrate, False
+    asked = page_run.resources.bench.labels.queries(session.collection, ASKED) if labels is None else {}
     if recorded:
         about = (
             "After a change of model, reranker, chunking or corpus: tunes again and compares with your current "
@@ -175,7 +174,7 @@ def _carry_over(page_run: PageRun, asked: Mapping[str, str]) -> None:
 def _carried_over(page_run: PageRun) -> None:
     """Draw the carried-over thresholds, if they were requested."""
     job = page_run.resources.jobs.find(_key(page_run, None, None))
-    after: Settings | None = jobs.result(job, "carrying", "Gathering", stop=tuning_map.STOP)
+    after: Settings | None = jobs.wait_for_result(job, "carrying", "Gathering", stop=tuning_map.STOP)
     if after is None:
         return
     with st.container(key="suggestion", border=True, gap="small"):
@@ -237,10 +236,10 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
     tuning = suggestion.tuning
     with st.container(key="suggestion", border=True, gap="small"):
         head = st.empty()
-        with st.container(key="apply-bar", horizontal=True, vertical_alignment="bottom"):
+        with elements.row("apply-bar", "bottom"):
             about = (
-                "The best strategy, or one that you prefer even if others score higher. For example, calibrated has "
-                "the recall dial."
+                "The best strategy, or one that you prefer even if others score higher. For example, only calibrated "
+                "lets you set the recall."
             )
             name = st.selectbox("Strategy", [BEST, *tuning.strategies], key="tuned-strategy", width=200, help=about)
             chosen = tuning if name == BEST else tuning.only(name)
@@ -303,7 +302,7 @@ def _more(tuning: Tuning) -> None:
 def _key(page_run: PageRun, labels: Labels | None, request: TuningRequest | None) -> tuple[object, ...]:
     """The key of a suggestion or, without labels, of carried-over thresholds. It leaves out the
     settings of cutoff and quality, so applying the suggestion does not discard it."""
-    now, user, labelled = state.session(), state.user(), labels and labels_version(labels)
-    version = page_run.resources.bench.version_seen(now.collection, user)
+    session, user, labelled = state.session(), state.user(), labels and labels_version(labels)
+    version = page_run.resources.bench.version_seen(session.collection, user)
     settings = str(page_run.settings.model_dump(exclude={"cutoff", "quality"}))
-    return "tuning", now.collection, version, labelled, user, settings, now.profile, request
+    return "tuning", session.collection, version, labelled, user, settings, session.profile, request

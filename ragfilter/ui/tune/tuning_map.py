@@ -58,8 +58,7 @@ def replayed(page_run: PageRun, labels: Labels, axes: Axes, *, pressed: bool) ->
     resources, settings = page_run.resources, page_run.settings
     backends, user = resources.backends(state.session().collection), state.user()
     pools_key, cache = _key(page_run, labels, axes), resources.cache(POOLS)
-    # Leave out the settings of the axes and their record. A click on the map changes only those,
-    # so the map stays valid.
+    # Leave out the settings of the axes and their record: a click on the map changes only those, so it stays valid.
     moving = {*axes, RECORD}
     others = tuple(settings.get(info.path) for info in fields() if info.path not in moving)
     key = ("map", pools_key, others, user, axes)
@@ -82,10 +81,10 @@ def replayed(page_run: PageRun, labels: Labels, axes: Axes, *, pressed: bool) ->
     job: Job[ReplayedMap] | None = resources.jobs.find(key)
     if pressed or (job is None and cache.get(pools_key) is not None):
         job = start()
-    found = jobs.result(job, "mapping", "Gathering", stop=STOP)
+    found = jobs.wait_for_result(job, "mapping", "Gathering", stop=STOP)
     if found is not None and not found.surface.holds(settings):
         # The grid was chosen around other values.
-        found = jobs.result(start(), "mapping-anew", "Replaying", stop=STOP)
+        found = jobs.wait_for_result(start(), "mapping-anew", "Replaying", stop=STOP)
     if job is None:
         elements.empty(
             "No map yet.",
@@ -247,8 +246,8 @@ def _axes(settings: Settings) -> tuple[str, str, str]:
     return first, second, measure
 
 
-def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
-    surface = replayed.surface
+def _draw_map(settings: Settings, replayed_map: ReplayedMap, measure: str) -> None:
+    surface = replayed_map.surface
     if not surface.places:
         elements.empty("The map has no point.", f"{surface.left_out}.")
         return
@@ -262,15 +261,15 @@ def _draw_map(settings: Settings, replayed: ReplayedMap, measure: str) -> None:
         (right, points, "front-chart", "Recall against context tokens for every setting"),
     ):
         with column:
-            choose = partial(_choose, key, replayed)
+            choose = partial(_choose, key, replayed_map)
             theme.draw_plot(plot, key=key, on_select=choose, selection_mode="points", alt=alt)
-    _draw_figures(replayed, measure, current, best)
-    _draw_changes(replayed, settings)
+    _draw_figures(replayed_map, measure, current, best)
+    _draw_changes(replayed_map, settings)
 
 
-def _draw_figures(replayed: ReplayedMap, measure: str, current: int, best: int) -> None:
+def _draw_figures(replayed_map: ReplayedMap, measure: str, current: int, best: int) -> None:
     """Draw the figures of the current settings and the map's best, with a button for it."""
-    surface = replayed.surface
+    surface = replayed_map.surface
     facts: list[Fact] = []
     for word, place in (("Current", current), ("Highest on these questions", best)):
         if place in surface.places:
@@ -286,25 +285,25 @@ def _draw_figures(replayed: ReplayedMap, measure: str, current: int, best: int) 
         elements.aside(caveat)
     with elements.row("map-actions"):
         if current != best:
-            elements.button("Use the highest", "map-best", _set, replayed, best, icon="check")
+            elements.button("Use the highest", "map-best", _set, replayed_map, best, icon="check")
         elements.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The highest was chosen on the "
             "questions that measured it, so expect less on others. Suggest settings measures on held-out questions."
         )
 
 
-def _choose(key: str, replayed: ReplayedMap) -> None:
+def _choose(key: str, replayed_map: ReplayedMap) -> None:
     picked: Any = st.session_state[key]["selection"]
     places = [point.get("customdata") for point in picked["points"]]
     place = next((p[0] if isinstance(p, list) else p for p in places if p is not None), None)
     if place is not None:
-        _set(replayed, int(place))
+        _set(replayed_map, int(place))
 
 
-def _set(replayed: ReplayedMap, place: int) -> None:
+def _set(replayed_map: ReplayedMap, place: int) -> None:
     """Set the sliders to a place on the map, and record the labels that it was chosen with."""
-    before, values = state.settings(), replayed.surface.values(place)
-    provenance, pools = Provenance.of(replayed.labels), replayed.pools.values()
+    before, values = state.settings(), replayed_map.surface.values(place)
+    provenance, pools = Provenance.of(replayed_map.labels), replayed_map.pools.values()
     some = next(iter(pools))
     after = before.with_values(values)
     # Choices by other labels or earlier clicks stay on record while they are current.
@@ -313,21 +312,22 @@ def _set(replayed: ReplayedMap, place: int) -> None:
     if record is not None and not differences(record, some, before.quality):
         values = unchanged(record, after) | values
         values_only = not chose_strategy(record, after)
-    there = recorded(after, pools, provenance, values, values_only=values_only)
-    state.change({**replayed.surface.values(place), RECORD: there.get(RECORD)})
+    with_record = recorded(after, pools, provenance, values, values_only=values_only)
+    state.change_settings({**replayed_map.surface.values(place), RECORD: with_record.get(RECORD)})
     state.session().map_click = (state.session().collection, state.settings(), before)
 
 
-def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
+def _draw_changes(replayed_map: ReplayedMap, settings: Settings) -> None:
     """Draw the questions that the last click changed, worst first. Clicking a row opens it."""
     collection, after, old = state.session().map_click or ("", None, None)
     if old is None or (collection, after) != (state.session().collection, settings):
         elements.empty(
-            "No click led to these settings.", "Click the map to list the questions whose kept chunks change."
+            "These settings were not chosen on the map.",
+            "Click the map to list the questions whose kept chunks change.",
         )
         return
-    queries, every = replayed.labels.queries, len(replayed.pools)
-    changed = changes(replayed.pools, replayed.labels.qrels, old, settings, state.user())
+    queries, every = replayed_map.labels.queries, len(replayed_map.pools)
+    changed = changes(replayed_map.pools, replayed_map.labels.qrels, old, settings, state.user())
     if not changed:
         elements.empty(f"All {every} questions keep the same chunks as before.")
         return
@@ -338,6 +338,6 @@ def _draw_changes(replayed: ReplayedMap, settings: Settings) -> None:
     names = ["question", "ΔF1", "relevant lost", "relevant won", "kept before", "kept now"]
     columns = {"question": st.column_config.TextColumn(width=420), "ΔF1": st.column_config.NumberColumn(format="%+.3f")}
     ids, table = (each.id for each in changed), pd.DataFrame(rows, columns=names)
-    row = grid.picked(table, ids, name="changed", columns=columns)
+    row = grid.draw_clickable(table, ids, name="changed", columns=columns)
     if row is not None:
         open_inspect(queries[changed[row].id], state.session().profile, state.session().changes)

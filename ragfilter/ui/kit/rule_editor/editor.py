@@ -59,14 +59,14 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     with st.container(key="rule-foot", gap="small"):
         _buttons(editing, busy=busy)
         if trouble is not None:
-            elements.outcome(trouble.message, good=False)
+            elements.draw_action_result(trouble.message, good=False)
         elif error is not None:
-            elements.outcome(saving.error_text(error), good=False)
+            elements.draw_action_result(saving.error_text(error), good=False)
         elif outcome := saving.outcome_of(chunk.id, str):
-            elements.outcome(outcome, good=True)
+            elements.draw_action_result(outcome, good=True)
         if edit := saving.pending(chunk.id):
-            elements.outcome(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
-            anyway = partial(saving.act, editing, edit.act, edit.expected, confirmed=True)
+            elements.draw_action_result(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
+            anyway = partial(saving.perform, editing, edit.act, edit.expected, confirmed=True)
             elements.button(f"{edit.act.capitalize()} anyway", "rule-confirm", anyway)
         effect = beside or st.container(key="rule-effect", gap="small")
     saving.tell_restored(chunk)
@@ -83,7 +83,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
 
 def _json(chunk: Chunk, text: str, wrong: str, *, disabled: bool) -> None:
     """Draw the rule as text, with the place `wrong` marked."""
-    given = widget.of(EDITOR, text, saving.set_unsaved, chunk.id, chunk.rule)
+    given = widget.key_and_callback(EDITOR, text, saving.set_unsaved, chunk.id, chunk.rule)
     hint = "No rule: this chunk always passes."
     st.text_area("query_must", text, height=HEIGHT, placeholder=hint, disabled=disabled, help=JSON_HELP, **given)
     typing = partial(saving.type_on, chunk.id, chunk.rule)
@@ -110,7 +110,7 @@ def _form(chunk: Chunk, text: str, *, disabled: bool) -> None:
             _chips(f"rule-group-{i}", group, f"{name}: one of", write, disabled)
         _chips(ALL, rule.required, "All of", write, disabled)
         _chips(NONE, rule.contain_none_of, "None of", write, disabled)
-        given = widget.of(MODE, rule.match, write)
+        given = widget.key_and_callback(MODE, rule.match, write)
         about = "word: whole words in upper or lower case. substring: also inside words."
         st.segmented_control("Match", MODES, default=rule.match, required=True, disabled=disabled, help=about, **given)
 
@@ -132,7 +132,7 @@ def _chips(name: str, terms: Sequence[str], label: str, write: Callable[[Any], N
     # Only the field's current terms are options. A removed term would otherwise be offered again
     # and could come back with the next key.
     options = list(dict.fromkeys(terms))
-    given = widget.of(name, options, write) | {"help": HELP.get(name, GROUP if terms else NEW)}
+    given = widget.key_and_callback(name, options, write) | {"help": HELP.get(name, GROUP if terms else NEW)}
     hint = "Type a term and press Enter"
     st.multiselect(label, options, options, accept_new_options=True, placeholder=hint, disabled=disabled, **given)
 
@@ -156,17 +156,15 @@ def _terms(name: str) -> tuple[str, ...]:
 
 
 def _buttons(editing: Editing, *, busy: bool) -> None:
-    chunk, journal, act_on = editing.chunk, editing.resources.bench.journal, partial(saving.act, editing)
+    chunk, journal, act_on = editing.chunk, editing.resources.bench.journal, partial(saving.perform, editing)
     base = saving.base(chunk.id, chunk.rule)
-    with st.container(key="rule-actions", horizontal=True, gap="small"):
+    with elements.row("rule-actions", "top"):
         elements.button("Save", "rule-save", act_on, "save", base, type="primary", about="Saves the rule.")
         drafting.draw_button(editing, busy=busy)
         for act, about in TURNS.items() if editing.undo_buttons else ():
-            possible = journal.turnable(act, editing.collection, chunk.id) is not None
-            about = about if possible else f"Nothing to {act}."
-            elements.button(
-                act.capitalize(), f"rule-{act}", act_on, act, chunk.rule, disabled=not possible, about=about
-            )
+            can_act = journal.turnable(act, editing.collection, chunk.id) is not None
+            about = about if can_act else f"Nothing to {act}."
+            elements.button(act.capitalize(), f"rule-{act}", act_on, act, chunk.rule, disabled=not can_act, about=about)
         # Drawn last, so that no button moves when this one comes or goes.
         if state.unsaved_rule(chunk.id):
             elements.button("Discard", "rule-discard", saving.discard, chunk.id, about="Discards your unsaved text.")
@@ -197,7 +195,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: {elements.text(finding.message)}</p>'
         )
         if finding.fix is not None:
-            fix = partial(saving.set_unsaved, finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
+            fix = partial(saving.set_unsaved, saving.pretty_rule(finding.fixed), chunk.id, chunk.rule)
             about = "Puts the fixed rule into the editor. Nothing is saved."
             elements.button("Fix", f"rule-mend-{number}", fix, about=about)
 
@@ -206,10 +204,10 @@ def _conflict(editing: Editing, trouble: Trouble) -> None:
     """Draw both versions of a rule that somebody else has changed."""
     elements.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
     st.code(saving.pretty_rule(trouble.stored) or "no rule", language="json")
-    with st.container(horizontal=True, gap="small"):
+    with elements.row(align="top"):
         about = "Discards your text."
         elements.button("Use the stored rule", "rule-take", saving.use_stored, editing.chunk.id, about=about)
         about = "Replaces the stored rule with the text in the editor."
         elements.button(
-            "Overwrite with mine", "rule-overwrite", saving.act, editing, "save", trouble.stored, about=about
+            "Overwrite with mine", "rule-overwrite", saving.perform, editing, "save", trouble.stored, about=about
         )

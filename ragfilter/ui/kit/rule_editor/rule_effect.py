@@ -115,12 +115,12 @@ def draw(visible: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
     known = gathered(visible) if available(visible) else None
     if known is None:
         return
-    now = sum(chunk.id in ids for ids in known.kept.values())
+    n_keeping = sum(chunk.id in ids for ids in known.kept.values())
     effects = {each: _effect(visible, known, {chunk.id: each}) for each in (rule, None)}
     rows: list[elements.Fact] = []
     for each, effect in effects.items():
         more = sum((chunk.id in row.gained) - (chunk.id in row.lost) for row in effect.rows)
-        rows.append(("with this rule" if each else "without a rule", now + more, ""))
+        rows.append(("with this rule" if each else "without a rule", n_keeping + more, ""))
     elements.draw(f'<p class="rf-say">How many of {_questions(effects[None])} keep this chunk:</p>')
     elements.facts("Questions that keep this chunk", rows)
     if is_changed(chunk, rule):
@@ -145,7 +145,7 @@ def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:
         st.session_state[key] = False
     if not losses:
         return True
-    elements.outcome(losses, good=False)
+    elements.draw_action_result(losses, good=False)
     return st.checkbox("Save even though labelled questions lose relevant chunks", key=key, help=losses)
 
 
@@ -174,24 +174,24 @@ def _losing_rules(visible: VisibleCollection, changes: Changes, first: int) -> l
     known = visible.labels
     if known is None or len(known.labelled) <= first:
         return []
-    now = {i: visible.chunks[i].rule for i in changes if i in visible.chunks}
-    book = CompiledRules(rule for rules in (now, changes) for rule in rules.values() if rule)
+    stored = {i: visible.chunks[i].rule for i in changes if i in visible.chunks}
+    book = CompiledRules(rule for rules in (stored, changes) for rule in rules.values() if rule)
     losing = []
     for query_id, question in list(known.labelled.items())[first:]:
-        needed = [i for i, grade in known.qrels[query_id].items() if grade > 0 and i in now]
+        needed = [i for i, grade in known.qrels[query_id].items() if grade > 0 and i in stored]
         if needed:
             scan = book.scan(question)
-            if any(scan.passes(now[i]) and not scan.passes(changes[i]) for i in needed):
+            if any(scan.passes(stored[i]) and not scan.passes(changes[i]) for i in needed):
                 losing.append(question)
     return losing
 
 
 def _draw(visible: VisibleCollection, effect: Effect) -> None:
     figures = ""
-    if effect.rows and (was := effect.before) and (now := effect.after):
+    if effect.rows and (before := effect.before) and (after := effect.after):
         figures = (
-            f": precision {was.precision:.3f} → <b>{now.precision:.3f}</b>, "
-            f"recall {was.recall:.3f} → <b>{now.recall:.3f}</b>, F1 {was.f1:.3f} → <b>{now.f1:.3f}</b>"
+            f": precision {before.precision:.3f} → <b>{after.precision:.3f}</b>, "
+            f"recall {before.recall:.3f} → <b>{after.recall:.3f}</b>, F1 {before.f1:.3f} → <b>{after.f1:.3f}</b>"
         )
     line = f"{len(effect.rows) or 'None'} of {_questions(effect)} would change{figures}."
     body = f'<p class="rf-verdict">{line}</p>'
@@ -232,7 +232,7 @@ def _row(visible: VisibleCollection, row: QueryEffect) -> str:
 
 
 def _names(visible: VisibleCollection, ids: Sequence[str], most: int) -> str:
-    there = [i for i in ids[:most] if i in visible.chunks]
-    gone = len(ids[:most]) - len(there)
-    names = ", ".join([*visible.titles(there), *["a chunk that is gone"] * gone])
+    existing = [i for i in ids[:most] if i in visible.chunks]
+    gone = len(ids[:most]) - len(existing)
+    names = ", ".join([*visible.titles(existing), *["a chunk that is gone"] * gone])
     return elements.text(names) + (f" and {len(ids) - most} more" if len(ids) > most else "")

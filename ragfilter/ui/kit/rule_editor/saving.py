@@ -21,7 +21,6 @@ from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import pools, state, widget
-from ragfilter.ui.session.page_run import author
 from ragfilter.ui.session.state import UnsavedRule
 
 T = TypeVar("T")
@@ -69,13 +68,13 @@ class HarmfulEdit:
 
 def outcome_of(chunk_id: str, kind: type[T]) -> T | None:
     """The outcome of the last action on this chunk's rule, if it has this type."""
-    of, outcome = state.session().rules.last
+    of, outcome = state.session().rules.editor_outcome
     return outcome if of == chunk_id and isinstance(outcome, kind) else None
 
 
 def show_outcome(chunk_id: str, outcome: Trouble | HarmfulEdit | UnsavedRule | str | None) -> None:
     """Show an outcome below the editor of a chunk, until the next action. None clears it, because an action begins."""
-    state.session().rules.last = (chunk_id, outcome)
+    state.session().rules.editor_outcome = (chunk_id, outcome)
 
 
 def pending(chunk_id: str) -> HarmfulEdit | None:
@@ -85,7 +84,7 @@ def pending(chunk_id: str) -> HarmfulEdit | None:
 
 
 @state.tell_errors()
-def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = False) -> None:
+def perform(editing: Editing, action: Act, expected: str | None, *, confirmed: bool = False) -> None:
     """Save, undo or redo unless that does harm, then update the result. `expected` is the rule that the user sees."""
     chunk_id, resources, unsaved = editing.chunk.id, open_resources(), state.unsaved_rule(editing.chunk.id)
     show_outcome(chunk_id, None)
@@ -94,38 +93,34 @@ def act(editing: Editing, act: Act, expected: str | None, *, confirmed: bool = F
     if unsaved and (text is None or text == state.session().rules.drawn):
         text = unsaved.text
     text = pretty_rule(expected) if text is None else text
-    store, journal, who = resources.bench.collection(editing.collection), resources.bench.journal, author()
+    store, journal, who = resources.bench.collection(editing.collection), resources.bench.journal, state.author()
     try:
         after: str | None = text
-        if act != "save":
-            edit = journal.turnable(act, store.name, chunk_id)
-            after = None if edit is None else turned(act, edit).after or ""
+        if action != "save":
+            edit = journal.turnable(action, store.name, chunk_id)
+            after = None if edit is None else turned(action, edit).after or ""
         harm = "" if confirmed or after is None else editing.harm_of(chunk_id, after)
         if harm:
-            if act == "save":
+            if action == "save":
                 store_unsaved(chunk_id, UnsavedRule(text, expected))
-            show_outcome(chunk_id, HarmfulEdit(act, expected, state.unsaved_rule(chunk_id), harm))
+            show_outcome(chunk_id, HarmfulEdit(action, expected, state.unsaved_rule(chunk_id), harm))
             return
-        outcome = f"{DONE[act].capitalize()}."
-        if act == "save":
+        outcome = f"{DONE[action].capitalize()}."
+        if action == "save":
             if not edits.save(store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who):
                 outcome = "Nothing to save."
             store_unsaved(chunk_id, None)
         else:
-            edits.turn(act, store, journal, who=who, chunk_id=chunk_id, expected=expected)
+            edits.turn(action, store, journal, who=who, chunk_id=chunk_id, expected=expected)
             outcome += _rebase(chunk_id, expected, after)
         show_outcome(chunk_id, outcome)
     except RagfilterError as error:
         conflict = isinstance(error, ConflictError)
         stored = store.rule(chunk_id) if conflict else None
-        failed = "" if isinstance(error, OutcomeUnknown) else f"Not {DONE[act]}: "
+        failed = "" if isinstance(error, OutcomeUnknown) else f"Not {DONE[action]}: "
         show_outcome(chunk_id, Trouble(f"{failed}{error_text(error)}", conflict, stored))
         return
-    try:
-        pools.follow_edits(resources)
-    except RagfilterError:
-        # Asking the question again shows the error.
-        state.renew()
+    pools.follow_edits(resources)
 
 
 def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
@@ -189,7 +184,7 @@ def discard(chunk_id: str) -> None:
 def use_stored(chunk_id: str) -> None:
     """Discard the text and use the rule that somebody else stored."""
     discard(chunk_id)
-    state.renew()
+    state.ask_again()
 
 
 def store_unsaved(chunk_id: str, unsaved: UnsavedRule | None) -> None:
@@ -211,29 +206,28 @@ def tell_restored(chunk: Chunk) -> None:
     if (state.session().collection, chunk.id) in state.session().rules.restored and state.unsaved_rule(chunk.id):
         changed = base(chunk.id, chunk.rule) != chunk.rule
         since = " The stored rule has changed since." if changed else ""
-        elements.draw(
-            f'<p class="rf-caption" role="status">Typed before you reopened this page, and not saved.{since}</p>'
-        )
+        words = f"Typed before you reopened this page, and not saved.{since}"
+        elements.draw(f'<p class="rf-caption" role="status">{words}</p>')
 
 
 def keep_in_browser() -> None:
     """Store unsaved rules and unfinished text in the browser, and restore earlier ones, on pages with the editor."""
-    now = state.session()
-    unsaved_rules, (chunk_id, outcome) = dict(now.unsaved_rules), now.rules.last
+    session = state.session()
+    unsaved_rules, (chunk_id, outcome) = dict(session.unsaved_rules), session.rules.editor_outcome
     if isinstance(outcome, UnsavedRule):
-        unsaved_rules[now.collection, chunk_id] = outcome
+        unsaved_rules[session.collection, chunk_id] = outcome
     data = json.dumps([[*key, *unsaved] for key, unsaved in unsaved_rules.items()]) if unsaved_rules else ""
     elements.mount(
-        "kit/rule_editor/unsaved_rules.js", key=KEPT, data=[now.rules.browser, data], on_found_change=_restore
+        "kit/rule_editor/unsaved_rules.js", key=KEPT, data=[session.rules.browser, data], on_found_change=_restore
     )
 
 
 def _restore() -> None:
     """Restore the unsaved rules from the browser. Text typed since takes precedence."""
-    now, kept = state.session(), parse_unsaved(st.session_state[KEPT].found)
-    new = kept.keys() - now.unsaved_rules.keys()
-    now.unsaved_rules |= {key: kept[key] for key in new}
-    now.rules.restored |= new
+    session, kept = state.session(), parse_unsaved(st.session_state[KEPT].found)
+    new = kept.keys() - session.unsaved_rules.keys()
+    session.unsaved_rules |= {key: kept[key] for key in new}
+    session.rules.restored |= new
 
 
 def parse_unsaved(kept: Any) -> dict[tuple[str, str], UnsavedRule]:

@@ -1,4 +1,4 @@
-"""The chunks of a collection and the states of their rules, as this session can see them."""
+"""The chunks of a collection as this session can see them, with the questions that changed rules are tried on."""
 
 from __future__ import annotations
 
@@ -7,31 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from zlib import crc32
 
-import streamlit as st
-
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
-from ragfilter.rules.overview import WORDS, Listing, ListingRow, RuleFilter, make_listing
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
-from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import query_set_choice
-from ragfilter.ui.look import elements
 from ragfilter.ui.resources import CacheSpec, Resources
-from ragfilter.ui.session import link, state
+from ragfilter.ui.session import state
 
-LISTINGS: CacheSpec[Listing] = CacheSpec(8)
 VISIBLE: CacheSpec[Catalogue] = CacheSpec(8)
 """What a user can see of each collection."""
-PART = "rules-part"
-FILTERS = TEXT, TYPES, SOURCES, STATES = link.TEXT, link.TYPES, link.SOURCES, link.STATES
-"""The fields of the filter, as in the link."""
 TITLE_WIDTH = 44
 """Characters of a title in a table. A longer title loses text before its distinctive end."""
 MAX_READ = 1_000
-MAX_OPTIONS = 500
 MAX_ASKED, MAX_LABELLED = 100, 500
 """How many of the last asked and the first labelled questions changes are tried on."""
 
@@ -82,8 +72,9 @@ class VisibleCollection:
         """The whole chunk; None if it does not exist or is hidden."""
         if not chunk_id or chunk_id not in self.chunks:
             return None
-        key = (self.collection, self.version, chunk_id)
-        return self.resources.chunks.of(key, lambda: self.read((chunk_id,))[chunk_id])
+        listed = self.chunks[chunk_id]
+        chunk = self.resources.whole_chunk(listed, self.collection, self.version)
+        return chunk if self.user.sees(chunk) else listed
 
     def name(self, chunk_id: str) -> str:
         """The title of a chunk, or its id if it has no title or is gone."""
@@ -105,7 +96,7 @@ class VisibleCollection:
 
 def current(collection: str, settings: Settings, resources: Resources) -> VisibleCollection:
     """The collection in its current state. Raises StoreError."""
-    user = state.onlooker()
+    user = state.listing_user()
     store = resources.bench.collection(collection)
     version, chunks = store.version, store.entries()
     if not user.unrestricted:
@@ -113,77 +104,3 @@ def current(collection: str, settings: Settings, resources: Resources) -> Visibl
         key = (collection, version, user)
         chunks = resources.cache(VISIBLE).of(key, lambda: Catalogue(dict(entries)))
     return VisibleCollection(collection, version, settings, user, resources, chunks)
-
-
-def listing(visible: VisibleCollection) -> Listing:
-    """The rows of the collection, cached for each version, with unsaved ones marked."""
-    journal, cache = visible.resources.bench.journal, visible.resources.cache(LISTINGS)
-    key = (*visible.key, journal.export_mark(visible.collection))
-    unsaved, checks = state.unsaved_chunk_ids(), visible.resources.checks
-
-    def plain() -> Listing:
-        exported = journal.edited_since_export(visible.collection)
-        with st.spinner("Checking the rules …"):
-            return make_listing(visible.chunks.values(), checks, exported=exported)
-
-    return cache.of((key, unsaved), lambda: cache.of(key, plain).with_drafts(unsaved))
-
-
-def rule_filter() -> RuleFilter:
-    """The current filter."""
-    text, *lists = (st.session_state.get(f"rules-{name}") for name in FILTERS)
-    return RuleFilter(text or "", *(tuple(chosen or ()) for chosen in lists))
-
-
-def draw_filter(visible: VisibleCollection, rows: Listing | None = None) -> None:
-    """Draw the filter. Without `rows`, also draw how many chunks it admits."""
-    every = listing(visible) if rows is None else rows
-    with elements.row("rules-filter", "bottom"):
-        key, hint = f"rules-{TEXT}", "Title, id, source, type or rule"
-        st.text_input(
-            "Filter", key=key, persist_state="session", icon=":material/search:", placeholder=hint, width="stretch"
-        )
-        _choice("State", STATES, WORDS)
-        chosen = rule_filter()
-        with st.popover("More ●" if chosen.types or chosen.sources else "More", help="Filter by type and source."):
-            _choice("Type", TYPES, every.types)
-            _choice("Source", SOURCES, every.sources)
-    if rows is None:
-        elements.aside(f"{numbers.count(len(selected(visible)))} of {numbers.chunk_count(len(every.rows))}")
-
-
-def _choice(label: str, name: str, options: tuple[str, ...]) -> None:
-    # Every run sends all options to the browser.
-    many = len(options) > MAX_OPTIONS
-    sent = () if many else options
-    st.multiselect(
-        label, sent, key=f"rules-{name}", persist_state="session", placeholder="all", disabled=many, width=150
-    )
-
-
-def selected(visible: VisibleCollection) -> tuple[ListingRow, ...]:
-    """The rows that the filter currently admits."""
-    return listing(visible).find(rule_filter())
-
-
-def row_order(visible: VisibleCollection, rows: Listing) -> tuple[str, ...]:
-    """The ids that the filter admits. Saving rules keeps their order, so that *Next* continues from the same place."""
-    content = visible.resources.bench.collection(visible.collection).content
-    # A foreign collection has no fingerprint of its content.
-    of = (visible.collection, visible.user, rule_filter(), content, len(visible.chunks))
-    order = state.session().rules.row_order
-    if order is None or order[0] != of:
-        order = state.session().rules.row_order = (of, tuple(row.id for row in rows.find(of[2])))
-    return order[1]
-
-
-def open_(chunk_id: str) -> None:
-    """Open a chunk in the editor."""
-    state.session().rules.chunk = chunk_id
-
-
-@state.then_page
-def edit(chunk_id: str) -> None:
-    """Open a chunk in the editor from another part of the page."""
-    open_(chunk_id)
-    st.session_state[PART] = "Chunks"

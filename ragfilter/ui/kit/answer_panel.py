@@ -1,5 +1,5 @@
 """The answer from the kept chunks beside the one from a plain search. If an LLM fails, the extractive answer appears
-below its error. Text that rests on chunks missing from the other context is marked. People say which is better."""
+below its error. Text from chunks that the other context lacks is marked. Visitors vote for the better answer."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Choice, PairSide, on_pair, on_settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import answer_sides, problems
-from ragfilter.ui.kit.answer_sides import LAST_CITATION, AnswerSide, Piece
+from ragfilter.ui.kit import answer_making, problems
+from ragfilter.ui.kit.answer_making import LAST_CITATION, AnswerSide, Piece
 from ragfilter.ui.look import elements, prose
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import View, author
+from ragfilter.ui.session.page_run import View
 
 TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
@@ -40,7 +40,7 @@ INSTEAD = "Instead, without an LLM: the sentences closest to the question."
 def draw(view: View) -> None:
     """Draw both answers, with a button for any that the LLM has not given yet, and the preference between them."""
     k = view.result.settings.retrieval.k
-    sides = answer_sides.answer_sides(view.as_user)
+    sides = answer_making.answer_sides(view.as_user)
 
     def draw_answer(side: AnswerSide, other: AnswerSide, answer: Answer) -> None:
         _cites(side, draw_text(view, side, other, answer), answer.unknown_citations)
@@ -68,7 +68,7 @@ def draw_brief(view: View) -> None:
         words = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
         return f'<h3 class="rf-side rf-{side.name}">{words}</h3>'
 
-    sides = answer_sides.answer_sides(view.as_user)
+    sides = answer_making.answer_sides(view.as_user)
     draw_columns(view, sides, (brief_title(sides[0]), brief_title(sides[1])), partial(draw_text, view), "")
 
 
@@ -83,19 +83,19 @@ def draw_columns(
     both sides. `quoting` describes the answers if no LLM is configured."""
     query, resources = view.asked.query, view.resources
     chat = resources.bench.chat
-    known = [answer_sides.known_answer(query, side, resources) for side in sides]
+    known = [answer_making.known_answer(query, side, resources) for side in sides]
     if chat is None:
         with st.spinner("Reading the chunks …"):
             for side, answer in zip(sides, known, strict=True):
                 if answer is None or answer.error:
-                    answer_sides.make_extractive(query, side, resources)
-        known = [answer_sides.known_answer(query, side, resources) for side in sides]
+                    answer_making.make_extractive(query, side, resources)
+        known = [answer_making.known_answer(query, side, resources) for side in sides]
     asking, state.session().answering = state.session().answering, ""
     if not any(side.context.chunks for side in sides):
         # The text above already says that there are no chunks.
         return None
     first, second = known
-    savings = answer_sides.savings_of(first, second) if first and second else ""
+    savings = answer_making.savings_of(first, second) if first and second else ""
     if savings:
         savings = f"; {'with the filter' if sides[0].name == 'filtered' else sides[0].name} {savings}"
     missing = any(answer is None or bool(answer.error) for answer in known)
@@ -128,10 +128,10 @@ def _head(model: str, quoting: str, savings: str, *, missing: bool, asking: bool
         elif missing and model:
             about = "Makes one call for each missing answer."
             words = f"Answer with {prose.literal(model)}"
-            elements.button(words, "answer", state.put, "missing", "answering", type="primary", about=about)
+            elements.button(words, "answer", state.set_field, "missing", "answering", type="primary", about=about)
         elif model:
             about = "These answers are cached. Asking again makes two calls."
-            elements.button("Ask again", "answer-again", state.put, "all", "answering", about=about)
+            elements.button("Ask again", "answer-again", state.set_field, "all", "answering", about=about)
 
 
 def title(side: AnswerSide, note: str = "") -> str:
@@ -145,9 +145,9 @@ def title(side: AnswerSide, note: str = "") -> str:
 
 def _stream(query: str, side: AnswerSide, chat: ChatModel, resources: Resources) -> None:
     """Draw the answer as it arrives and, until its first piece, the seconds waited."""
-    limit, slot, began = resources.deployment.answer_timeout_s, st.empty(), monotonic()
+    limit, slot, began = resources.bench.deployment.answer_timeout_s, st.empty(), monotonic()
     # Closed at once if Stop interrupts the drawing, so the next run finds what has arrived.
-    with closing(answer_sides.stream_answer(query, side, chat, resources)) as texts:
+    with closing(answer_making.stream_answer(query, side, chat, resources)) as texts:
         for text in texts:
             if text:
                 slot.markdown(prose.written(side.renumbered(text[:SHOWN_CHARS])))
@@ -165,7 +165,7 @@ def draw_text(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) -
     with st.container(key=f"answer-{side.name}", gap="small"):
         _doubt(answer)
         if answer.text:
-            added = [q for q in answer_sides.added(query, side, other, resources) if q.text not in answer.text]
+            added = [q for q in answer_making.added(query, side, other, resources) if q.text not in answer.text]
             cites += [quote.number for quote in added]
             _pieces(replace(answer, text=answer.text[:SHOWN_CHARS]), side, other, added=added)
             if len(answer.text) > SHOWN_CHARS:
@@ -173,8 +173,8 @@ def draw_text(view: View, side: AnswerSide, other: AnswerSide, answer: Answer) -
         if answer.error == UNFINISHED:
             elements.aside("Stopped before the end.")
         elif answer.error:
-            elements.outcome(answer.error, good=False)
-        quoted = answer_sides.known_replacement(query, side, resources) if answer.failed else None
+            elements.draw_action_result(answer.error, good=False)
+        quoted = answer_making.known_replacement(query, side, resources) if answer.failed else None
         if quoted is not None and not quoted.error:
             elements.aside(INSTEAD)
             _doubt(quoted)
@@ -217,7 +217,7 @@ def _pieces(
 ) -> None:
     """Draw the answer's text, and what its context adds to the other one. Text from chunks that the
     other context lacks is marked. `name` separates its keys from the side's other answers."""
-    pieces = answer_sides.pieces(answer, side.context, other.context)
+    pieces = answer_making.pieces(answer, side.context, other.context)
     if len(pieces) > MAX_PIECES:
         pieces = (Piece(answer.text, False),)
     if answer.extractive:
@@ -254,7 +254,7 @@ def draw_preference(view: View, pair: tuple[PairSide, PairSide], names: tuple[st
     collection = state.session().collection
     every = view.resources.bench.preferences.of(collection)
     of_pair = on_pair((each for each in every if each.query == query.strip()), left, right)
-    mine = next((each.seen_from(left) for each in of_pair if each.who == author()), None)
+    mine = next((each.seen_from(left) for each in of_pair if each.who == state.author()), None)
     first, second = names
     choices: dict[Choice, tuple[str, str]] = {
         "first": (f"{first.capitalize()} is better", f"for {first}"),
@@ -281,4 +281,4 @@ def draw_preference(view: View, pair: tuple[PairSide, PairSide], names: tuple[st
 
 @state.tell_errors()
 def _prefer(collection: str, query: str, left: PairSide, right: PairSide, choice: Choice) -> None:
-    open_resources().bench.preferences.record(collection, query, left, right, choice, who=author())
+    open_resources().bench.preferences.record(collection, query, left, right, choice, who=state.author())

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from ragfilter.answer.extractive import unmentioned
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate.metrics import relevant_of
+from ragfilter.evaluate.labelled_queries import relevant_of
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer

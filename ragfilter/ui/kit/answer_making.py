@@ -99,7 +99,7 @@ def stream_answer(query: str, side: AnswerSide, chat: ChatModel, resources: Reso
     """Ask `chat`. Yields the text so far repeatedly, even while nothing arrives. It is cached as it arrives,
     because after a stop the next run may begin before this one has ended."""
     call, stop, prices = object(), threading.Event(), resources.bench.prices
-    model, limit = Stoppable(chat, stop), resources.deployment.answer_timeout_s
+    model, limit = Stoppable(chat, stop), resources.bench.deployment.answer_timeout_s
     stream = AnswerStream(query, side.context, model, resources.embedder(), timeout_s=limit, prices=prices)
     key = _key(query, side, resources)
     job = resources.jobs.start(None, call, lambda _: stream.read())
@@ -127,14 +127,14 @@ def make_extractive(query: str, side: AnswerSide, resources: Resources) -> None:
             resources.answers.put(key, answer)
 
     with resources.jobs.joined(key, work) as job:
-        job.attend()
+        job.wait_interruptibly()
 
 
 def _extractive_answer(
     query: str, context: Context, resources: Resources, *, only_known: bool = False, progress: Progress | None = None
 ) -> Answer:
     embedder = resources.embedder(only_known=only_known, progress=progress)
-    timeout = resources.deployment.answer_timeout_s
+    timeout = resources.bench.deployment.answer_timeout_s
     return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
 
 
