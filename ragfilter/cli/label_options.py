@@ -105,8 +105,8 @@ def report_visible_labels(labels: Labels, backends: Backends, user: User, *, sto
     where = backends.collection
     named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)
     catalogue = find_chunks(where, named)
-    there = {i for i, chunk in catalogue.items() if user.sees(chunk)}
-    gone = missing(named, there, collection=where.name)
+    visible_ids = {i for i, chunk in catalogue.items() if user.sees(chunk)}
+    gone = missing(named, visible_ids, collection=where.name)
     visible = measurable(labels, catalogue, user)
     if stored and not user.unrestricted:
         return visible, []

@@ -227,8 +227,8 @@ def mark(
     if not question.strip():
         raise InputError("The question is empty.", remedy="Write the question to label for.")
     with place.open("labels") as bench:
-        there = find_chunks(bench.collection(place.collection), set(chunks))
-        missing = [i for i in chunks if i not in there]
+        existing = find_chunks(bench.collection(place.collection), set(chunks))
+        missing = [i for i in chunks if i not in existing]
         if missing:
             raise InputError(
                 f"There is no chunk {missing[0]!r} in {place.collection}.",

@@ -195,8 +195,8 @@ def load_config(
     """A command's settings. `--set` overrides everything except `flags`: name → path → value, None if not given."""
     flag_values = [configuration.Given("--set", dict(map(parse_set, values or ())))]
     for name, paths in flags.items():
-        there = {path: value for path, value in paths.items() if value is not None}
-        flag_values.append(configuration.Given(name, there))
+        given_values = {path: value for path, value in paths.items() if value is not None}
+        flag_values.append(configuration.Given(name, given_values))
     loaded = configuration.load(profile=profile, file=file, flags=flag_values)
     for path, origin in loaded.origins.items():
         if origin.startswith(configuration.FROM_ENVIRONMENT):

@@ -77,8 +77,8 @@ def replay(
             cached = memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
         output, new, ms = cached
         previous = cached
-        told = (output.decisions, output.detail, output.note, ms, output.failed, output.reranked)
-        traces.append(LayerTrace(layer.name, True, len(hits), len(output.hits), *told))
+        details = (output.decisions, output.detail, output.note, ms, output.failed, output.reranked)
+        traces.append(LayerTrace(layer.name, True, len(hits), len(output.hits), *details))
         needs.extend(output.needs)
         inputs = inputs.after(output)
         if status == "ok":

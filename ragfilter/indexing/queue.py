@@ -209,8 +209,8 @@ class Queue(database.Book):
 
     def is_first(self, worker: int) -> bool:
         """Whether this worker has been alive the longest."""
-        there = sa.select(sa.func.min(_workers.c.id)).where(_workers.c.seen >= self._lost)
-        return bool(self._read(there)[0][0] == worker)
+        oldest_worker = sa.select(sa.func.min(_workers.c.id)).where(_workers.c.seen >= self._lost)
+        return bool(self._read(oldest_worker)[0][0] == worker)
 
     def take(self, worker: int) -> IndexJob | None:
         """Assign the next job to this worker, which must have no other; None if none is waiting."""

@@ -124,10 +124,10 @@ def unknown_score_warning(result: PoolResult) -> str:
     score, detail = result.settings.cutoff.score, cutoff_detail(result)
     if detail is None or not score or distances_by_score(result.hits, score, result.pool):
         return ""
-    there = sorted({name for hit in result.hits for name in hit.scores}) or ["none"]
+    score_names = sorted({name for hit in result.hits for name in hit.scores}) or ["none"]
     return (
         f"No hit has a score named {score!r}, so the cutoff compares the {detail.value_name}. "
-        f"Named scores here: {', '.join(there)}."
+        f"Named scores here: {', '.join(score_names)}."
     )
 
 

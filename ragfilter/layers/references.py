@@ -78,8 +78,8 @@ def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[Reache
 def references_of(chunks: Iterable[Chunk], collection: ChunkSource) -> tuple[Chunk, ...]:
     """The distinct chunks that `chunks` refer to, without texts."""
     ids = dict.fromkeys([ref for chunk in chunks for ref in chunk.refs])
-    there = find_chunks(collection, ids)
-    known = [there[i] for i in ids if i in there]
+    existing = find_chunks(collection, ids)
+    known = [existing[i] for i in ids if i in existing]
     # Most come from the catalogue, which has no texts.
     return tuple([replace(c, text="", loaded=False) if c.loaded else c for c in known])
 

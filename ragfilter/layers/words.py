@@ -74,13 +74,13 @@ def _read(hit: Hit, query: str, stated: frozenset[words.Value]) -> _HitWords:
 def _stating(query: str, ids: Sequence[str], named: Sequence[_HitWords], inputs: LayerInput) -> dict[str, str]:
     """The reasons for pinning hits, by id: the query gives a value for something that the title
     names, and the hit's text has that value. A value that an earlier pin states needs no other."""
-    there = [(i, each) for i, each in zip(ids, named, strict=True) if each.values]
-    if not there:
+    with_values = [(i, each) for i, each in zip(ids, named, strict=True) if each.values]
+    if not with_values:
         return {}
-    met = frozenset[words.Value]().union(*(s.values for i, s in there if i in inputs.pinned))
+    met = frozenset[words.Value]().union(*(s.values for i, s in with_values if i in inputs.pinned))
     reasons: dict[str, str] = {}
     for name, number in sorted(words.values(query) - met):
-        stating = [i for i, each in there if (name, number) in each.titled]
+        stating = [i for i, each in with_values if (name, number) in each.titled]
         for hit_id in stating[:PER_VALUE]:
             reasons.setdefault(hit_id, f"states “{name[:SHOWN_CHARS]} {number}”, as the query does")
     return reasons

@@ -81,9 +81,9 @@ class Result(model.PoolResult):
         return len(self.kept)
 
     def __repr__(self) -> str:
-        told = summary(self)
-        why = told.headline.removeprefix(f"keeps {told.kept} with ")
-        return f"<Result: {told.kept} of {told.retrieved} kept, {why}>"
+        result_summary = summary(self)
+        why = result_summary.headline.removeprefix(f"keeps {result_summary.kept} with ")
+        return f"<Result: {result_summary.kept} of {result_summary.retrieved} kept, {why}>"
 
     def __bool__(self) -> bool:
         """Always True, even if nothing is kept."""

@@ -106,13 +106,13 @@ class ChunkTools:
         )
         # Check again on the whole chunks: one indexed in the meantime may be hidden.
         visible = filter(self.user.sees, where.chunks([*wanted_ids, *reached]).values())
-        there = {chunk.id: _document(chunk, tuple(filter(find, chunk.refs))) for chunk in visible}
+        documents = {chunk.id: _document(chunk, tuple(filter(find, chunk.refs))) for chunk in visible}
         return {
             "status": "incomplete_collection" if where.incomplete else "ok",
             "message": where.incomplete,
-            "chunks": [there[i] for i in wanted_ids if i in there],
-            "expanded": [there[i] for i in reached if i in there and i not in wanted_ids],
-            "missing": [i for i in wanted_ids if i not in there],
+            "chunks": [documents[i] for i in wanted_ids if i in documents],
+            "expanded": [documents[i] for i in reached if i in documents and i not in wanted_ids],
+            "missing": [i for i in wanted_ids if i not in documents],
         }
 
 

@@ -367,9 +367,9 @@ class OpenAIChat:
         """Check every response before its body is read. Raises ChatError."""
         response.stream = _Body(response.stream, self._call.stop)
         if response.has_redirect_location:
-            there = response.url.join(response.headers["location"])
-            if _origin(there) != _origin(response.url):
-                raise failure("redirected", self._at.scrub("{}://{}:{}".format(*_origin(there))))
+            redirect = response.url.join(response.headers["location"])
+            if _origin(redirect) != _origin(response.url):
+                raise failure("redirected", self._at.scrub("{}://{}:{}".format(*_origin(redirect))))
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise failure("unreadable", "it is compressed, which was not asked for")

@@ -108,8 +108,8 @@ def plan_turn(
     changed = [edit.chunk_id for edit in edits if edit.chunk_id in later]
     if changed:
         raise _changed_since(changed)
-    there = store.rules([edit.chunk_id for edit in edits])
-    entries = tuple(turned(kind, edit) for edit in edits if edit.chunk_id in there or not there)
+    current_rules = store.rules([edit.chunk_id for edit in edits])
+    entries = tuple(turned(kind, edit) for edit in edits if edit.chunk_id in current_rules or not current_rules)
     _check(store, entries)
     return entries
 

@@ -84,6 +84,6 @@ class CallerWorkspace:
     def _counted(self, ask: Callable[[], Result]) -> ResultWithRows:
         started = perf_counter()
         result = ask()
-        made = rows(result)
-        self.metrics.count_question(self.path, result, made, perf_counter() - started)
-        return result, made
+        chunk_rows = rows(result)
+        self.metrics.count_question(self.path, result, chunk_rows, perf_counter() - started)
+        return result, chunk_rows

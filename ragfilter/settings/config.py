@@ -264,10 +264,10 @@ def find_saved(files: TextFiles, name: str) -> Path:
     """The file of saved settings. Raises InputError, and SettingsError if it does not exist."""
     path = files.path(_file(name))
     if not path.is_file():
-        there = ", ".join(saved_names(files)) or "none yet"
+        names = ", ".join(saved_names(files)) or "none yet"
         raise SettingsError(
             f"No settings are saved under {name!r}, and there is no such file.",
-            remedy=f"Saved in {files.folder}: {there}.",
+            remedy=f"Saved in {files.folder}: {names}.",
         )
     return path
 

@@ -122,9 +122,9 @@ class ChunkedCollection(Collection):
 
     def check_known(self, ids: Iterable[str], known: Iterable[str]) -> None:
         """Raise StoreError if one of these chunks is not in `known`."""
-        there = set(known)
+        known_ids = set(known)
         for chunk_id in ids:
-            if chunk_id not in there:
+            if chunk_id not in known_ids:
                 message = f"Collection {self._name!r} has no chunk {chunk_id!r}."
                 raise StoreError(message, remedy="It may have been removed; run the query again.")
 

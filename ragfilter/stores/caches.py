@@ -151,8 +151,8 @@ class VectorCache(database.OptionalBook):
 
         def write(connection: sa.Connection) -> None:
             mine = _vectors.c.collection == collection
-            there = connection.execute(sa.select(_vectors.c.key).where(mine)).scalars()
-            for keys in pages([key for key in there if key not in wanted], AT_ONCE):
+            stored_keys = connection.execute(sa.select(_vectors.c.key).where(mine)).scalars()
+            for keys in pages([key for key in stored_keys if key not in wanted], AT_ONCE):
                 connection.execute(_vectors.delete().where(mine & _vectors.c.key.in_(keys)))
             connection.execute(_completed.delete().where(_completed.c.collection == collection))
             connection.execute(_completed.insert().values(collection=collection, mark=mark))

@@ -118,9 +118,9 @@ class Copies:
             return
         if table is None:
             return
-        there = list(zip(*(table[column].to_pylist() for column in BARS), strict=True))
-        wanted = [bars.get(i, old) for i, old in zip(table["id"].to_pylist(), there, strict=True)]
-        if wanted == there:
+        stored_bars = list(zip(*(table[column].to_pylist() for column in BARS), strict=True))
+        wanted = [bars.get(i, old) for i, old in zip(table["id"].to_pylist(), stored_bars, strict=True)]
+        if wanted == stored_bars:
             return
         for bar, column in zip(BARS, zip(*wanted, strict=True), strict=True):
             field = FIELDS.field(bar)

@@ -183,15 +183,15 @@ def copy_workspace(
 
 def _copy_collection(name: str, source: Workspace, target: Workspace, progress: Progress | None) -> CopiedTable:
     with locked(source, name), locked(target, name):
-        sent = _checksum(name, source)
+        source_checksum = _checksum(name, source)
         count = source.store().collection(name).count()
         try:
-            there = _checksum(name, target)
+            target_checksum = _checksum(name, target)
         except CollectionMissing:
-            there = ""
-        if there == sent:
-            return CopiedTable(name, count, 0, sent)
-        if there:
+            target_checksum = ""
+        if target_checksum == source_checksum:
+            return CopiedTable(name, count, 0, source_checksum)
+        if target_checksum:
             raise InputError(f"{name} is another collection in the target.", remedy=OTHER)
         rows = list(_rows(name, source))
         model = source.store().collection(name).embedder
@@ -208,9 +208,9 @@ def _copy_collection(name: str, source: Workspace, target: Workspace, progress: 
     if isinstance(contents, Copies):
         contents.replace(name, rows, embedder=model)
         rebuild(name, workspace=target, progress=progress)
-    if _checksum(name, target) != sent:
+    if _checksum(name, target) != source_checksum:
         raise _differs(f"the collection {name}")
-    return CopiedTable(name, count, count, sent)
+    return CopiedTable(name, count, count, source_checksum)
 
 
 def _rows(name: str, workspace: Workspace, ordered: Callable[[Iterable[str]], list[str]] = list) -> Iterator[StoredRow]:

@@ -105,8 +105,8 @@ def likeness(passages: Sequence[str], best: Sequence[int]) -> tuple[float, ...]:
     sizes = [math.sqrt(sum(x * x for x in each.values())) or 1.0 for each in weights]
 
     def cosine(a: int, b: int) -> float:
-        there = weights[b]
-        return sum(x * there.get(w, 0.0) for w, x in weights[a].items()) / sizes[a] / sizes[b]
+        weights_of_b = weights[b]
+        return sum(x * weights_of_b.get(w, 0.0) for w, x in weights[a].items()) / sizes[a] / sizes[b]
 
     means = []
     for place in range(len(counts)):

@@ -79,8 +79,8 @@ class Table:
         """The column with this name. Raises InputError."""
         match = next((each for each in self.columns if each.name == name), None)
         if match is None:
-            there = ", ".join(each.name for each in self.columns)
-            raise InputError(f"{self.name} has no column {name!r}.", remedy=f"It has: {there}.")
+            names = ", ".join(each.name for each in self.columns)
+            raise InputError(f"{self.name} has no column {name!r}.", remedy=f"It has: {names}.")
         return match
 
     def choices(self) -> dict[str, list[str]]:

@@ -164,7 +164,7 @@ def begin_page(*, relist: bool = False) -> PageRun:
 def gather_view(page_run: PageRun, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
     """The view of the current question. Without one, returns None and the error that prevents it, if any. Also updates
     the link to this view; `more` has parameters that the page adds."""
-    session, found = state.session(), None
+    session, view = state.session(), None
     if not page_run.ready:
         return None, None
     if session.pending or session.asked is not None:
@@ -175,9 +175,9 @@ def gather_view(page_run: PageRun, more: Mapping[str, str] | None = None) -> tup
             pool = pools.pool_for_this_run(page_run.settings, page_run.resources)
             if pool is not None and session.asked is not None:
                 result = session.replays.of(pool, page_run.settings, state.user())
-                found = View(session.asked, result, session.operator, page_run.resources)
+                view = View(session.asked, result, session.operator, page_run.resources)
         except RagfilterError as error:
             return None, error
-    unscored = found is not None and any(need.kind == "rerank" for need in found.result.needs)
+    unscored = view is not None and any(need.kind == "rerank" for need in view.result.needs)
     link.share(unscored=unscored, more=more)
-    return found, None
+    return view, None

@@ -81,18 +81,18 @@ def replayed(page_run: PageRun, labels: Labels, axes: Axes, *, pressed: bool) ->
     job: Job[ReplayedMap] | None = resources.jobs.find(key)
     if pressed or (job is None and cache.get(pools_key) is not None):
         job = start()
-    found = jobs.wait_for_result(job, "mapping", "Gathering", stop=STOP)
-    if found is not None and not found.surface.holds(settings):
+    grid_map = jobs.wait_for_result(job, "mapping", "Gathering", stop=STOP)
+    if grid_map is not None and not grid_map.surface.holds(settings):
         # The grid was chosen around other values.
-        found = jobs.wait_for_result(start(), "mapping-anew", "Replaying", stop=STOP)
+        grid_map = jobs.wait_for_result(start(), "mapping-anew", "Replaying", stop=STOP)
     if job is None:
         elements.empty(
             "No map yet.",
             "Map replays all labelled questions with many values of these settings. Click a point to set its values.",
         )
-    elif found is None and job.stop.is_set():
+    elif grid_map is None and job.stop.is_set():
         elements.empty("The map was stopped.", "Press Map to start again from the beginning.")
-    return found
+    return grid_map
 
 
 def _key(page_run: PageRun, labels: Labels, axes: Axes) -> Hashable:
