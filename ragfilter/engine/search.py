@@ -137,6 +137,8 @@ def _index(ids: tuple[str, ...], search: Search) -> Any:
     with extra("chroma"):
         import bm25s
 
+    # bm25s sets its logger to DEBUG.
+    logging.getLogger("bm25s").setLevel(logging.NOTSET)
     chunks = search.collection.chunks(ids)
     index = bm25s.BM25()
     texts = [list(words_of(chunks[i].passage)) if i in chunks else [] for i in ids]
