@@ -81,6 +81,8 @@ def test_each_search_has_its_own_limit(limits: str, expected: str, reason: str) 
     dropped = [row for row in result.dropped if row.setting == "cutoff.limits"]
     assert len(dropped) == len(FUSED) - len(expected)
     assert not reason or dropped[0].reason == reason
+    unknown = ["No hit has a score named 'mine', so its limit has no effect. Named scores here: dense, lexical."]
+    assert list(result.warnings) == (unknown if "mine" in limits else [])
     ((swept, _),) = kept(result.pool, plan([flt.settings]))
     assert swept == result.kept
 
