@@ -138,6 +138,28 @@ def test_what_is_wrong_with_named_scores_is_said(scores: Any, metric: Mapping[st
         filtered()(QUERY, hits(), scores, metric=metric)
 
 
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("scores", "metric", "warnings"),
+    [
+        ({"dense": [0.3, NAN, 0.7, 0.9]}, {"dense": "cosine"}, ["1 of 4 scores named 'dense' is not a number"]),
+        ({"mine": [0.3, NAN, float("inf"), 0.9]}, {"mine": "rank"}, ["2 of 4 scores named 'mine' are not numbers"]),
+        (None, {"dense2": "cosine"}, ["The metric of 'dense2' is cosine, but no document has it"]),
+        ({"dense": [None] * 4}, METRIC, ["'dense' is cosine, but no document", "'lexical' is rank, but no document"]),
+        # A search by words may find nothing, and each search has scores for its own hits only.
+        ({"dense": [0.3, None, 0.7, 0.9]}, METRIC, []),
+    ],
+)
+def test_named_scores_that_are_no_numbers_or_missing_are_told(
+    scores: Any, metric: Mapping[str, str], warnings: list[str]
+) -> None:
+    result = filtered()(QUERY, hits(), scores, metric=metric)
+    assert len(result.warnings) == len(warnings)
+    assert all(wanted in said for wanted, said in zip(warnings, result.warnings, strict=True))
+
+
 def test_a_hidden_hit_changes_no_rank() -> None:
     seen = filtered()(QUERY, hits(), columns("dense", "lexical"), metric=METRIC).hits
     secret = {"id": "s", "text": "Secret.", "clearance": 4}
