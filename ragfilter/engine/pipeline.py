@@ -16,12 +16,11 @@ from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped, within
 from ragfilter.engine.gather import Backends, gather_with_scan
-from ragfilter.engine.pool import with_attribute, without_failure_of
+from ragfilter.engine.pool import nearness, with_attribute, without_failure_of
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
 from ragfilter.judge.prompt import JudgePrompt
-from ragfilter.layers.base import nearness
 from ragfilter.layers.judge import prompt_for_user
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.references import clean_finder, finder, references_of, walk

@@ -24,15 +24,6 @@ def estimate_background(values: Sequence[float]) -> float:
     return fmean(ordered[len(ordered) // 2 :])
 
 
-def nearness(pool: Pool) -> float | None:
-    """The distance of the best hit as a share of the background; None if no background can be estimated."""
-    distances = pool.distances
-    if pool.space == "rank" or len(distances) < BACKGROUND_FROM:
-        return None
-    far = estimate_background(distances)
-    return min(distances) / far if far > 0 else None
-
-
 @dataclass(frozen=True, slots=True)
 class LayerInput:
     """A layer's input: the settings, the pool, the `scan` of rules, the user, the pins with their reasons, whether an
