@@ -241,8 +241,8 @@ def _scores(query: str, texts: list[str], settings: Settings, backends: Backends
 
 
 def _on_scale(raw: Sequence[float], quality: Quality) -> tuple[list[float], bool]:
-    """Scores from 0 to 1, and whether only their order counts. It does for an endpoint's scores
-    without a fit, and for scores outside 0 to 1."""
+    """Scores from 0 to 1, and whether only their order counts, which is so for an endpoint's scores without a fit and
+    for scores outside 0 to 1."""
     if quality.reranker_slope and quality.reranker != "late_interaction":
         slope, offset = quality.reranker_slope, quality.reranker_offset
         odds = (slope * score + offset for score in raw)
