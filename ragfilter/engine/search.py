@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 Pairs = list[tuple[str, float]]
 
 WIDER = 4
-"""Retry with this many times more results when hidden chunks crowd out visible ones. If there are
-still too few, search all visible ids."""
+"""Retry with this many times as many results when hidden chunks crowd out visible ones. If there are still too few,
+search all visible ids."""
 DEVIATIONS = 2.5
 """How many standard deviations more hidden chunks than usual the first search allows for, since a second search costs
 far more than the extra results."""
