@@ -152,7 +152,9 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
     if measured.over_fixed_k and CURRENT not in highest["names"]:
         name, whose = highest["variant"], who[0].lower() + who[1:]
         if gain := frame.gain_over(measured.records, CURRENT, name):
-            sentence += f" {measuring.HIGHEST} {name} is {wording.compared(gain)} {whose}."
+            sure = gain.shows_gain or gain.shows_loss
+            verdict = f"is {wording.compared(gain)}" if sure else "scores highest, but is not shown to be better than"
+            sentence += f" {measuring.HIGHEST} {name} {verdict} {whose}."
     if sentence:
         elements.draw(f'<p class="rf-lead">{elements.text(sentence)}</p>')
     elements.aside(*_staleness_notes(measured, chosen))

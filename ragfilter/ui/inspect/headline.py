@@ -20,11 +20,14 @@ from ragfilter.results.verdicts import judge_stats, waits_for_judge
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.page_run import View, current_collections
 
+NAMED, NAMED_WIDTH = 2, 40
+"""How many dropped chunks the headline names, and how many characters of each title."""
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
 
@@ -93,7 +96,11 @@ def _relevant_drops(view: View) -> str:
     same = [i for i, query in labels.queries.items() if query.strip() == view.asked.query.strip()]
     relevant = {chunk_id for i in same for chunk_id in relevant_of(labels.qrels.get(i, {}))}
     dropped = relevant & {hit.id for hit in view.as_user.pool.hits} - {hit.id for hit in view.as_user.kept}
-    return f"But it drops {len(dropped)} of {counted(len(relevant), 'passage')} labelled relevant." if dropped else ""
+    if not dropped:
+        return ""
+    names = [f"“{short_title(hit.chunk.name, NAMED_WIDTH)}”" for hit in view.as_user.pool.hits if hit.id in dropped]
+    of = counted(len(relevant), "passage")
+    return f"But it drops {len(dropped)} of {of} labelled relevant: {numbers.first_of(names, NAMED)}."
 
 
 def _foreign_thresholds(view: View) -> str:

@@ -68,8 +68,8 @@ def draw(page_run: PageRun) -> None:
         _draw(suggestion, page_run, labels, query_set.name)
     else:
         elements.empty(
-            f"{counted(len(labels.labelled), 'labelled question')} can suggest settings.",
-            "You see their gain on held-out questions, the changes and the losses. It usually takes "
+            f"Suggest settings from {counted(len(labels.labelled), 'labelled question')}.",
+            "You see their gain on held-out questions, the changes and the losses. This takes "
             f"{_usual_time(page_run.settings, len(labels.labelled), rerank=request.rerank)}.",
         )
         tuning_map.warn(page_run.settings, labels)
@@ -205,7 +205,7 @@ def _apply(before: Settings, after: Settings, query_set: str) -> None:
 def _usual_time(settings: Settings, questions: int, *, rerank: bool) -> str:
     # With the bundled models, 150 questions take half a minute.
     slow = rerank and settings.quality.reranker not in ("none", "late_interaction")
-    return "a few minutes" if slow or questions > 250 else "under a minute"
+    return "a few minutes" if slow or questions > 250 else "about a minute"
 
 
 def _begin(page_run: PageRun, labels: Labels, request: TuningRequest, *, recalibrates: bool) -> None:

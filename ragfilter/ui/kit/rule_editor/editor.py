@@ -84,7 +84,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
 def _json(chunk: Chunk, text: str, wrong: str, *, disabled: bool) -> None:
     """Draw the rule as text, with the place `wrong` marked."""
     given = widget.key_and_callback(EDITOR, text, saving.set_unsaved, chunk.id, chunk.rule)
-    hint = "No rule: this chunk always passes."
+    hint = "No rule: query_must always keeps this chunk."
     st.text_area("query_must", text, height=HEIGHT, placeholder=hint, disabled=disabled, help=JSON_HELP, **given)
     typing = partial(saving.type_on, chunk.id, chunk.rule)
     elements.mount("kit/rule_editor/while_typing.js", key=saving.TYPING, data=chunk.id, on_typed_change=typing)
