@@ -179,7 +179,7 @@ def remap(
             continue
         else:
             mapped += counts
-        new = _found(quotation, finding)
+        new = replace(quotation, found=finding.found, score=round(100 * finding.score))
         moved |= {last.id: (new, ids)} | {label.id: (new, ()) for label in others}
     if not dry:
         book.move(moved)
@@ -221,13 +221,8 @@ def add_spans(
                 lost.append((question, quotation.quote, finding.found))
                 continue
             mapped += 1
-            new = _found(quotation, finding)
-            book.label(collection, question, finding.chunk_ids, grade, who=who, quotation=new)
+            book.label(collection, question, finding.chunk_ids, grade, who=who, quotation=quotation)
     return Relabelled(mapped, tuple(lost))
-
-
-def _found(quotation: Quotation, finding: Located) -> Quotation:
-    return replace(quotation, found=finding.found, score=round(100 * finding.score))
 
 
 def mapped_share(quotations: Mapping[int, Quotation]) -> float | None:

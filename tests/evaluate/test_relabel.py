@@ -193,6 +193,7 @@ def test_spans_with_the_same_text_are_exported_with_their_places(book: LabelBook
     chunks = [Chunk(f"a#{n}", text, source="a") for n, text in enumerate([STEM, TAIL, STEM])]
     places = [Quotation(STEM, "a", start=at, end=at + len(STEM)) for at in (0, len(STEM + TAIL))]
     add_spans(book, "c", chunks, [("who heals?", 2, places[0]), ("who heals?", 0, places[1])], who="ann")
+    assert mapped_share(book.quotations("c")) is None
     lines = [
         json.loads(line) for line in span_lines({each.id: each for each in book.history("c")}, book.quotations("c"))
     ]
