@@ -20,12 +20,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError, extra
@@ -167,6 +167,17 @@ class ReachedFigures(_Value):
     nearness: FiniteFloat | None
     kept: int
     fell_back: bool
+
+
+class _LogLine(BaseModel):
+    """What the logger writes about a question."""
+
+    model_config = ConfigDict(strict=True)
+
+    nearness: Annotated[FiniteFloat, Field(ge=0)] | None
+    kept: Annotated[int, Field(ge=0, lt=2**53)]
+    fallback: list[str]
+    collection: str | None = None
 
 
 class BaselineOrigin(_Value):
@@ -346,22 +357,31 @@ def what_moved(compared: Sequence[Shift], *, worse: bool = False) -> str:
     figures = ", ".join(map(str, moved))
     if any(shift.figure == SEARCHED for shift in moved):
         return f"The corpus or the model moved: {figures}."
+    near = any(shift.figure == SEARCHED for shift in compared)
     if worse and compared:
-        return "The filter got worse: the search finds chunks as near as before."
-    return f"The filter decides differently on similar distances: {figures}." if moved else ""
+        return f"The filter got worse{': the search finds chunks as near as before' if near else ''}."
+    return f"The filter decides differently{' on similar distances' if near else ''}: {figures}." if moved else ""
 
 
-def read_log(path: Path) -> pd.DataFrame:
-    """Read the questions from a log that ragfilter wrote as JSON lines, for `shifts`. Other lines are skipped. Raises
-    InputError if there are none."""
-    questions = []
+def read_log(path: Path, collection: str) -> pd.DataFrame:
+    """Read the questions to a collection from a log that ragfilter wrote as JSON lines, for `shifts`. Other lines are
+    skipped. Raises InputError if there are none."""
+    questions, others = [], set()
     for line in read_lines(path):
         try:
-            row = json.loads(line)
-            near = np.nan if row["nearness"] is None else float(row["nearness"])
-            questions.append((near, int(row["kept"]), bool(row["fallback"])))
-        except (ValueError, TypeError, KeyError, RecursionError):
+            row = _LogLine.model_validate_json(line)
+        except ValueError:
             continue
+        if row.collection in (None, "", collection):
+            near = np.nan if row.nearness is None else row.nearness
+            questions.append((near, row.kept, bool(row.fallback)))
+        else:
+            others.add(row.collection)
+    if others and not questions:
+        raise InputError(
+            f"{path} has no questions to the collection {collection!r}, only to {', '.join(sorted(others))}.",
+            remedy="Pass the baseline of a collection that the log has.",
+        )
     if not questions:
         raise InputError(
             f"{path} has no questions.",

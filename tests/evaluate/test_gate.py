@@ -148,7 +148,7 @@ def test_gone_labels_are_told_from_changed_chunking() -> None:
     assert gate.verdict.startswith("The filter got worse")
     fewer = rows(1.0, 0.4, 0.4, *(1.0,) * 6, q1=1, q2=1)
     told = decide(fewer, baseline=baseline, now=other, mapped=0.48).verdict
-    assert told == "Labels are gone: get them back, or renew the baseline."
+    assert told.startswith("Labels are gone")
 
 
 @pytest.mark.parametrize("figure", ["NaN", "Infinity", "-Infinity", "1e999", '"nan"'])
