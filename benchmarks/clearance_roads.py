@@ -43,8 +43,8 @@ from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres.foreign import TableStore
 from ragfilter.stores.postgres.store import PgStore
-from ragfilter.stores.postgres.tables import TableStore
 from ragfilter.workbench import overview
 
 CHUNKS = 120

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import ValidationError
 
-from ragfilter.answer.llm import Answers
+from ragfilter.answer.answer import Answers
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import JudgementCache

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from ragfilter.answer.answer import UNFINISHED, VERSION, Answer, AnswerStream, citations
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.llm import UNFINISHED, VERSION, Answer, AnswerStream, citations
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Delta, Embedder, Message, Prices, Usage, Vectors

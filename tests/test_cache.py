@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from faults import Serve, well
 
+from ragfilter.answer.answer import UNFINISHED, Answer, Answers
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.llm import UNFINISHED, Answer, Answers
 from ragfilter.cli.app import main
 from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
@@ -168,7 +168,7 @@ def packed(*texts: str) -> Context:
 
 
 def answered(kept: Callable[..., ReplyCache], **changed: Any) -> Answer:
-    from ragfilter.answer import llm as prompts
+    from ragfilter.answer import answer as prompts
 
     asked = prompts.messages("why?", packed("one", "two"))
     made = Answer(

@@ -32,6 +32,7 @@ CHUNKS = {
     "bread-0": "Bread is baked from flour.",
     "moon-0": "The moon is full tonight.",
 }
+EVERYTHING = "--set clearance.enabled=false"
 QUERIES = {"q1": "what does a cat do", "q2": "tell me about the boat", "q3": "bread"}
 QRELS = {"q1": {"cat-0": 1, "cat-1": 2}, "q2": {"boat-0": 1, "boat-1": 1}, "q3": {"bread-0": 1}}
 
@@ -80,6 +81,30 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
         cli(f"labels export {tmp_path / name} --set-name mine {form}")
         again = query_files.read(tmp_path / name / "queries.jsonl", tmp_path / name / name)
         assert (again.queries, again.qrels) == (QUERIES, QRELS)
+
+
+def test_spans_without_a_definite_chunk_are_kept_and_told(run: Cli, tmp_path: Path) -> None:
+    twice = "The cat sleeps in the warm sun"
+    texts = [f"{twice} here.", "A boat has a small leak.", f"{twice} there."]
+    source = write(tmp_path / "c.jsonl", *({"id": f"a{n}", "text": t, "source": "a"} for n, t in enumerate(texts)))
+    run(f"index {source} -c twice")
+    cli = Cli(run.capsys, ["-c", "twice", *run.where])
+    quotes = {"ambiguous": twice, "mapped": texts[1], "gone": "Nobody sings in this castle."}
+    rows = {name: {"question": f"{name}?", "source": "a", "quote": quote} for name, quote in quotes.items()}
+    file = write(tmp_path / "one.jsonl", rows["ambiguous"])
+    assert "0% (0 of 1; 1 ambiguous)" in cli(f"labels import --spans {file}", code=2)
+    assert "several chunks may be meant" in cli.err
+    write(tmp_path / "one.jsonl", rows["gone"])
+    assert "None of the quotes, such as 'Nobody sings" in cli.refused(f"labels import --spans {file}")
+    file = write(tmp_path / "spans.jsonl", *rows.values())
+    assert "33% (1 of 3; 1 ambiguous; 1 gone)" in cli(f"labels import --spans {file}")
+    out = tmp_path / "out"
+    for values, left_out, names in (("", "Left out: 1 label", quotes.keys() - {"gone"}), (EVERYTHING, "", {*quotes})):
+        cli(f"labels export {out} --spans {values}")
+        lines = [json.loads(line) for line in (out / "spans.jsonl").read_text("utf-8").splitlines()]
+        assert {(line["question"], line["quote"]) for line in lines} == {(f"{name}?", quotes[name]) for name in names}
+        assert left_out in cli.err
+        assert bool(cli.err) is bool(left_out)
 
 
 def test_another_set_of_the_same_name_is_replaced_only_if_told_to(cli: Cli, tmp_path: Path) -> None:

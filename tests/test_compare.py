@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ragfilter.answer.answer import Answer
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.llm import Answer
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.protocols import Usage

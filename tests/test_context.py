@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragfilter.answer.answer import REFUSAL, messages
 from ragfilter.answer.context import SHORTENED, fits, pack
-from ragfilter.answer.llm import REFUSAL, messages
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.schema import ContextSettings, Settings
 from ragfilter.text.words import estimate_tokens, first_tokens

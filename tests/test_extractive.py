@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ragfilter.answer.answer import AnswerStream
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract
-from ragfilter.answer.llm import AnswerStream
 from ragfilter.ingest import bundled
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder

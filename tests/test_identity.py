@@ -27,8 +27,8 @@ from test_no_leak import (
     sees,
 )
 
+from ragfilter.answer.answer import messages
 from ragfilter.answer.context import pack
-from ragfilter.answer.llm import messages
 from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.errors import InputError, SettingsError

@@ -19,7 +19,8 @@ from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import NO_DECISION, JudgementCache
 from ragfilter.judge.parse import ACTIONS, SCHEMA, parse
-from ragfilter.judge.prompt import JudgePrompt, build_prompt, candidates, version
+from ragfilter.judge.prompt import JudgePrompt, build_prompt, version
+from ragfilter.layers.judge import candidates
 from ragfilter.model import Chunk, Hit, Judgement, Space, Verdict
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.settings.schema import Judge

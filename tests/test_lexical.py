@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,11 @@ def test_scores_hold_for_the_user_they_were_made_for(user: User, lexical: bool, 
     settings = Settings().with_values(WORDS | {"retrieval.lexical": lexical})
     hits = {hit.id: hit for hit in replay(gathered, settings, user).hits}
     assert (f"c{N}" in hits, bool(hits["c001"].scores)) == (expected, expected)
+
+
+def test_bm25s_logs_at_the_level_of_the_application() -> None:
+    pool(Line(chunks()[:2]))
+    assert not logging.getLogger("bm25s").isEnabledFor(logging.DEBUG)
 
 
 def test_a_question_without_words_finds_nothing_by_them() -> None:

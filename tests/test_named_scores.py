@@ -81,6 +81,8 @@ def test_each_search_has_its_own_limit(limits: str, expected: str, reason: str) 
     dropped = [row for row in result.dropped if row.setting == "cutoff.limits"]
     assert len(dropped) == len(FUSED) - len(expected)
     assert not reason or dropped[0].reason == reason
+    unknown = ["No hit has a score named 'mine', so its limit has no effect. Named scores here: dense, lexical."]
+    assert list(result.warnings) == (unknown if "mine" in limits else [])
     ((swept, _),) = kept(result.pool, plan([flt.settings]))
     assert swept == result.kept
 
@@ -134,6 +136,28 @@ def test_hits_bring_their_own_scores_and_one_found_twice_has_those_of_both() -> 
 def test_what_is_wrong_with_named_scores_is_said(scores: Any, metric: Mapping[str, str], wrong: str) -> None:
     with pytest.raises(InputError, match=wrong):
         filtered()(QUERY, hits(), scores, metric=metric)
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("scores", "metric", "warnings"),
+    [
+        ({"dense": [0.3, NAN, 0.7, 0.9]}, {"dense": "cosine"}, ["1 of 4 scores named 'dense' is not a number"]),
+        ({"mine": [0.3, NAN, float("inf"), 0.9]}, {"mine": "rank"}, ["2 of 4 scores named 'mine' are not numbers"]),
+        (None, {"dense2": "cosine"}, ["The metric of 'dense2' is cosine, but no document has it"]),
+        ({"dense": [None] * 4}, METRIC, ["'dense' is cosine, but no document", "'lexical' is rank, but no document"]),
+        # A search by words may find nothing, and each search has scores for its own hits only.
+        ({"dense": [0.3, None, 0.7, 0.9]}, METRIC, []),
+    ],
+)
+def test_named_scores_that_are_no_numbers_or_missing_are_told(
+    scores: Any, metric: Mapping[str, str], warnings: list[str]
+) -> None:
+    result = filtered()(QUERY, hits(), scores, metric=metric)
+    assert len(result.warnings) == len(warnings)
+    assert all(wanted in said for wanted, said in zip(warnings, result.warnings, strict=True))
 
 
 def test_a_hidden_hit_changes_no_rank() -> None:

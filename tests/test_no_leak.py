@@ -17,8 +17,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from stores import large
 
+from ragfilter.answer.answer import AnswerStream
 from ragfilter.answer.context import pack
-from ragfilter.answer.llm import AnswerStream
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.pipeline import PoolCompleter, search_and_filter
 from ragfilter.engine.pool import unfiltered

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from ragfilter.answer.answer import Answer
 from ragfilter.answer.context import pack
-from ragfilter.answer.llm import Answer
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import by_variant, frame, side_by_side

@@ -6,7 +6,8 @@ Source: docs/design.md#context. Design:
   after it. Order and numbers follow the ranking.
 - The first chunk is always included. If it alone exceeds the budget, it is shortened and marked, and nothing else fits.
   So the best hit is never lost to its length, and a prompt is never empty.
-- A chunk is in ``<chunk n>`` and ``</chunk n>``, which no text can leave: the ``<`` of a delimiter in it becomes ``(``.
+- Each chunk stands between ``<chunk n>`` and ``</chunk n>``, and its text cannot break out: the ``<`` of a delimiter in
+  it becomes ``(``.
 - Spans that the prune layer struck are left out of the block, with a mark in their place.
 """
 

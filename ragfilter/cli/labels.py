@@ -20,9 +20,9 @@ from ragfilter.indexing.order import keep_quotes, remap_labels
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.references import find_chunks
 from ragfilter.results.rows import rows as list_rows
-from ragfilter.stores.labels import conflicts, qrels_of, visible_labels
+from ragfilter.stores.labels import LABELLED, conflicts, qrels_of, visible_labels
 from ragfilter.stores.preferences import CHOICES, PairSide
-from ragfilter.stores.relabel import Relabelled, add_spans
+from ragfilter.stores.relabel import Relabelled, add_spans, choices
 from ragfilter.text.numbers import counted
 
 labels = make_group("labels")
@@ -52,6 +52,9 @@ def import_(
             chunks = store.chunks([*store.entries()]).values()
             summary = add_spans(bench.labels, place.collection, chunks, texts, who=spans.name)
             _show_mapped(place, summary, store.incomplete)
+        if not summary.mapped:
+            remedy = "Choose their chunks on Evaluate, under Questions and labels, or import them with their start."
+            raise InputError("No label counts, since several chunks may be meant.", remedy=remedy)
         return
     refuse("without --spans", sources=sources)
     if queries is None:
@@ -127,12 +130,17 @@ def export(
         lines: list[str] = []
         if spans:
             keep_quotes(bench, collection)
-            visible = {
-                each.id: each
-                for each in visible_labels(bench.labels.history(collection), catalogue, user)
-                if each.made_by == "human" and each.query in questions
-            }
-            lines = [*span_lines(visible, bench.labels.quotations(collection))]
+            places, history = bench.labels.quotations(collection), bench.labels.history(collection)
+            history = [each for each in history if each.query in questions or name == LABELLED]
+            by_people = {each.id: each for each in history if each.made_by == "human"}
+            absent = [each for each in by_people.values() if each.chunk_id not in catalogue]
+            chunks = bench.collection(collection).chunks([*catalogue] if absent else []).values()
+            chosen = (each for each, *_ in choices(places, absent, chunks, user))
+            visible = {*visible_labels(history, catalogue, user), *chosen}
+            lines = [*span_lines({i: each for i, each in by_people.items() if each in visible}, places)]
+            left = {(each.query, each.chunk_id) for each in absent if each not in visible or each.id not in places}
+            why = "and their text is unknown" if user.unrestricted else "and only users who see everything get the text"
+            output.warn(f"Left out: {counted(len(left), 'label')} without a chunk, {why}." if left else "")
     written = [*write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)]
     if spans:
         write_text(folder / "spans.jsonl", "".join(lines), remedy="Name another folder.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.answer import context as packing
-from ragfilter.answer.llm import DOUBT, Answer, AnswerStream
+from ragfilter.answer.answer import DOUBT, Answer, AnswerStream
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, GapThreshold, Place, refuse, setting

@@ -353,7 +353,8 @@ def _compared(settings: Settings) -> int:
 def _find_sides(
     sides: Mapping[str, Vectors], width: int, vector: Vectors, findings: SearchFindings, *, is_certain: bool
 ) -> list[Entity]:
-    """Search for each side. Without certainty, there are none unless the user can see a chunk titled like each."""
+    """Search for each side. If it may not be a comparison, return no sides unless, for each, its search found a chunk
+    with that title that the user can see."""
     search = findings.search
     entities = [Entity(name, tuple(i for i, _ in search.nearest(side, width))) for name, side in sides.items()]
     findings.searches += len(entities)

@@ -16,12 +16,11 @@ from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped, within
 from ragfilter.engine.gather import Backends, gather_with_scan
-from ragfilter.engine.pool import with_attribute, without_failure_of
+from ragfilter.engine.pool import nearness, with_attribute, without_failure_of
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
 from ragfilter.judge.prompt import JudgePrompt
-from ragfilter.layers.base import nearness
 from ragfilter.layers.judge import prompt_for_user
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.references import clean_finder, finder, references_of, walk
@@ -242,8 +241,8 @@ def _scores(query: str, texts: list[str], settings: Settings, backends: Backends
 
 
 def _on_scale(raw: Sequence[float], quality: Quality) -> tuple[list[float], bool]:
-    """Scores from 0 to 1, and whether only their order counts. It does for an endpoint's scores
-    without a fit, and for scores outside 0 to 1."""
+    """Scores from 0 to 1, and whether only their order counts, which is so for an endpoint's scores without a fit and
+    for scores outside 0 to 1."""
     if quality.reranker_slope and quality.reranker != "late_interaction":
         slope, offset = quality.reranker_slope, quality.reranker_offset
         odds = (slope * score + offset for score in raw)

@@ -1,5 +1,5 @@
-"""Queries and changes a pool: the hits that enter the first layer or that a plain search would send, the rules, and the
-outputs and failures of models. Pure."""
+"""Queries and changes a pool: the hits that enter the first layer or that a plain search would send, the rules, how
+near the best hit is, and the outputs and failures of models. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from ragfilter.engine.search import source_matcher
 from ragfilter.judge.call import join_judgements
+from ragfilter.layers.base import BACKGROUND_FROM, estimate_background
 from ragfilter.layers.visibility import effective_user, is_clean, visible_entities, with_chunks
 from ragfilter.model import Chunk, Hit, NeedKind, Pool, User
 from ragfilter.rules.match import Scan, compiled_rules
@@ -80,6 +81,15 @@ def unfiltered(pool: Pool, settings: Settings, user: User | None = None) -> tupl
     user = effective_user(user, settings)
     hits = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
     return tuple(hit for hit in hits if user.sees(hit.chunk))[: settings.retrieval.k]
+
+
+def nearness(pool: Pool) -> float | None:
+    """The distance of the best hit as a share of the background; None if no background can be estimated."""
+    distances = pool.distances
+    if pool.space == "rank" or len(distances) < BACKGROUND_FROM:
+        return None
+    far = estimate_background(distances)
+    return min(distances) / far if far > 0 else None
 
 
 def _of_files(hits: tuple[Hit, ...], settings: Settings) -> tuple[Hit, ...]:

@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 Pairs = list[tuple[str, float]]
 
 WIDER = 4
-"""Retry with this many times more results when hidden chunks crowd out visible ones. If there are
-still too few, search all visible ids."""
+"""Retry with this many times as many results when hidden chunks crowd out visible ones. If there are still too few,
+search all visible ids."""
 DEVIATIONS = 2.5
 """How many standard deviations more hidden chunks than usual the first search allows for, since a second search costs
 far more than the extra results."""
@@ -137,6 +137,8 @@ def _index(ids: tuple[str, ...], search: Search) -> Any:
     with extra("chroma"):
         import bm25s
 
+    # bm25s sets its logger to DEBUG.
+    logging.getLogger("bm25s").setLevel(logging.NOTSET)
     chunks = search.collection.chunks(ids)
     index = bm25s.BM25()
     texts = [list(words_of(chunks[i].passage)) if i in chunks else [] for i in ids]

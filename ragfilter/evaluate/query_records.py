@@ -25,13 +25,12 @@ from typing import Any
 from ragfilter.answer.context import fits
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.pipeline import replay_completed, search_and_filter
-from ragfilter.engine.pool import unfiltered
+from ragfilter.engine.pool import nearness, unfiltered
 from ragfilter.engine.replay import ReplayMemo, Replays, replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.labelled_queries import Labels, Queries, relevant_of
 from ragfilter.evaluate.metrics import UNLABELLED, Curve, curve_of, ndcg
 from ragfilter.evaluate.variants import UNFILTERED, Variant
-from ragfilter.layers.base import nearness
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.visibility import effective_user, visible_pool
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, Status, User

@@ -61,7 +61,8 @@ def start(old: Settings, profile: str) -> Settings:
 
 
 def as_they_are(settings: Settings, pool: Pool, *, guess: bool = False) -> Settings:
-    """The same values, as if chosen with the pool's model, space and reranker. `guess` marks them as a guess."""
+    """The same values, as if chosen with the pool's model, space and reranker. `guess` marks them as a guess for the
+    pool's collection."""
     key = reranker_key(settings.quality) if always_reranks(settings.quality) else ""
     changed = {}
     for path in RECORDS:
@@ -71,7 +72,8 @@ def as_they_are(settings: Settings, pool: Pool, *, guess: bool = False) -> Setti
             place = {"embedder": pool.embedder, "space": pool.space, "reranker": key if reranks else ""}
             if isinstance(record, TunedOn):
                 place["score"] = settings.cutoff.score
-            changed[path] = record.model_copy(update=place | ({"guess": True} if guess else {}))
+            of_guess = {"guess": True, "collection": pool.collection} if guess else {}
+            changed[path] = record.model_copy(update=place | of_guess)
     return settings.with_values(changed)
 
 

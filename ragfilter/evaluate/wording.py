@@ -245,7 +245,7 @@ GUESS = (
     "There are no labels, so thresholds were carried over by the distances of these questions. "
     "This is a guess: label some questions to check it."
 )
-SIDES = ("", "before", "after", "difference")
+SIDES = ("", "before (not held out)", "after (held out)", "difference")
 
 
 def sides(tuning: Tuning) -> list[tuple[str, ...]]:

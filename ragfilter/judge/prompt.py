@@ -1,4 +1,4 @@
-"""The judge's prompt: which chunks it shows, and how much of each.
+"""The judge's prompt, and how much it shows of each chunk.
 
 Source: Intelligent Chunk Filtering; docs/design.md#judge. One chunk takes at most a quarter of the budget. If not
 everything fits, all chunks get the same maximum number of tokens, the highest with which they fit. If too little text
@@ -30,7 +30,6 @@ from ragfilter.text.words import estimate_tokens, first_tokens, overlaps
 
 LAYOUT = "2"
 """Increase this whenever the layout of chunks changes, so that prompt versions change too."""
-EPSILON = 1e-9
 MIN_QUOTA = 100
 SHOWN_REFS = 20
 LINE_CHARS = 200
@@ -89,22 +88,6 @@ def version(variant: PromptVariant) -> str:
     """``name@version-hash``. The hash changes with every word, even if the version does not."""
     wording = repr((LAYOUT, system(variant), variant.fields, variant.most_tokens))
     return f"{variant.name}@{variant.version}-{sha256(wording.encode()).hexdigest()[:8]}"
-
-
-def width(settings: Judge) -> int:
-    """The number of hits considered: int(max_chunks × oversample)."""
-    return int(settings.max_chunks * settings.oversample + EPSILON)
-
-
-def candidates(
-    hits: Sequence[Hit], settings: Judge, space: Space, pinned: Collection[str] = frozenset()
-) -> tuple[Hit, ...]:
-    """Those of the first `width` hits that are pinned or have a similarity ≥ `min_relevance` or an unknown one."""
-    first = tuple(hits[: width(settings)])
-    if space == "rank":
-        return first
-    least = settings.min_relevance - EPSILON
-    return tuple(h for h in first if h.id in pinned or similarity(h.distance, space) >= least)
 
 
 def build_prompt(

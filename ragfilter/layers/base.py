@@ -24,15 +24,6 @@ def estimate_background(values: Sequence[float]) -> float:
     return fmean(ordered[len(ordered) // 2 :])
 
 
-def nearness(pool: Pool) -> float | None:
-    """The distance of the best hit as a share of the background; None if no background can be estimated."""
-    distances = pool.distances
-    if pool.space == "rank" or len(distances) < BACKGROUND_FROM:
-        return None
-    far = estimate_background(distances)
-    return min(distances) / far if far > 0 else None
-
-
 @dataclass(frozen=True, slots=True)
 class LayerInput:
     """A layer's input: the settings, the pool, the `scan` of rules, the user, the pins with their reasons, whether an
@@ -181,7 +172,7 @@ class LayerSpec:
     """The label of a button and the settings it changes, offered if the layer let nothing through.
     Without settings, the text says why nothing is offered. None: offer to switch the layer off."""
     limits: bool = False
-    """Whether it decides how many stay. The headline is the line of the last that changed that."""
+    """Whether it decides how many stay. The headline is the line of the last such one to change the number of hits."""
     candidates: Callable[[Settings], int] | None = None
     """The most chunks that it looks at after clearance and rules; their texts are fetched. None if
     that is not known: it then gets all that the page would gather, with their texts."""

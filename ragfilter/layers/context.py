@@ -13,7 +13,7 @@ BUDGET = "context.max_context_tokens"
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Keep the hits that fit into `max_context_tokens`; each drop says how many tokens counted."""
+    """Keep the hits that fit into `max_context_tokens`; each drop names the budget."""
     budget = inputs.settings.context.max_context_tokens
     fitting, tokens = fits(hits, budget)
     kept = tuple(compress(hits, fitting))

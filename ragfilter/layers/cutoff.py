@@ -120,15 +120,19 @@ def settings_that_cut(result: PoolResult) -> Settings:
 
 
 def unknown_score_warning(result: PoolResult) -> str:
-    """A sentence that says so if no hit has the score to cut by; otherwise empty."""
-    score, detail = result.settings.cutoff.score, cutoff_detail(result)
-    if detail is None or not score or distances_by_score(result.hits, score, result.pool):
+    """Sentences that say so if no hit has the score to cut by, or one with a limit; otherwise empty."""
+    settings, detail = result.settings.cutoff, cutoff_detail(result)
+    if detail is None:
         return ""
+    effects = dict.fromkeys(read_limits(settings.limits), "its limit has no effect")
+    effects |= {settings.score: f"the cutoff compares the {detail.value_name}"} if settings.score else {}
+    unknown = [
+        f"No hit has a score named {name!r}, so {effect}."
+        for name, effect in effects.items()
+        if not distances_by_score(result.hits, name, result.pool)
+    ]
     score_names = sorted({name for hit in result.hits for name in hit.scores}) or ["none"]
-    return (
-        f"No hit has a score named {score!r}, so the cutoff compares the {detail.value_name}. "
-        f"Named scores here: {', '.join(score_names)}."
-    )
+    return " ".join([*unknown, f"Named scores here: {', '.join(score_names)}."]) if unknown else ""
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:

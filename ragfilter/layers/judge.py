@@ -12,12 +12,12 @@ query_must on) one whose rule fails. Every chunk visited counts toward `max_expa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ragfilter.judge.call import NO_DECISION
-from ragfilter.judge.prompt import JudgePrompt, build_prompt, candidates, no_room, width
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
+from ragfilter.judge.prompt import JudgePrompt, build_prompt, no_room
+from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, in_order
 from ragfilter.layers.references import clean_finder, walk
 from ragfilter.layers.visibility import effective_user, with_chunks, without_hidden_refs
 from ragfilter.model import (
@@ -31,10 +31,12 @@ from ragfilter.model import (
     Outcome,
     Pool,
     PoolResult,
+    Space,
     User,
     Verdict,
+    similarity,
 )
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Judge, Settings
 from ragfilter.text import numbers
 
 OVERSAMPLE, RELEVANCE = "judge.oversample", "judge.min_relevance"
@@ -65,6 +67,22 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         step = _nearest(candidate_hits, unasked, inputs, error=judgement.error or NO_DECISION)
         return replace(step, detail=JudgeDetail(judgement))
     return _obey(candidate_hits, unasked, judgement, inputs)
+
+
+def width(settings: Judge) -> int:
+    """The number of hits considered: int(max_chunks × oversample)."""
+    return int(settings.max_chunks * settings.oversample + EPSILON)
+
+
+def candidates(
+    hits: Sequence[Hit], settings: Judge, space: Space, pinned: Collection[str] = frozenset()
+) -> tuple[Hit, ...]:
+    """Those of the first `width` hits that are pinned or have a similarity ≥ `min_relevance` or an unknown one."""
+    first = tuple(hits[: width(settings)])
+    if space == "rank":
+        return first
+    least = settings.min_relevance - EPSILON
+    return tuple(h for h in first if h.id in pinned or similarity(h.distance, space) >= least)
 
 
 def settings_without_judge(settings: Settings) -> Settings:

@@ -1,14 +1,13 @@
-"""Whether settings that were tuned on labels are unchanged, and whether they apply to a pool: distances tuned on one
-scale are refused on another, and figures on the labels that chose the settings are marked. docs/design.md#tune."""
+"""Says whether tuned settings are unchanged and which labels chose them, and refuses distances tuned on another scale.
+docs/design.md#tune."""
 
 from __future__ import annotations
 
 from ragfilter.errors import SettingsError
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import strategy
-from ragfilter.layers.strategies.calibrated import differences
 from ragfilter.model import Pool
-from ragfilter.settings.schema import Cutoff, Origin, Settings, TunedOn, field
+from ragfilter.settings.schema import Cutoff, Origin, Quality, Settings, TunedOn, field
 
 SCALED = frozenset(name for name in Cutoff.model_fields if field(f"cutoff.{name}").unit == "distance")
 """The settings that are valid for one model and space only."""
@@ -65,6 +64,21 @@ def unchanged(tuned: TunedOn, settings: Settings) -> dict[str, int | float]:
         section, _, name = path.partition(".")
         current[path] = getattr(getattr(settings, section, None), name, None)
     return {path: value for path, value in tuned.values.items() if current[path] == value}
+
+
+def differences(record: Origin, pool: Pool, quality: Quality) -> str:
+    """How the pool differs from those used for the record: ``distances l2, not cosine``; empty if it does not. A pool
+    that does not name its embedding model is assumed to have the same one."""
+    # Tuned values apply to what is cut now: distances, or one reranker's scores for every query.
+    by_distance = isinstance(record, TunedOn)
+    reranks = always_reranks(quality) if by_distance else bool(record.reranker)
+    reranker = reranker_key(quality) if reranks else ""
+    pairs = (
+        ("distances", record.space, pool.space),
+        ("the embedding model", record.embedder, pool.embedder or record.embedder),
+        ("the reranker", record.reranker or "none", reranker or "none"),
+    )
+    return ", ".join(f"{what} {ours or '(not named)'}, not {theirs}" for what, ours, theirs in pairs if ours != theirs)
 
 
 def check_tuned(settings: Settings, pool: Pool) -> None:

@@ -6,7 +6,7 @@ guessed; scores that contradict the metric cause a warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, pairwise
 from math import isfinite
@@ -142,6 +142,7 @@ def to_hits(
         far = max(dense, key=lambda score: score.distance)
         values = [hit.scores.get(DENSE, far).value for hit in unranked]
     hits, space, warnings = _to_hits(unranked, values, metric, [score.value for score in dense] or values)
+    warnings = (*_examine_named(numbers, metric_by_name), *warnings)
     if scores is None and not named:
         seen = [documents[i] for i in visible]
         nodes = any(not each.store and hasattr(each.doc, "node") for each in seen)
@@ -176,6 +177,17 @@ def _named_scores(
         for rank, (score, i) in enumerate(sorted(scored, key=lambda pair: pair[0].distance), start=1):
             named_scores[i][name] = score._replace(rank=rank)
     return named_scores
+
+
+def _examine_named(columns: Mapping[str, Sequence[float | None]], metrics: Mapping[str, Metric]) -> Iterator[str]:
+    """Describe named scores that are not numbers, and a distance or every score that no document has."""
+    for name, column in columns.items():
+        if broken := sum(score is not None and not isfinite(score) for score in column):
+            what = "is not a number and is" if broken == 1 else "are not numbers and are"
+            yield f"{broken} of {len(column)} scores named {name!r} {what} left out."
+    absent = [name for name, column in columns.items() if column and not any(score is not None for score in column)]
+    for name in absent if DENSE in absent or len(absent) == len(columns) else ():
+        yield f"The metric of {name!r} is {metrics[name]}, but no document has it, so only the order given is used."
 
 
 def _of_store(stores: frozenset[str], metric: Metric | None) -> tuple[str, ...]:

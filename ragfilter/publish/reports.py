@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ragfilter import __version__
+from ragfilter.answer.answer import DOUBT, Answer
 from ragfilter.answer.context import Context
-from ragfilter.answer.llm import DOUBT, Answer
 from ragfilter.engine.pool import unfiltered
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra

@@ -365,7 +365,7 @@ class Prune(Section):
     enabled: bool = setting(False)
     """Leave sentences of kept chunks that add nothing to the answer out of the prompt. Tables,
     lists and code stay whole or are left out whole."""
-    share: float = setting(0.55, unit="share", ge=0, le=1, step=0.01, label="Least contribution")
+    share: float = setting(0.4, unit="share", ge=0, le=1, step=0.01, label="Least contribution")
     """Leave out what contributes less than this share of what the best sentence contributes."""
 
 

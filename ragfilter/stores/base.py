@@ -1,6 +1,5 @@
-"""The common part of all stores: names, lists and reading of collections, and reports of indexing; and of stores that
-keep attributes with a collection: its embedding model, its content, its version, and whether its chunks are withheld.
-"""
+"""What all stores share: names, lists and reading of collections, and reports of indexing. Also what Chroma and Qdrant
+share: the attributes of a collection, such as its model, content and version, and whether its chunks are withheld."""
 
 from __future__ import annotations
 

@@ -177,6 +177,31 @@ ALL_CHECKED = 10_000
 SAMPLE, SAMPLES = 250, 4
 """How many chunks of a larger collection are looked up, and in how many places."""
 WRITE_BATCH = 5_000
+FEW_SOURCES = 20
+"""Maximum number of files in the store's own condition; more are resolved to ids."""
+
+
+def _can_push(where: Where) -> bool:
+    """Whether Chroma can check the condition itself, in our own collections."""
+    # A chunk without a source lacks this key, so no condition on it matches.
+    sources = where.sources
+    return sources is None or (0 < len(sources) <= FEW_SOURCES and "" not in sources)
+
+
+def _condition(where: Where) -> dict[str, Any] | None:
+    """`where` as Chroma's own filter; None if it admits everything."""
+    parts: list[dict[str, Any]] = []
+    if where.user is not None and not where.user.unrestricted:
+        parts += [
+            {"clearance": {"$gte": 0}},
+            {"clearance": {"$lte": where.user.level}},
+            {"department": {"$in": sorted({"", *where.user.departments})}},
+        ]
+    if where.sources is not None:
+        parts.append({"source": {"$in": list(where.sources)}})
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return {"$and": parts}
 
 
 class ChromaCollection(VersionedCollection):
@@ -218,8 +243,8 @@ class ChromaCollection(VersionedCollection):
         # Chroma refuses a condition or a list of ids that includes a chunk missing from its index.
         lost = self._lost()
         pushed = None
-        if where is not None and ids is None and self.ours and metadata.can_push(where) and not lost:
-            pushed = metadata.condition(where)
+        if where is not None and ids is None and self.ours and _can_push(where) and not lost:
+            pushed = _condition(where)
         elif where is not None or ids is not None:
             known: Mapping[str, Chunk] | None
             known = self.entries() if ids is None else self.catalogue()

@@ -1,4 +1,4 @@
-"""A chunk as flat metadata of Chroma or Qdrant and back, and conditions over that metadata.
+"""A chunk as flat metadata of Chroma or Qdrant and back, and conditions checked in memory.
 
 Source: docs/design.md#clearance (it fails closed), docs/design.md#contradictions (`query_must` as JSON text) and
 docs/design.md#chroma (which refuses None, nested values and empty lists, and where `$in` never matches a missing key).
@@ -23,9 +23,6 @@ OWN_KEY = "metadata"
 """The source's own fields, as JSON text."""
 # An update based on these removes fields that the new chunk no longer has.
 NO_METADATA: Mapping[str, None] = dict.fromkeys(("title", "type", "source", "page", "refs", RULE_KEY, OWN_KEY))
-
-FEW_SOURCES = 20
-"""Maximum number of files in the store's own condition; more are resolved to ids."""
 
 OURS = frozenset(("clearance", "department", *NO_METADATA))
 
@@ -132,29 +129,6 @@ def _rule(value: object) -> str | None:
 
 def _text(value: object) -> str:
     return "" if value is None else mend_characters(str(value))
-
-
-def can_push(where: Where) -> bool:
-    """Whether Chroma can check the condition itself, in our own collections."""
-    # A chunk without a source lacks this key, so no condition on it matches.
-    sources = where.sources
-    return sources is None or (0 < len(sources) <= FEW_SOURCES and "" not in sources)
-
-
-def condition(where: Where) -> dict[str, Any] | None:
-    """`where` as Chroma's own filter; None if it admits everything."""
-    parts: list[dict[str, Any]] = []
-    if where.user is not None and not where.user.unrestricted:
-        parts += [
-            {"clearance": {"$gte": 0}},
-            {"clearance": {"$lte": where.user.level}},
-            {"department": {"$in": sorted({"", *where.user.departments})}},
-        ]
-    if where.sources is not None:
-        parts.append({"source": {"$in": list(where.sources)}})
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    return {"$and": parts}
 
 
 def admission(where: Where) -> Callable[[Chunk], bool]:

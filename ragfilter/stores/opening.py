@@ -32,7 +32,7 @@ from ragfilter.text.numbers import chunk_count
 from ragfilter.text.urls import UNSHOWN, shown, web_address
 
 if TYPE_CHECKING:
-    from ragfilter.stores.postgres.tables import TableStore
+    from ragfilter.stores.postgres.foreign import TableStore
     from ragfilter.stores.workspace import Store, StoredCollection
 
     AnyStore: TypeAlias = Store | TableStore
@@ -111,7 +111,7 @@ def open_store(folder: str, workspace: str) -> ChromaStore | TableStore:
     """Open the store in a foreign Chroma folder, on a foreign server or in a database; `workspace` is the
     address of the workspace. Raises InputError if there is no store, StoreUnavailable."""
     if is_address(folder):
-        from ragfilter.stores.postgres.tables import TableStore
+        from ragfilter.stores.postgres.foreign import TableStore
 
         return TableStore(workspace if folder == OWN_DATABASE and workspace else folder)
     if folder.startswith(SERVERS):

@@ -15,9 +15,11 @@ from difflib import SequenceMatcher
 from functools import cache
 from itertools import groupby
 
+from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import UNCOUNTED, Found, Label, LabelBook, Quotation, quotation_of, starts_of
 from ragfilter.text.normalise import normalise
+from ragfilter.text.titles import query_id
 
 RUN = 4
 """Minimum number of shared consecutive words; fewer occur by chance."""
@@ -209,20 +211,27 @@ def settle(book: LabelBook, label: Label, chunk: Chunk) -> None:
 
 
 def add_spans(
-    book: LabelBook, collection: str, chunks: Iterable[Chunk], spans: Iterable[tuple[str, int, Quotation]], *, who: str
+    book: LabelBook, collection: str, chunks: Iterable[Chunk], spans: Sequence[tuple[str, int, Quotation]], *, who: str
 ) -> Relabelled:
-    """Label the chunks that hold each quote, given as (question, grade, quotation). Ambiguous and
-    gone quotes are left out and reported. Raises StoreError."""
-    finder, mapped, lost = QuoteFinder(chunks), 0, []
+    """Label the chunks that hold each quote, given as (question, grade, quotation). Labels of ambiguous and gone quotes
+    do not count until their quote is found or imported again. Raises InputError if all are gone, and StoreError."""
+    finder, lost = QuoteFinder(chunks), []
+    quotes = {(question, quotation.quote) for question, _, quotation in spans}
     with book.transaction():
+        places, earlier = book.quotations(collection), book.history(collection)
+        mine = [each for each in earlier if each.who == who and each.chunk_id.startswith(UNCOUNTED)]
+        book.take_back([i.id for i in mine if i.id in places and (i.query, places[i.id].quote) in quotes])
         for question, grade, quotation in spans:
             finding = finder.find(quotation)
+            ids = finding.chunk_ids
             if finding.found in UNFOUND:
                 lost.append((question, quotation.quote, finding.found))
-                continue
-            mapped += 1
-            book.label(collection, question, finding.chunk_ids, grade, who=who, quotation=quotation)
-    return Relabelled(mapped, tuple(lost))
+                ids = (f"{UNCOUNTED}{quotation.source}#{query_id(quotation.quote)}",)
+            book.label(collection, question, ids, grade, who=who, quotation=quotation)
+        if lost and sum(found == "gone" for *_, found in lost) == len(spans):
+            what = f"None of the quotes, such as {spans[0][2].quote[:60]!r}, is in the collection {collection!r}."
+            raise InputError(what, remedy="Check that the labels belong to this collection.")
+    return Relabelled(len(spans) - len(lost), tuple(lost))
 
 
 def mapped_share(quotations: Mapping[int, Quotation]) -> float | None:

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from ragfilter.stores.chroma import Server
     from ragfilter.stores.copies import Copies
     from ragfilter.stores.postgres.collection import PgCollection
+    from ragfilter.stores.postgres.foreign import TableCollection
     from ragfilter.stores.postgres.store import PgStore
-    from ragfilter.stores.postgres.tables import TableCollection
     from ragfilter.stores.qdrant import QdrantPlace
 
     Store: TypeAlias = VersionedStore[Any] | PgStore

@@ -33,7 +33,7 @@ from ragfilter.ui.jobs import JOB, Jobs
 from ragfilter.workbench import Workbench, read_deployment
 
 if TYPE_CHECKING:
-    from ragfilter.answer.llm import Answer
+    from ragfilter.answer.answer import Answer
 
 V = TypeVar("V")
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512

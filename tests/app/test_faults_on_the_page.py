@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from faults import FAULTS, TOLD, Behave, Handler, Server, deadline, says, servers, well
 
-from ragfilter.answer.llm import EMPTY
+from ragfilter.answer.answer import EMPTY
 from ragfilter.models.chat import MAX_BYTES
 from ragfilter.ui.kit.answer_panel import INSTEAD, MAX_UNKNOWN, SHOWN_CHARS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from faults import Handler, Serve
 from test_judging_on_the_page import stop_the_app
 
 from ragfilter.errors import StoreError
-from ragfilter.stores.labels import UNCOUNTED, LabelBook, query_id, selected_quotation
+from ragfilter.stores.labels import LabelBook, query_id, quotation_of
+from ragfilter.stores.relabel import add_spans
 from ragfilter.ui import resources
 from ragfilter.ui.kit import grid
 
@@ -173,10 +175,10 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(page: Any, monkeypatch: p
     store = resources.open_resources().bench.collection("demo")
     chunk = store.chunks([next(iter(store.catalogue()))]).popitem()[1]
     page.choose("sets-part", "Labels")
-    assert not any("The chunks were re-split" in text for text in page.html)
-    place = selected_quotation(chunk, chunk.text)
-    book().label("demo", MINE["q3"], [f"{UNCOUNTED}old"], 2, who="ann", quotation=place)
-    assert any("The chunks were re-split" in text for text in page.run().html)
+    assert not any("these labels do not count" in text for text in page.html)
+    spans = [(MINE["q3"], 2, quotation_of(chunk))]
+    add_spans(book(), "demo", [chunk, replace(chunk, id="twin")], spans, who="ann")
+    assert any("these labels do not count" in text for text in page.run().html)
     rows = next(each.value for each in page.at.dataframe if "judged" in each.value)
     assert next(iter(rows["chunk"])) == chunk.name
     clicks = iter([0])
@@ -185,7 +187,7 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(page: Any, monkeypatch: p
     )
     page.run()
     assert [each.chunk_id for each in book().standing("demo", MINE["q3"])] == [chunk.id]
-    assert not any("The chunks were re-split" in text for text in page.html)
+    assert not any("these labels do not count" in text for text in page.html)
 
 
 def test_an_llm_labels_after_its_cost_is_said(

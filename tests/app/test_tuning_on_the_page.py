@@ -93,7 +93,7 @@ def test_settings_of_another_model_are_recalibrated_where_they_are_refused(page:
     page.at.switch_page("pages/inspect.py")
     page.run().press("problem-recalibrate")
     table = page.at.dataframe[0].value
-    assert list(table) == ["", "before", "after", "difference"]
+    assert list(table) == ["", "before (not held out)", "after (held out)", "difference"]
     assert list(table[""]) == ["F1", "recall", "tokens"]
     words = " ".join(page.html)
     assert "tuned on demo (other, l2), not with all-MiniLM-L6-v2, l2. Recalibrate" in words

@@ -54,14 +54,17 @@ def test_thresholds_are_carried_over_by_the_share_of_hits_below_them() -> None:
     """They keep the same chunks on a scale of a third, and say that they are a guess."""
     with pytest.raises(SettingsError):
         replay(NEW["q3"], TUNED)
-    moved = rf.carry_over({name: replay(pool, FULL) for name, pool in NEW.items()}, TUNED)
+    assert TUNED.cutoff.tuned_on is not None
+    of_another = TUNED.cutoff.tuned_on.model_copy(update={"collection": "another"})
+    tuned = TUNED.with_values({"cutoff.tuned_on": of_another})
+    moved = rf.carry_over({name: replay(pool, FULL) for name, pool in NEW.items()}, tuned)
     assert moved.cutoff.gap_threshold < 0.12
     for name, pool in NEW.items():
         kept = [hit.id for hit in replay(pool, moved).kept]
         assert kept == [hit.id for hit in replay(OLD[name], TUNED).kept]
     record = moved.cutoff.tuned_on
     assert record is not None
-    assert (record.guess, record.embedder, record.queries) == (True, "new", 24)
+    assert (record.guess, record.embedder, record.collection, record.queries) == (True, "new", "c", 24)
     assert "guess" in record.summary
     assert seen_labels(moved) is record
 

@@ -257,6 +257,33 @@ def test_an_ambiguous_label_is_settled_by_naming_its_chunk(book: LabelBook) -> N
     assert mapped_share(book.quotations("c")) == 1
 
 
+def test_spans_without_a_definite_chunk_wait_for_one(book: LabelBook) -> None:
+    texts = [f"{STEM} Here.", TAIL, f"{STEM} There."]
+    chunks = [Chunk(f"a#{n}", text, source="a") for n, text in enumerate(texts)]
+    lost = Quotation("Nobody sings in this castle at all.", "a")
+    spans = [("who heals?", 2, Quotation(STEM, "a")), ("who heals?", 1, Quotation(TAIL, "a")), ("who sings?", 2, lost)]
+    with pytest.raises(InputError, match="None of the quotes, such as 'Nobody sings"):
+        add_spans(book, "c", chunks, spans[2:], who="spans.jsonl")
+    assert book.history("c") == []
+    # Importing them again adds nothing.
+    for _ in range(2):
+        made = add_spans(book, "c", chunks, spans, who="spans.jsonl")
+        assert (made.mapped, [found for *_, found in made.lost]) == (1, ["ambiguous", "gone"])
+        rows = choices(book.quotations("c"), book.standing("c"), chunks, UNRESTRICTED)
+        assert [(label.query, place.quote, i) for label, place, i in rows] == [
+            ("who heals?", STEM, "a#0"),
+            ("who heals?", STEM, "a#2"),
+            ("who sings?", lost.quote, ""),
+        ]
+    counted = {i for i, chunk in qrels_of(book.standing("c"))["who heals?"].items() if not i.startswith("gone:")}
+    assert counted == {"a#1"}
+    assert mapped_share(book.quotations("c")) == pytest.approx(1 / 2)
+    # With its place the quote is in one chunk, and a chunk that is added holds the other.
+    add_spans(book, "c", chunks, [("who heals?", 2, Quotation(STEM, "a", start=0))], who="spans.jsonl")
+    assert remap(book, "c", [*chunks, Chunk("a#3", lost.quote, source="a")]).mapped == 1
+    assert qrels_of(book.standing("c")) == {"who heals?": {"a#0": 2, "a#1": 1}, "who sings?": {"a#3": 2}}
+
+
 def test_spans_are_read_written_and_read_again(book: LabelBook, tmp_path: Path) -> None:
     (tmp_path / "a").write_text(f"{TAIL} {STEM}", "utf-8")
     begin = len(TAIL) + 1
@@ -287,5 +314,6 @@ def test_spans_are_read_written_and_read_again(book: LabelBook, tmp_path: Path) 
     assert [(question, grade, place.quote) for question, grade, place in again] == [
         ("who heals?", 2, STEM),
         ("who throws?", 1, TAIL),
+        ("who sings?", 2, "Nobody sings in this castle at all."),
     ]
     assert (again[0][2].start, again[0][2].source) == (begin, "a")

@@ -19,7 +19,7 @@ import pytest
 from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.answer import context
-from ragfilter.answer.llm import AnswerStream
+from ragfilter.answer.answer import AnswerStream
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.judge.prompt import build_prompt

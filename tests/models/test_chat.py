@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.answer import llm as answer
+from ragfilter.answer import answer
 from ragfilter.answer.context import Context
 from ragfilter.errors import ChatError
 from ragfilter.judge import call

@@ -22,8 +22,8 @@ from ragfilter.stores.metadata import to_metadata
 from ragfilter.stores.postgres import collection as collections
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres import store as stores
+from ragfilter.stores.postgres.foreign import TableStore
 from ragfilter.stores.postgres.store import PgStore
-from ragfilter.stores.postgres.tables import TableStore
 from ragfilter.stores.qdrant import QdrantPlace, QdrantStore
 from ragfilter.testing import CHUNKS, CollectionTests, Make, MemoryCollection, RuleStoreTests
 

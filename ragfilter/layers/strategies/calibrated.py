@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from ragfilter.answer.context import cost
 from ragfilter.errors import SettingsError
 from ragfilter.layers.base import LayerInput, estimate_background
-from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, steps
+from ragfilter.layers.tuned_on import differences
 from ragfilter.model import Cut, Hit, Pool
-from ragfilter.settings.schema import Calibration, Cutoff, Origin, Quality, Settings, Split, TunedOn
+from ragfilter.settings.schema import Calibration, Cutoff, Settings, Split
 from ragfilter.text import words
 from ragfilter.text.numbers import counted
 
@@ -208,21 +208,6 @@ def _grow(tree: Split | float, columns: Mapping[str, Floats], n: int) -> Floats:
         return np.full(n, tree)
     low, high = _grow(tree.low, columns, n), _grow(tree.high, columns, n)
     return np.where(columns[tree.feature] <= tree.at, low, high)
-
-
-def differences(record: Origin, pool: Pool, quality: Quality) -> str:
-    """How the pool differs from those used for the record: ``distances l2, not cosine``; empty if it does not. A pool
-    that does not name its embedding model is assumed to have the same one."""
-    # Tuned values apply to what is cut now: distances, or one reranker's scores for every query.
-    by_distance = isinstance(record, TunedOn)
-    reranks = always_reranks(quality) if by_distance else bool(record.reranker)
-    reranker = reranker_key(quality) if reranks else ""
-    pairs = (
-        ("distances", record.space, pool.space),
-        ("the embedding model", record.embedder, pool.embedder or record.embedder),
-        ("the reranker", record.reranker or "none", reranker or "none"),
-    )
-    return ", ".join(f"{what} {ours or '(not named)'}, not {theirs}" for what, ours, theirs in pairs if ours != theirs)
 
 
 def calibration_for(settings: Settings, pool: Pool) -> Calibration:

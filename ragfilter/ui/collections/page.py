@@ -28,7 +28,7 @@ from ragfilter.ui.session.state import MANAGED
 from ragfilter.workbench import Facts, overview
 
 if TYPE_CHECKING:
-    from ragfilter.stores.postgres.tables import TableStore
+    from ragfilter.stores.postgres.foreign import TableStore
 
 LOOK_S = 1.0
 

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer import context
-from ragfilter.answer.llm import Answer
+from ragfilter.answer.answer import Answer
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed

@@ -201,7 +201,7 @@ def _saved(name: str | None) -> None:
 
 
 def draw_labels(chosen: ChosenSet) -> None:
-    """Draw the counts, the conflicts, and labels whose chunk is gone. Raises StoreError."""
+    """Draw the counts, the conflicts, and labels without a chunk. Raises StoreError."""
     seen = chosen.labels
     st.markdown(message(told(seen)))
     _conflicts(seen, chosen.chunks)
@@ -243,7 +243,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
 
 
 def _lost(chosen: ChosenSet) -> None:
-    """Draw the labels whose chunk is gone. A click assigns a label to a chunk."""
+    """Draw the labels without a chunk. A click assigns a label to a chunk."""
     standing, places = chosen.book.standing(chosen.collection), chosen.book.quotations(chosen.collection)
     lost = [label for label in standing if label.chunk_id.startswith(UNCOUNTED)]
     store = chosen.resources.bench.collection(chosen.collection)
@@ -253,7 +253,7 @@ def _lost(chosen: ChosenSet) -> None:
         return
     elements.heading("Labels without a chunk")
     elements.aside(
-        "The chunks were re-split, so these labels no longer count. Click the chunk that the label belongs to. If none "
+        "Several chunks or none hold their text, so these labels do not count. Click the chunk that is meant. If none "
         "fits, label the question again."
     )
     listed = [

@@ -14,7 +14,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.answer.llm import VERSION, messages
+from ragfilter.answer.answer import VERSION, messages
 from ragfilter.engine.pool import without_failures
 from ragfilter.engine.replay import replay
 from ragfilter.layers.quality import reranker_key

@@ -11,9 +11,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ragfilter.answer import extractive
+from ragfilter.answer.answer import EXTRACTIVE, VERSION, Answer, AnswerStream, citations
 from ragfilter.answer.context import Context, pack, prompt_text
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.llm import EXTRACTIVE, VERSION, Answer, AnswerStream, citations
 from ragfilter.engine.pool import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.model import Hit, PoolResult

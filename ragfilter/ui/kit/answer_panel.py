@@ -12,8 +12,8 @@ from time import monotonic
 
 import streamlit as st
 
+from ragfilter.answer.answer import DOUBT, UNFINISHED, Answer
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.llm import DOUBT, UNFINISHED, Answer
 from ragfilter.protocols import ChatModel
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings

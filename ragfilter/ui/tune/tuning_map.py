@@ -20,8 +20,7 @@ from ragfilter.evaluate.sweep import changes
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.wording import in_sample, unlabelled
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.strategies.calibrated import differences
-from ragfilter.layers.tuned_on import chose_strategy, unchanged
+from ragfilter.layers.tuned_on import chose_strategy, differences, unchanged
 from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers

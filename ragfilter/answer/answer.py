@@ -1,4 +1,4 @@
-"""Answers a query from a packed context: with a chat model, or without one by quoting.
+"""Answers a query from a packed context: with a chat model, or without one through `extractive`.
 
 Source: docs/design.md#context, #parts and #cache. If a model fails, nothing here raises: the text already streamed is
 kept, and `Answer.error` says what went wrong. Complete LLM answers are cached under the exact request: the endpoint,

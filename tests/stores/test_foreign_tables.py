@@ -21,7 +21,7 @@ from ragfilter.protocols import Vectors, Where
 from ragfilter.rules import edits
 from ragfilter.stores.opening import Opening
 from ragfilter.stores.postgres import rows
-from ragfilter.stores.postgres.tables import METRICS, TableStore
+from ragfilter.stores.postgres.foreign import METRICS, TableStore
 
 RULE = '{"contain":"fire"}'
 TEXTS = ("A troll that is burned stays dead.", "Owls hoot at night.", "A boat carries four.")
