@@ -137,11 +137,9 @@ def export(
             gone = "" if user.unrestricted else UNCOUNTED
             absent = [i for i in by_people.values() if i.chunk_id.startswith(gone) and i.chunk_id not in catalogue]
             chunks = bench.collection(collection).chunks([*catalogue] if absent else []).values()
-            visible = {i for i, *_ in choices(places, absent, chunks, user)} | {
-                *visible_labels(history, catalogue, user)
-            }
-            lines = [*span_lines({i: each for i, each in by_people.items() if each in visible}, places)]
-            left = {(each.query, each.chunk_id) for each in absent if each not in visible or each.id not in places}
+            seen = {i for i, *_ in choices(places, absent, chunks, user)} | {*visible_labels(history, catalogue, user)}
+            lines = [*span_lines({i: each for i, each in by_people.items() if each in seen}, places)]
+            left = {(each.query, each.chunk_id) for each in absent if each not in seen or each.id not in places}
             why = "and their text is unknown" if user.unrestricted else "and only users who see everything get the text"
             output.warn(f"Left out: {counted(len(left), 'label')} without a chunk, {why}." if left else "")
     written = [*write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)]
