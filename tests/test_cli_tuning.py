@@ -211,7 +211,7 @@ def test_a_log_of_another_collection_is_not_compared(measured: Cli, cli: Cli, tm
     both, one = (write(tmp_path / f"{n}.jsonl", *lines[n:]) for n in (0, 17))
     assert "0.jsonl, small: 9 questions" in cli(f"{command} {both}", code=1)
     assert "only to other" in cli.refused(f"{command} {one}")
-    assert "of the collection 'small', not 'other'" in cli.refused(f"{command} {both} -c other")
+    assert "of the collection 'small', not 'other'" in Cli(cli.capsys, ["-c", "other"]).refused(f"{command} {both}")
 
 
 def test_a_gate_of_a_collection_that_is_indexed_again(place: Path, measured: Cli, tmp_path: Path) -> None:
