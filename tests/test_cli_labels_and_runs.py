@@ -308,7 +308,8 @@ def test_a_run_tells_what_changed_since_and_between(
     labels, collection = "labels have changed since then", "The collection has changed since then"
     assert labels in run(f"runs show {number}")
     second = cli.json(new)
-    cli("index", write(tmp_path / "new.jsonl", {"id": "sun-0", "text": "The sun sets."}))
+    out = cli("index", write(tmp_path / "new.jsonl", {"id": "sun-0", "text": "The sun sets."}))
+    assert "no longer in the source, which --reset removes" in out
     (note,) = run.json(f"runs show {second['run']['id']}")["notes"]
     assert collection in note
     compared = run(f"runs show {second['run']['id']} --against {number}")

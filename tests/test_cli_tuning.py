@@ -199,6 +199,21 @@ def test_a_gate_holds_the_filter_to_its_baseline(measured: Cli, tmp_path: Path) 
     assert baseline.read_bytes() == first
 
 
+def test_a_log_of_another_collection_is_not_compared(measured: Cli, cli: Cli, tmp_path: Path) -> None:
+    baseline = tmp_path / "baseline.json"
+    measured(f"gate --baseline {baseline} --update-baseline")
+    lines = [
+        {"kept": 90 + n, "fallback": [], "nearness": n / 100, "collection": name}
+        for n in range(9)
+        for name in ("small", "other")
+    ]
+    command = f"gate --baseline {baseline} --watch"
+    both, one = (write(tmp_path / f"{n}.jsonl", *lines[n:]) for n in (0, 17))
+    assert "0.jsonl, small: 9 questions" in cli(f"{command} {both}", code=1)
+    assert "only to other" in cli.refused(f"{command} {one}")
+    assert "of the collection 'small', not 'other'" in Cli(cli.capsys, ["-c", "other"]).refused(f"{command} {both}")
+
+
 def test_a_gate_of_a_collection_that_is_indexed_again(place: Path, measured: Cli, tmp_path: Path) -> None:
     """A CI job indexes from scratch. Labelled chunks that are gone break the gate."""
     file, again = tmp_path / "baseline.json", {}

@@ -62,7 +62,7 @@ def gate(
             junit=junit,
             queries=labelled.queries,
         )
-        return _watch(watch, baseline)
+        return _watch(watch, baseline, place.collection)
     if not labelled.queries:
         raise InputError("The questions are missing.", remedy="Pass --queries, or --watch LOG.")
     loaded, user = filtering.load()
@@ -134,12 +134,18 @@ def gate(
     return 0 if gate.passed else BROKEN
 
 
-def _watch(log_file: Path, baseline: Path | None) -> int:
-    """Compare a log with the baseline. Returns 1 if something moved."""
+def _watch(log_file: Path, baseline: Path | None, collection: str) -> int:
+    """Compare a log with the baseline of its collection. Returns 1 if something moved."""
     if baseline is None:
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
-    now = gating.read_log(log_file)
-    shifts = gating.shifts(gating.answers(gating.read(baseline)), now)
+    before = gating.read(baseline)
+    if collection not in (before.collection, options.Place().collection):
+        raise InputError(
+            f"The baseline is of the collection {before.collection!r}, not {collection!r}.",
+            remedy="Pass the baseline of that collection.",
+        )
+    now = gating.read_log(log_file, before.collection)
+    shifts = gating.shifts(gating.answers(before), now)
     if not shifts:
         raise InputError(
             "There are too few questions to compare.", remedy=f"At least {gating.MIN_QUERIES} on each side are needed."
@@ -147,7 +153,7 @@ def _watch(log_file: Path, baseline: Path | None) -> int:
     verdict = gating.what_moved(shifts)
     output.show(
         {"queries": len(now), "drift": shifts, "verdict": verdict},
-        f"{log_file.name}: {counted(len(now), 'question')}",
+        f"{log_file.name}, {before.collection}: {counted(len(now), 'question')}",
         *(f"{'MOVED' if shift.moved else 'ok':6s}  {shift}" for shift in shifts),
         verdict,
     )

@@ -87,7 +87,7 @@ def index(
         "added": report.added,
         "changed": report.changed,
         "unchanged": report.unchanged,
-        "no longer in the source": report.not_in_source,
+        "no longer in the source, which --reset removes": report.not_in_source,
         # If the collection was incomplete or damaged, everything is written again.
         "restored from the copy": report.written - report.added - report.changed,
     }

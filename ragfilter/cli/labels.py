@@ -20,7 +20,7 @@ from ragfilter.indexing.order import keep_quotes, remap_labels
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.references import find_chunks
 from ragfilter.results.rows import rows as list_rows
-from ragfilter.stores.labels import LABELLED, conflicts, qrels_of, visible_labels
+from ragfilter.stores.labels import LABELLED, UNCOUNTED, conflicts, qrels_of, visible_labels
 from ragfilter.stores.preferences import CHOICES, PairSide
 from ragfilter.stores.relabel import Relabelled, add_spans, choices
 from ragfilter.text.numbers import counted
@@ -133,12 +133,13 @@ def export(
             places, history = bench.labels.quotations(collection), bench.labels.history(collection)
             history = [each for each in history if each.query in questions or name == LABELLED]
             by_people = {each.id: each for each in history if each.made_by == "human"}
-            absent = [each for each in by_people.values() if each.chunk_id not in catalogue]
+            # Other labels may belong to hidden chunks.
+            gone = "" if user.unrestricted else UNCOUNTED
+            absent = [i for i in by_people.values() if i.chunk_id.startswith(gone) and i.chunk_id not in catalogue]
             chunks = bench.collection(collection).chunks([*catalogue] if absent else []).values()
-            chosen = (each for each, *_ in choices(places, absent, chunks, user))
-            visible = {*visible_labels(history, catalogue, user), *chosen}
-            lines = [*span_lines({i: each for i, each in by_people.items() if each in visible}, places)]
-            left = {(each.query, each.chunk_id) for each in absent if each not in visible or each.id not in places}
+            seen = {i for i, *_ in choices(places, absent, chunks, user)} | {*visible_labels(history, catalogue, user)}
+            lines = [*span_lines({i: each for i, each in by_people.items() if each in seen}, places)]
+            left = {(each.query, each.chunk_id) for each in absent if each not in seen or each.id not in places}
             why = "and their text is unknown" if user.unrestricted else "and only users who see everything get the text"
             output.warn(f"Left out: {counted(len(left), 'label')} without a chunk, {why}." if left else "")
     written = [*write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)]

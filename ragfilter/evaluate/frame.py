@@ -34,7 +34,9 @@ SCORED = (*SHARES, *(name for name, each in FIGURES.items() if each.kind == "lab
 """Figures that need labels."""
 COUNTED = tuple(name for name, each in FIGURES.items() if each.kind == "counted")
 _COLUMNS = tuple(
-    each.name for each in fields(QueryRecord) if each.name not in ("error", "status", "curve", "ids", "lost_ids")
+    each.name
+    for each in fields(QueryRecord)
+    if each.name not in ("error", "status", "curve", "ids", "lost_ids", "relevant_keys")
 )
 ABOUT_LAYERS = (
     "Layers that are off are not listed. The judge, which calls an LLM, is listed if it is on: "

@@ -20,12 +20,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError, extra
@@ -62,6 +62,7 @@ DIGITS = 6
 DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
 """How much recall and F1 may drop by default; both are always checked."""
 RECHUNKED = "The chunking has changed: recalibrate, then renew the baseline."
+LABELS_GONE = "Labels are gone: get them back, or renew the baseline."
 WIDTH = 60
 SHOWN = 20
 """Maximum number of listed questions if space is limited."""
@@ -156,16 +157,27 @@ class _Value(BaseModel):
 
 
 class ReachedFigures(_Value):
-    """The figures of one query, its number of relevant chunks, and what drift tests need: the best distance as a share
-    of the background (None without distances), the number of kept chunks, and whether a layer fell back."""
+    """The figures of one query, hashes of its relevant chunks' ids, and what drift tests need: the best distance as a
+    share of the background (None without distances), the number of kept chunks, and whether a layer fell back."""
 
     precision: FiniteFloat
     recall: FiniteFloat
     f1: FiniteFloat
-    relevant: int
+    relevant: str
     nearness: FiniteFloat | None
     kept: int
     fell_back: bool
+
+
+class _LogLine(BaseModel):
+    """What the logger writes about a question."""
+
+    model_config = ConfigDict(strict=True)
+
+    nearness: Annotated[FiniteFloat, Field(ge=0)] | None
+    kept: Annotated[int, Field(ge=0, lt=2**53)]
+    fallback: list[str]
+    collection: str | None = None
 
 
 class BaselineOrigin(_Value):
@@ -190,15 +202,16 @@ class Baseline(BaselineOrigin):
 
 
 def reached(records: Iterable[QueryRecord]) -> pd.DataFrame:
-    """What the current settings reached: the rows of `frame` by query."""
-    return frame((each for each in records if each.variant == CURRENT), by="query")
+    """What the current settings reached: the rows of `frame` by query, with the keys of the relevant chunks."""
+    current = [each for each in records if each.variant == CURRENT]
+    return frame(current, by="query").assign(relevant_keys=[each.relevant_keys for each in current])
 
 
 def to_baseline(rows: pd.DataFrame, origin: BaselineOrigin) -> Baseline:
     """The baseline of these rows."""
     queries = {
         row["id"]: ReachedFigures(
-            relevant=row["relevant"],
+            relevant=row["relevant_keys"],
             nearness=None if pd.isna(row["nearness"]) else round(row["nearness"], DIGITS),
             kept=row["kept"],
             fell_back=row["waiting"],
@@ -265,17 +278,18 @@ def decide(
         for name, words in ORIGINS.items()
         if getattr(baseline, name) != getattr(now, name)
     ]
-    relevant = dict(zip(rows["id"], rows["relevant"].tolist(), strict=True))
-    lost = {
-        i: each.relevant - relevant[i]
-        for i, each in sorted(baseline.queries.items())
-        if i in relevant and each.relevant != relevant[i]
-    }
-    # Chunks of another size change how many are relevant to each question.
-    rechunked = mapped is not None and baseline.collection_version != now.collection_version and bool(lost)
+    relevant = {i: {*keys.split()} for i, keys in zip(rows["id"], rows["relevant_keys"], strict=True)}
+    before = {i: {*each.relevant.split()} for i, each in sorted(baseline.queries.items())}
+    moved = {i for i, keys in before.items() if relevant.get(i, keys) - keys}
+    fewer = {i: len(keys) - len(relevant.get(i, keys)) for i, keys in before.items()}
+    missing = sorted(before.keys() - relevant.keys())
+    lost = {i: n for i, n in fewer.items() if n > 0}
+    gone = [*(lost.keys() - moved), *([] if partly else missing)]
+    # If a source was removed, most of its labels are gone, and few are found elsewhere.
+    changed = mapped is not None and baseline.collection_version != now.collection_version
+    rechunked = changed and len(moved) > len(gone)
     if rechunked:
         notes.insert(0, f"Chunking changed, labels mapped: {mapped:.0%}.")
-    missing = sorted(baseline.queries.keys() - relevant.keys())
     if partly and missing:
         notes.append(
             f"{len(missing)} of {len(baseline.queries)} questions in the baseline were not "
@@ -291,13 +305,15 @@ def decide(
     drops = tuple(_drop(name, most, baseline, both) for name, most in allowed.items())
     worse = not all(drop.passed for drop in drops)
     drift = shifts(answers(baseline), both.rename(columns={"waiting": "fell_back"}))
+    same = both[~both["id"].isin(lost)]
+    if worse and rechunked:
+        verdict = RECHUNKED
+    elif worse and lost and (same.empty or all(_drop(*each, baseline, same).passed for each in allowed.items())):
+        verdict = LABELS_GONE
+    else:
+        verdict = what_moved(drift, worse=worse)
     return Gate(
-        within,
-        drops,
-        None if partly else _gone(missing, {} if rechunked else {i: n for i, n in lost.items() if n > 0}),
-        tuple(notes),
-        drift,
-        RECHUNKED if worse and rechunked else what_moved(drift, worse=worse),
+        within, drops, None if partly else _gone(missing, {} if rechunked else lost), tuple(notes), drift, verdict
     )
 
 
@@ -341,22 +357,31 @@ def what_moved(compared: Sequence[Shift], *, worse: bool = False) -> str:
     figures = ", ".join(map(str, moved))
     if any(shift.figure == SEARCHED for shift in moved):
         return f"The corpus or the model moved: {figures}."
+    near = any(shift.figure == SEARCHED for shift in compared)
     if worse and compared:
-        return "The filter got worse: the search finds chunks as near as before."
-    return f"The filter decides differently on similar distances: {figures}." if moved else ""
+        return f"The filter got worse{': the search finds chunks as near as before' if near else ''}."
+    return f"The filter decides differently{' on similar distances' if near else ''}: {figures}." if moved else ""
 
 
-def read_log(path: Path) -> pd.DataFrame:
-    """Read the questions from a log that ragfilter wrote as JSON lines, for `shifts`. Other lines are skipped. Raises
-    InputError if there are none."""
-    questions = []
+def read_log(path: Path, collection: str) -> pd.DataFrame:
+    """Read the questions to a collection from a log that ragfilter wrote as JSON lines, for `shifts`. Other lines are
+    skipped. Raises InputError if there are none."""
+    questions, others = [], set()
     for line in read_lines(path):
         try:
-            row = json.loads(line)
-            near = np.nan if row["nearness"] is None else float(row["nearness"])
-            questions.append((near, int(row["kept"]), bool(row["fallback"])))
-        except (ValueError, TypeError, KeyError, RecursionError):
+            row = _LogLine.model_validate_json(line)
+        except ValueError:
             continue
+        if row.collection in (None, "", collection):
+            near = np.nan if row.nearness is None else row.nearness
+            questions.append((near, row.kept, bool(row.fallback)))
+        else:
+            others.add(row.collection)
+    if others and not questions:
+        raise InputError(
+            f"{path} has no questions to the collection {collection!r}, only to {', '.join(sorted(others))}.",
+            remedy="Pass the baseline of a collection that the log has.",
+        )
     if not questions:
         raise InputError(
             f"{path} has no questions.",
@@ -447,9 +472,9 @@ def _gone(missing: Sequence[str], fewer: Mapping[str, int]) -> Check:
     """Whether all queries of the baseline were measured, and none has fewer relevant chunks."""
     line = "all questions and relevant chunks of the baseline are there"
     if missing or fewer:
-        counts = ((len(missing), "question"), (sum(fewer.values()), "relevant chunk"))
+        counts = ((len(missing), "labelled question"), (sum(fewer.values()), "relevant label"))
         gone = ", ".join(counted(n, what) for n, what in counts if n)
-        line = f"missing since the baseline: {gone}; if that is intended, renew it"
+        line = f"gone since the baseline: {gone}; if that is intended, renew it"
     return Check(
         name="questions and relevant chunks of the baseline",
         passed=not missing and not fewer,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
 from itertools import compress
 from time import perf_counter
 from typing import Any
@@ -52,7 +53,7 @@ class QueryRecord:
     has none), and `query_ms` the time of the whole query, with store and models (0 if it was not run by itself).
     `llm_tokens` and `llm_ms` are the judge's; `fallback`: the judge failed, and `error` says how. `waiting`: a layer
     fell back. `nearness` is the best distance as a share of the background, None without one. A plain search has a
-    `curve`. `ids` and `lost_ids` are chunk ids and are never saved.
+    `curve`. `ids` and `lost_ids` are chunk ids and are never saved; `relevant_keys` are hashes of the relevant ones.
     """
 
     id: str
@@ -76,6 +77,7 @@ class QueryRecord:
     status: Status = "ok"
     waiting: bool = False
     nearness: float | None = None
+    relevant_keys: str = ""
     curve: Curve | None = None
     ids: tuple[str, ...] = ()
     lost_ids: tuple[str, ...] = ()
@@ -205,7 +207,8 @@ def records_of(
         took = (times or {}).get(variant.name, 0.0)
         records.append(replace(record, labelled=labels is not None, query_ms=took + record.query_ms))
     gains = ndcg([record.ids for record in records], grades)
-    return tuple(replace(each, ndcg=gain) for each, gain in zip(records, gains, strict=True))
+    keys = " ".join(sorted(blake2b(repr(i).encode(), digest_size=4).hexdigest() for i in relevant_of(grades)))
+    return tuple(replace(each, ndcg=gain, relevant_keys=keys) for each, gain in zip(records, gains, strict=True))
 
 
 def to_document(records: Sequence[QueryRecord]) -> dict[str, Any]:
@@ -229,7 +232,7 @@ def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
     )
 
 
-_SHARED = ("id", "query", "labelled", "relevant", "nearness")
+_SHARED = ("id", "query", "labelled", "relevant", "relevant_keys", "nearness")
 _OWN = ("kept", "found", "unlabelled", "noise", "lost", "tokens", "ndcg", "ms", "status", "waiting")
 
 

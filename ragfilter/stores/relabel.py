@@ -181,7 +181,7 @@ def remap(
             continue
         else:
             mapped += counts
-        new = _found(quotation, finding)
+        new = replace(quotation, found=finding.found, score=round(100 * finding.score))
         moved |= {last.id: (new, ids)} | {label.id: (new, ()) for label in others}
     if not dry:
         book.move(moved)
@@ -227,15 +227,11 @@ def add_spans(
             if finding.found in UNFOUND:
                 lost.append((question, quotation.quote, finding.found))
                 ids = (f"{UNCOUNTED}{quotation.source}#{query_id(quotation.quote)}",)
-            book.label(collection, question, ids, grade, who=who, quotation=_found(quotation, finding))
+            book.label(collection, question, ids, grade, who=who, quotation=quotation)
         if lost and sum(found == "gone" for *_, found in lost) == len(spans):
             what = f"None of the quotes, such as {spans[0][2].quote[:60]!r}, is in the collection {collection!r}."
             raise InputError(what, remedy="Check that the labels belong to this collection.")
     return Relabelled(len(spans) - len(lost), tuple(lost))
-
-
-def _found(quotation: Quotation, finding: Located) -> Quotation:
-    return replace(quotation, found=finding.found, score=round(100 * finding.score))
 
 
 def mapped_share(quotations: Mapping[int, Quotation]) -> float | None:

@@ -50,20 +50,50 @@ def test_what_moved_is_told_apart(now: pd.DataFrame, worse: bool, told: str) -> 
     assert told in what_moved(shifts(BEFORE, now), worse=worse)
 
 
+def test_nothing_is_said_about_distances_that_nobody_knows() -> None:
+    now = sample(0.4, 9, seed=1).assign(nearness=np.nan)
+    assert what_moved(shifts(BEFORE, now)).startswith("The filter decides differently: chunks kept")
+    assert what_moved(shifts(BEFORE, now), worse=True).endswith("got worse.")
+
+
 def test_a_log_is_read_line_by_line(tmp_path: Path) -> None:
     log = tmp_path / "day.jsonl"
     rows = [
         {"query": "a", "kept": 3, "fallback": [], "nearness": 0.4},
         {"message": "something else"},
-        {"query": "b", "kept": 0, "fallback": ["quality"], "nearness": None},
+        {"query": "b", "kept": 0, "fallback": ["quality"], "nearness": None, "collection": "c"},
+        {"query": "c", "kept": 2, "fallback": [], "nearness": 0.8, "collection": "other"},
     ]
     log.write_text("not JSON\n" + "\n".join(map(json.dumps, rows)), "utf-8")
-    read = read_log(log)
+    read = read_log(log, "c")
     assert read["nearness"].fillna(-1).tolist() == [0.4, -1]
     assert (read["kept"].tolist(), read["fell_back"].tolist()) == ([3, 0], [False, True])
-    log.write_text("{}", "utf-8")
-    with pytest.raises(InputError, match="has no questions"):
-        read_log(log)
+    log.write_text(json.dumps(rows[-1]), "utf-8")
+    with pytest.raises(InputError, match="has no questions to the collection 'c', only to other"):
+        read_log(log, "c")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        '"nearness": NaN',
+        '"nearness": 1e999',
+        '"nearness": -0.1',
+        '"nearness": "0.4"',
+        '"nearness": true',
+        '"kept": -3',
+        '"kept": 2.5',
+        '"kept": true',
+        f'"kept": 1{"0" * 400}',
+        '"fallback": "no"',
+        '"fallback": false',
+        '"collection": 7',
+    ],
+)
+def test_a_log_line_without_a_question_is_skipped(tmp_path: Path, given: str) -> None:
+    log, line = tmp_path / "day.jsonl", '{"nearness": 0.4, "kept": 3, "fallback": []'
+    log.write_text(f"{line}}}\n{line}, {given}}}", "utf-8")
+    assert len(read_log(log, "c")) == 1
 
 
 def measured(number: int, shift: float = 0.0, most: int = 5, **plan: Any) -> MeasuredRun:

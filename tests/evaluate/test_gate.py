@@ -19,8 +19,8 @@ ROWS = reached(score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4).records)
 ORIGIN = BaselineOrigin(collection="c", collection_version="7", labels_version="a", model="m", space="l2")
 
 
-def rows(*recalls: float, **relevant: int) -> pd.DataFrame:
-    """Queries q0, q1 … with these recalls."""
+def rows(*recalls: float, first: int = 0, **relevant: int) -> pd.DataFrame:
+    """Queries q0, q1 … with these recalls and numbers of relevant chunks, by default two, numbered from `first`."""
     names = [f"q{place}" for place in range(len(recalls))]
     return pd.DataFrame(
         {
@@ -32,7 +32,7 @@ def rows(*recalls: float, **relevant: int) -> pd.DataFrame:
             "lost": 0,
             "nearness": None,
             "waiting": False,
-            "relevant": [relevant.get(name, 2) for name in names],
+            "relevant_keys": [" ".join(f"{first + n}" for n in range(relevant.get(name, 2))) for name in names],
         }
     )
 
@@ -123,9 +123,32 @@ def test_changed_chunking_is_told_from_a_worse_filter() -> None:
     assert gate.notes[0] == "Chunking changed, labels mapped: 98%."
     assert gate.verdict == "The chunking has changed: recalibrate, then renew the baseline."
     assert decide(rows(*(1.0,) * 8), baseline=baseline, now=other, mapped=0.98).verdict == ""
+    # Other chunks are relevant, though as many or fewer.
+    for again in (rows(*(0.4,) * 8, first=1), rows(*(0.4,) * 8, first=2, q1=1)):
+        gate = decide(again, baseline=baseline, now=other, mapped=1.0)
+        assert (gate.notes[0], bool(gate.gone and gate.gone.passed)) == ("Chunking changed, labels mapped: 100%.", True)
+        assert gate.verdict.startswith("The chunking has changed")
     # Labels that were mapped once, for an earlier baseline, excuse nothing later.
     worse = decide(rows(*(0.4,) * 8), baseline=baseline, now=other, mapped=0.98)
     assert worse.verdict.startswith("The filter got worse")
+
+
+def test_gone_labels_are_told_from_changed_chunking() -> None:
+    """Labels that were mapped for an earlier baseline remain mapped, and one is found in another source."""
+    baseline = to_baseline(rows(*(1.0,) * 9), ORIGIN)
+    other = ORIGIN.model_copy(update={"collection_version": "8"})
+    left = rows(*(0.4,) * 9, q1=1, q2=1)
+    left.loc[0, "relevant_keys"] = "0 9"
+    gate = decide(left[:8], baseline=baseline, now=other, mapped=0.48)
+    assert gate.gone
+    assert gate.gone.line.startswith("gone since the baseline: 1 labelled question, 2 relevant labels")
+    assert gate.gone.figures == {"queries": ["q8"], "relevant": {"q1": 1, "q2": 1}}
+    assert "Chunking" not in " ".join(gate.notes)
+    # The filter is blamed only for questions that kept their labels.
+    assert gate.verdict.startswith("The filter got worse")
+    fewer = rows(1.0, 0.4, 0.4, *(1.0,) * 6, q1=1, q2=1)
+    told = decide(fewer, baseline=baseline, now=other, mapped=0.48).verdict
+    assert told.startswith("Labels are gone")
 
 
 @pytest.mark.parametrize("figure", ["NaN", "Infinity", "-Infinity", "1e999", '"nan"'])
