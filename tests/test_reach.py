@@ -121,11 +121,11 @@ REACHES = {
     "unfiltered": (15, 50, 15),
     "adaptive-gap": (5, 50, 5),
     "adaptive-gap+entities": (5, 50, 5),
-    "adaptive-retrieval": (10, 50, 63),
+    "adaptive-retrieval": (10, 50, 69),
     "query-must": (15, 50, 45),
     "llm-filter": (40, 50, 40),
-    "full": (50, 50, 420),
-    "short-answers": (50, 50, 420),
+    "full": (50, 50, 390),
+    "short-answers": (50, 50, 390),
 }
 
 
