@@ -153,8 +153,8 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
         name, whose = highest["variant"], who[0].lower() + who[1:]
         if gain := frame.gain_over(measured.records, CURRENT, name):
             sure = gain.shows_gain or gain.shows_loss
-            verdict = f"is {wording.compared(gain)}" if sure else "scores highest, but is not shown to be better than"
-            sentence += f" {measuring.HIGHEST} {name} {verdict} {whose}."
+            verdict = f"is {wording.compared(gain)} {whose}" if sure else "scores highest, but not significantly"
+            sentence += f" {measuring.HIGHEST} {name} {verdict}."
     if sentence:
         elements.draw(f'<p class="rf-lead">{elements.text(sentence)}</p>')
     elements.aside(*_staleness_notes(measured, chosen))
