@@ -255,14 +255,19 @@ def compare(
     return ComparedRuns((a.run, b.run), compared, frame.side_by_side(*sides), since)
 
 
+BASELINE = "baseline"
+"""The name of the run whose figures guard a query set."""
+
+
 def earlier(run: Run, saved: Iterable[Run]) -> Run | None:
-    """The latest complete run before this one with the same questions, user and settings."""
+    """The run to compare this one with: of the complete runs before it with the same questions, user and settings, the
+    baseline or else the latest."""
 
     def asked(plan: Plan) -> tuple[object, ...]:
         return plan.collection, plan.query_set, plan.viewer, plan.profile, plan.changes
 
     before = (each for each in saved if each.complete and each.id < run.id and asked(each.plan) == asked(run.plan))
-    return max(before, key=lambda each: each.id, default=None)
+    return max(before, key=lambda each: (each.name == BASELINE, each.id), default=None)
 
 
 def moved_since(now: MeasuredRun, before: MeasuredRun) -> str:
