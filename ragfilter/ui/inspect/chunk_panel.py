@@ -17,7 +17,7 @@ from ragfilter.layers.visibility import without_hidden_refs
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.results.rows import rerank_score, visible_ids
 from ragfilter.rules.match import compiled_rules
-from ragfilter.stores.labels import conflicts
+from ragfilter.stores.labels import GRADES, conflicts
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, reference_tree
@@ -102,7 +102,10 @@ def _labels(view: View, chunk_id: str) -> None:
             look = "primary" if grade_now == grade else "secondary"
             elements.button(word, f"mark-{grade}", mark, type=look, shortcut=str(grade))
         elements.button("Undo", "mark-undo", _undo, icon="undo", disabled=not undoable, shortcut="U")
-    words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
+    labels = [label for label in view.labels if label.chunk_id == chunk_id]
+    words = "; ".join(label.words for label in labels)
+    if grade_now is not None and all(label.made_by == "llm" for label in labels):
+        words = "; ".join(filter(None, (f"Came with the collection: {GRADES.get(grade_now, grade_now)}", words)))
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
         words += ". They disagree, and the last one counts"
     if words:

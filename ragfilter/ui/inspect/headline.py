@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 
 from ragfilter.answer.extractive import unmentioned
-from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.labelled_queries import relevant_of
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
@@ -21,7 +19,7 @@ from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
-from ragfilter.ui.kit import problems, query_set_choice
+from ragfilter.ui.kit import problems
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.page_run import View, current_collections
@@ -88,13 +86,7 @@ def _unmentioned(view: View) -> str:
 
 def _relevant_drops(view: View) -> str:
     """A sentence on dropped chunks that are labelled relevant to the question, if any."""
-    labels = None
-    with suppress(RagfilterError):
-        labels = query_set_choice.every_label(view.resources, view.asked.collection, view.user)
-    if labels is None:
-        return ""
-    same = [i for i, query in labels.queries.items() if query.strip() == view.asked.query.strip()]
-    relevant = {chunk_id for i in same for chunk_id in relevant_of(labels.qrels.get(i, {}))}
+    relevant = relevant_of(view.grades_for(view.user))
     dropped = relevant & {hit.id for hit in view.as_user.pool.hits} - {hit.id for hit in view.as_user.kept}
     if not dropped:
         return ""

@@ -14,7 +14,7 @@ from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import layer
 from ragfilter.model import Failure, PoolResult
 from ragfilter.results.verdicts import judge_stats
-from ragfilter.ui.kit import guide
+from ragfilter.ui.kit import controls, guide
 from ragfilter.ui.look import elements, prose
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
@@ -73,7 +73,7 @@ def draw_failures(result: PoolResult) -> None:
     if quality.enabled and failed:
         then = " Then ask the question again." if failed.lasting else ""
         st.warning(
-            f"**The reranker {prose.literal(quality.reranker)} failed; the "
+            f"**The reranker {controls.choice_label(quality.reranker)} failed; the "
             "quality layer uses distances instead.** "
             f"{prose.message(failed.error)}{then}"
         )

@@ -13,7 +13,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue, queue_of
-from ragfilter.model import PoolResult, User
+from ragfilter.model import UNRESTRICTED, PoolResult, User
 from ragfilter.results.rows import ChunkRow, rows
 from ragfilter.results.summary import Summary, summary
 from ragfilter.settings.schema import Settings
@@ -140,9 +140,18 @@ class View:
 
     @cached_property
     def grades(self) -> dict[str, int]:
-        """The grades of the question's chunks, by id. The chunk panel reports a failure."""
+        """The grades that count for the question's shown chunks, by id: people's and, without one, a demo's own."""
+        # These count even if none is relevant, so that nothing can be measured.
+        people: dict[str, int] = {}
         with suppress(RagfilterError):
-            return qrels_of(self.labels).get(self.asked.query.strip(), {})
+            people = qrels_of(self.labels).get(self.asked.query.strip(), {})
+        return self.grades_for(UNRESTRICTED if self.operator else self.user) | people
+
+    def grades_for(self, user: User) -> dict[str, int]:
+        """The same that measuring counts, on chunks that `user` can see. The chunk panel reports a failure."""
+        with suppress(RagfilterError):
+            labels = self.resources.labels_for(self.asked.collection, user)
+            return labels.grades_of(self.asked.query) if labels else {}
         return {}
 
     @cached_property
