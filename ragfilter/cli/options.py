@@ -20,7 +20,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.settings import config as configuration
 from ragfilter.settings.deployment import PREFIX
 from ragfilter.settings.profiles import DEFAULT, PROFILES, Fit
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Settings, field_info
 from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 def setting(path: str, *names: str, metavar: str | None = None) -> Any:
     """An option with these `names` that sets the setting at `path`."""
-    info = field(path)
+    info = field_info(path)
     help_text = f"{info.help} Sets {path}: {info.allowed()}."
     return typer.Option(*names, metavar=metavar, help=help_text)
 

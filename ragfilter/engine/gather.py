@@ -20,12 +20,11 @@ from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.references import references_of
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.visibility import effective_user, with_chunks, with_clearance
+from ragfilter.layers.visibility import effective_user, with_chunks, with_clearance_for
 from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User, by_distance
 from ragfilter.protocols import Catalogue, ChatModel, Collection, DistinctRules, Embedder, Pruner, Reranker, Vectors
 from ragfilter.rules.match import Scan, compiled_rules
-from ragfilter.settings.schema import Quality, Settings
-from ragfilter.settings.schema import field as field_info
+from ragfilter.settings.schema import Quality, Settings, field_info
 from ragfilter.text.comparison import alternatives, detect, title_is
 from ragfilter.text.normalise import mend_characters
 from ragfilter.text.numbers import first_of
@@ -82,7 +81,7 @@ def gather_with_scan(
         raise InputError("The query is empty.", remedy="Pass a question.")
     started = perf_counter()
     user = effective_user(user, settings)
-    settings = with_clearance(settings, user)
+    settings = with_clearance_for(settings, user)
 
     # 1. Open the collection as this user, so that hidden chunks affect nothing below.
     search = _open(backends.collection, settings, user)

@@ -32,7 +32,7 @@ from ragfilter.evaluate.metrics import Scores, precision_recall_f1
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.visibility import effective_user, visible_pool, with_clearance
+from ragfilter.layers.visibility import effective_user, visible_pool, with_clearance_for
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Need, Pool, User, undecided
 from ragfilter.rules.match import CompiledRules, Scan
 from ragfilter.rules.rule import parse
@@ -291,7 +291,7 @@ def _prepare_all(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, us
         # depends on the whole pool, so the pool stays whole if there is a judge.
         pools = {i: visible_pool(pool, user) for i, pool in pools.items()}
         user = UNRESTRICTED
-    settings = with_clearance(settings, user)
+    settings = with_clearance_for(settings, user)
     rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}
     book = CompiledRules(filter(None, rules))
     unruled: dict[str, Chunk] = {}

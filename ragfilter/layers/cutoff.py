@@ -17,7 +17,7 @@ from ragfilter.layers.base import (
     LayerSpec,
     Mark,
     estimate_background,
-    in_order,
+    place_words,
 )
 from ragfilter.layers.quality import ORDERED, UNSCORED
 from ragfilter.layers.strategies.base import EPSILON, strategies, strategy
@@ -280,7 +280,7 @@ def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Dec
     result, values, name = detail.cut, detail.values, detail.value_name
     value = values[place - 1]
     if place > result.kept and place > settings.max_results:
-        reason = f"{in_order(place, hit)}beyond the first {settings.max_results}"
+        reason = f"{place_words(place, hit)}beyond the first {settings.max_results}"
         return Decision(hit.id, "cutoff", "dropped", reason, value, setting=MAX_RESULTS)
     rank, limit = result.cliff_after_rank, result.limit
     if rank is not None:
@@ -315,7 +315,7 @@ def _decide_by_probability(hit: Hit, place: int, detail: CutoffDetail, settings:
     by = MAX_RESULTS if place > settings.max_results else STRATEGY
     if value >= 1 and settings.calibration is not None:
         depth = settings.calibration.depth
-        reason = f"{in_order(place, hit)}beyond the first {depth} that are weighed"
+        reason = f"{place_words(place, hit)}beyond the first {depth} that are weighed"
         return Decision(hit.id, "cutoff", "dropped", reason, value, setting=by)
     kept = place <= result.kept
     where = "" if kept else "after the cut: "

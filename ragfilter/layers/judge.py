@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from ragfilter.judge.call import NO_DECISION
 from ragfilter.judge.prompt import JudgePrompt, build_prompt, no_room
-from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, in_order
+from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, place_words
 from ragfilter.layers.references import clean_finder, walk
 from ragfilter.layers.visibility import effective_user, with_chunks, without_hidden_refs
 from ragfilter.model import (
@@ -118,7 +118,7 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> t
         if hit.id in ids:
             continue
         if place > most:
-            reason = f"{in_order(place, hit)}beyond the first {most} that are judged"
+            reason = f"{place_words(place, hit)}beyond the first {most} that are judged"
             decisions.append(Decision(hit.id, "judge", "dropped", reason, float(place), float(most), OVERSAMPLE))
         else:
             value, limit = inputs.similarity(hit), settings.min_relevance

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragfilter.layers.base import EPSILON, Cost, LayerInput, LayerOutput, LayerSpec, Mark, in_order
+from ragfilter.layers.base import EPSILON, Cost, LayerInput, LayerOutput, LayerSpec, Mark, place_words
 from ragfilter.model import Decision, Hit, LayerTrace, Need, Outcome, PoolResult, Widening, WidthCheck, similarity
 from ragfilter.settings.schema import TUNED_SHARE, Quality, Settings
 from ragfilter.text import numbers
@@ -140,7 +140,7 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Thresho
     decisions = []
     for place, hit in enumerate(hits, start=1):
         if place > width:
-            reason = f"{in_order(place, hit)}beyond the first {width} checked"
+            reason = f"{place_words(place, hit)}beyond the first {width} checked"
             decisions.append(Decision(hit.chunk.id, "quality", "dropped", reason, None, None, limit))
             continue
         value = bar.value(hit)
@@ -205,7 +205,7 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
             reason = f"rerank score {value:.3f} ≥ {limit:.3f}, place {place}"
             decisions.append(Decision(hit.id, "quality", "kept", reason, value, limit))
     for place, hit in enumerate(hits[len(candidates) :], start=len(candidates) + 1):
-        reason = f"{in_order(place, hit)}beyond the {quality.max_top_k} that are reranked"
+        reason = f"{place_words(place, hit)}beyond the {quality.max_top_k} that are reranked"
         decisions.append(Decision(hit.id, "quality", "dropped", reason, setting=MOST))
     note = f"reranked {len(candidates)} chunks"
     if ordered:

@@ -445,7 +445,7 @@ def fields() -> tuple[FieldInfo, ...]:
     return tuple(_FIELDS.values())
 
 
-def field(path: str) -> FieldInfo:
+def field_info(path: str) -> FieldInfo:
     """The setting at a dotted path. Raises KeyError if there is none."""
     return _FIELDS[path]
 
