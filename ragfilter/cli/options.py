@@ -38,7 +38,7 @@ def setting(path: str, *names: str, metavar: str | None = None) -> Any:
     return typer.Option(*names, metavar=metavar, help=help_text)
 
 
-def in_words(value: Any) -> Any:
+def mended(value: Any) -> Any:
     """Callback for text that is not a file name: replaces bytes that are not valid text."""
     if isinstance(value, str):
         return mend_characters(value)
@@ -59,7 +59,7 @@ def columns_of(given: Sequence[str]) -> dict[str, str]:
 Text = str | None
 Texts = list[str] | None
 File = Path | None
-text_argument = partial(typer.Argument, callback=in_words)
+text_argument = partial(typer.Argument, callback=mended)
 
 
 def settings_file(context: typer.Context, value: Path | None) -> Path | None:

@@ -183,9 +183,9 @@ def _sides(query: str, settings: Settings, *, wide: bool) -> tuple[tuple[str, ..
 
 @dataclass(slots=True)
 class SearchFindings:
-    """What several searches found: pairs (id, distance), which search found an id (unless the query's own did), the
-    scores of chunks found by words, and the number of searches. `scan` is None without the collection's rules, and
-    `exhaustive` says whether the query's own search found every chunk that the user can see."""
+    """What several searches found. `pairs` are (id, distance). `found_by` names the search that found an id, unless it
+    was the query's own. `scores` are those of chunks found by words, and `searches` counts the searches. `scan` is None
+    without the collection's rules. `exhaustive`: the query's own search found every chunk that the user can see."""
 
     search: Search
     reach: SearchReach
@@ -211,11 +211,11 @@ class SearchFindings:
 def _find_hits(query: str, vector: Vectors, search: Search, settings: Settings, *, wide: bool) -> SearchFindings:
     """The query's own hits, those that only rules reach, and those that only words find."""
     # A layer that reads the whole pool needs the same pool as on the page to decide the same.
-    far = wide or _any_reads_all(_enabled_layers(settings))
-    rules = _distinct_rules(search) if far or settings.query_must.enabled else None
+    as_wide = wide or _any_reads_all(_enabled_layers(settings))
+    rules = _distinct_rules(search) if as_wide or settings.query_must.enabled else None
     scan = compiled_rules(rules or ()).scan(query)
-    reach = _reach_of(settings, search.user, rules, wide=far)
-    passes = _clean_test(settings, search, scan, wide=far)
+    reach = _reach_of(settings, search.user, rules, wide=as_wide)
+    passes = _clean_test(settings, search, scan, wide=as_wide)
     findings = SearchFindings(search, reach, passes, None if rules is None else scan)
     _search_until_enough(vector, findings, rules, scan)
     findings.all_hidden = search.push_down and not findings.pairs

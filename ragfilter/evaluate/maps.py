@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from ragfilter.answer.context import cost, fill
+from ragfilter.answer.context import block_tokens, fill
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
@@ -275,7 +275,7 @@ def _ranking(pool: Pool, labels: Mapping[str, int], base: Settings, user: User |
     result = replay(pool, base, user)
     trace, detail = result.trace("cutoff"), cutoff_detail(result)
     ids, values = (detail.ids, detail.values) if detail else ((), ())
-    stays = {hit.id: cost(hit.chunk) for hit in result.kept}
+    stays = {hit.id: block_tokens(hit.chunk) for hit in result.kept}
     relevant = relevant_of(labels)
     counts = metrics.Counts(
         np.cumsum([0, *(i in stays for i in ids)]),

@@ -160,8 +160,8 @@ class DropGroup:
 @dataclass(frozen=True, slots=True)
 class Story:
     """Chunks found, kept and dropped. A plain search would send the first `unfiltered`, as far as
-    they fit in the prompt; `drops_from_unfiltered` are dropped from these. `brought` kept chunks
-    were only referred to, and `beyond` others were found further down. Tokens are estimates."""
+    they fit in the prompt; `drops_from_unfiltered` are dropped from these. `brought` counts kept chunks
+    that were only referred to, `beyond` those found further down than these. Tokens are estimates."""
 
     found: int
     kept: int
