@@ -23,7 +23,7 @@ from ragfilter.evaluate.query_records import QueryRecord, from_document, measure
 from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, FIXED, Variant, variants
 from ragfilter.layers.tuned_on import origin, profile_name
-from ragfilter.layers.visibility import effective_user, with_clearance
+from ragfilter.layers.visibility import effective_user, with_clearance_for
 from ragfilter.model import User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
@@ -203,7 +203,7 @@ def plan(
 ) -> Plan:
     """The plan of a run over these labels. Raises StoreError."""
     collection, who = backends.collection, effective_user(user, settings)
-    settings = with_clearance(settings, who)
+    settings = with_clearance_for(settings, who)
     return Plan(
         collection=collection.name,
         query_set=query_set,
@@ -255,14 +255,19 @@ def compare(
     return ComparedRuns((a.run, b.run), compared, frame.side_by_side(*sides), since)
 
 
+BASELINE = "baseline"
+"""The name of the run whose figures guard a query set."""
+
+
 def earlier(run: Run, saved: Iterable[Run]) -> Run | None:
-    """The latest complete run before this one with the same questions, user and settings."""
+    """The run to compare this one with: of the complete runs before it with the same questions, user and settings, the
+    baseline or else the latest."""
 
     def asked(plan: Plan) -> tuple[object, ...]:
         return plan.collection, plan.query_set, plan.viewer, plan.profile, plan.changes
 
     before = (each for each in saved if each.complete and each.id < run.id and asked(each.plan) == asked(run.plan))
-    return max(before, key=lambda each: each.id, default=None)
+    return max(before, key=lambda each: (each.name == BASELINE, each.id), default=None)
 
 
 def moved_since(now: MeasuredRun, before: MeasuredRun) -> str:

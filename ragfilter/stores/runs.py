@@ -72,11 +72,17 @@ class Runs(database.Book):
                 who = unfinished.who or who
                 connection.execute(_runs.update().filter_by(id=unfinished.id).values(who=who))
                 return replace(unfinished, who=who)
-            # A new run may get the number of a deleted one, whose records an earlier version left behind.
+            # A new run may get the number of one that was deleted while it was being measured.
             connection.execute(ORPHANS)
             values = {"at": datetime.now(UTC), "who": who, "name": name, **_row(plan)}
             new = connection.execute(_runs.insert().values(values).returning(_runs.c.id)).one()
             return _run(connection.execute(_list().filter_by(id=new.id)).one())
+
+    def rename(self, run_id: int, name: str) -> None:
+        """Give the run this name, and take it from the collection's other runs of the same query set."""
+        plan = self.get(run_id).plan
+        same = _runs.update().filter_by(name=name, collection=plan.collection, query_set=plan.query_set)
+        self._write(same.values(name=""), _runs.update().filter_by(id=run_id).values(name=name))
 
     def unfinished(self, plan: Plan) -> Run | None:
         """The run that `begin` would continue."""

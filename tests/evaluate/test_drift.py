@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from ragfilter.errors import InputError
 from ragfilter.evaluate.gate import read_log, shifts, what_moved
 from ragfilter.evaluate.query_records import from_document, records_of, to_document
-from ragfilter.evaluate.runs import MeasuredRun, earlier, moved_since
+from ragfilter.evaluate.runs import BASELINE, MeasuredRun, earlier, moved_since
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.settings.schema import Settings
@@ -144,3 +145,10 @@ def test_the_earlier_run_has_the_same_questions_user_and_settings() -> None:
     ]
     assert earlier(runs[-1], runs) == runs[0]
     assert earlier(runs[0], runs) is None
+
+
+def test_the_baseline_comes_before_later_runs() -> None:
+    first, baseline, third, now = (measured(number).run for number in range(1, 5))
+    assert earlier(now, [first, baseline, third]) == third
+    named = replace(baseline, name=BASELINE)
+    assert earlier(now, [first, named, third]) == named

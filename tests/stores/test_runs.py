@@ -59,6 +59,16 @@ def test_a_run_of_anything_else_is_another_run(runs: Runs, changed: dict[str, ob
     assert runs.begin(replace(PLAN, **changed), who="ann").id != first.id  # type: ignore[arg-type]
 
 
+def test_one_run_of_a_query_set_has_a_name(runs: Runs) -> None:
+    first, second, other = (
+        runs.begin(replace(PLAN, query_set=name, profile=profile), who="ann").id
+        for name, profile in (("mine", "full"), ("mine", "otsu"), ("yours", "full"))
+    )
+    for run in (first, other, second):
+        runs.rename(run, "baseline")
+    assert [(run.id, run.name) for run in runs.saved()] == [(other, "baseline"), (second, "baseline"), (first, "")]
+
+
 def test_runs_are_listed_newest_first_and_removed(runs: Runs) -> None:
     ids = [runs.begin(replace(PLAN, collection=name), who="ann").id for name in ("c", "d", "e")]
     assert [run.id for run in runs.saved()] == ids[::-1]
@@ -70,7 +80,7 @@ def test_runs_are_listed_newest_first_and_removed(runs: Runs) -> None:
 
 
 def test_a_run_does_not_take_over_the_records_of_a_deleted_one(runs: Runs) -> None:
-    # Earlier versions left them behind until the next start.
+    # It was deleted while it was being measured.
     runs.keep(1, "q1", {"id": "q1", "of": "another"})
     assert runs.begin(PLAN, who="ann").done == 0
     assert runs.done(1) == frozenset()

@@ -24,7 +24,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import labelling_mode, questions_and_labels
 from ragfilter.ui.kit import grid, measuring, problems, query_set_choice, question_box
-from ragfilter.ui.kit.guide import GUARD, GUARDED
+from ragfilter.ui.kit.guide import GUARD
 from ragfilter.ui.kit.query_set_choice import ChosenSet
 from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.resources import Resources
@@ -139,7 +139,7 @@ def _chosen_id(saved: Mapping[int, Run]) -> int:
 
 
 VIEWS = ROWS, LAYERS, QUERIES, PLOTS = "Comparison", "Layers", "Questions", "Plots"
-BASELINE = "baseline.json"
+FILE = "baseline.json"
 
 
 def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
@@ -210,7 +210,8 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
     before = runs.earlier(run, chosen.page_run.saved_runs.values()) if run.complete else None
     if before is not None:
         moved = runs.moved_since(measured, measuring.load(before.id, chosen.resources))
-        notes += [f"Since run {before.id}: {moved[0].lower()}{moved[1:]}"] if moved else []
+        name = "the baseline" if before.name == runs.BASELINE else f"run {before.id}"
+        notes += [f"Since {name}: {moved[0].lower()}{moved[1:]}"] if moved else []
     return notes
 
 
@@ -333,8 +334,8 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
         about = "Each question's results in this run, as a small file for git."
-        put, args = state.then_page(state.set_widget_state), (plan.collection, GUARDED)
-        elements.download("Use as baseline", "guard-baseline", baseline.dumps, BASELINE, about, on_click=put, args=args)
+        act, args = state.then_page(bench.runs.rename), (measured.run.id, runs.BASELINE)
+        elements.download("Use as baseline", "guard-baseline", baseline.dumps, FILE, about, on_click=act, args=args)
         elements.aside("Commit the file. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 
@@ -351,4 +352,4 @@ def gate_command(plan: Plan) -> str:
         words += ["--level", str(user.level)]
         for department in user.departments:
             words += ["--department", department]
-    return shlex.join([*words, "--baseline", BASELINE])
+    return shlex.join([*words, "--baseline", FILE])

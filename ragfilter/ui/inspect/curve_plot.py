@@ -182,7 +182,7 @@ def plot(
             threshold = min(result.settings.cutoff.gap_threshold, top)
             dots = {"color": ink.text, "width": 1, "dash": "dot"}
             shapes.append(_shape(y0=threshold, y1=threshold, yref="y2", line=dots))
-            label = schema.field("cutoff.gap_threshold").label
+            label = schema.field_info("cutoff.gap_threshold").label
             notes.append(_note(label, ink.muted, y=threshold, yref="y2", yanchor="bottom"))
     layout = _layout(ranges, ink, top=top, ticks=steps_of is not None, second=second is not None)
     layout |= {"shapes": shapes, "annotations": notes}

@@ -14,6 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.basics.files import read_toml
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
+from ragfilter.evaluate.runs import BASELINE
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue
 from ragfilter.layers.tuned_on import origin
@@ -29,8 +30,6 @@ INCLUDED = "These came with the collection. Label more on Evaluate."
 NEEDS_RUN = "Locked until you have measured your settings."
 MEASURED = "measured"
 """The collections known to have a complete run that somebody started."""
-GUARDED = "guarded"
-"""The collection that got the last baseline."""
 GUARD = "guard"
 """The box on Evaluate where a baseline is made."""
 
@@ -103,12 +102,13 @@ def draw_path(page_run: PageRun, slot: DeltaGenerator, page: str = "") -> None:
 def _steps(page_run: PageRun) -> list[PathStep]:
     session = state.session()
     name, known = session.collection, st.session_state.setdefault(MEASURED, set())
-    if name not in known and any(run.complete and run.who for run in page_run.saved_runs.values()):
+    saved_runs = page_run.saved_runs.values()
+    if name not in known and any(run.complete and run.who for run in saved_runs):
         known.add(name)
     labelled = len(query_set_choice.labelled_questions(page_run.resources, name))
     included, measured = not page_run.resources.bench.labels.holds(name), name in known
     asked = (session.asked is not None and not session.example) or measured or bool(labelled and not included)
-    tuned, guarded = origin(page_run.settings) is not None, st.session_state.get(GUARDED) == name
+    tuned, guarded = origin(page_run.settings) is not None, any(run.name == BASELINE for run in saved_runs)
     return steps(asked=asked, labelled=labelled, included=included, measured=measured, tuned=tuned, guarded=guarded)
 
 

@@ -18,6 +18,7 @@ from ragfilter.protocols import Prices
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui import jobs
+from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import elements, theme
@@ -66,10 +67,23 @@ def watch(run: Run, resources: Resources) -> bool:
 
 
 def load(run_id: int, resources: Resources) -> MeasuredRun:
-    """A run with its records, cached. Raises InputError if it was removed, StoreError."""
+    """A run with its records and figures, cached. Shows the progress. Raises InputError if it was removed,
+    StoreError."""
     saved = resources.bench.runs
     run = saved.get(run_id)
-    return resources.cache(MEASURED).of((run.id, run.done), lambda: runs.load(run, saved))
+
+    def figures(job: Job[MeasuredRun]) -> MeasuredRun:
+        measured = runs.load(run, saved)
+        # Intervals take a second, which the page would otherwise spend empty.
+        _ = measured.rows, measured.over_fixed_k
+        return measured
+
+    def computed() -> MeasuredRun:
+        job = resources.jobs.start(state.user(), ("figures", run.id, run.done), figures, again=True)
+        jobs.until_done(job, f"figures-{run.id}", "Computing intervals")
+        return job.value()
+
+    return resources.cache(MEASURED).of((run.id, run.done), computed)
 
 
 MEASURES = ("f1", "precision", "recall", "f2", "ndcg", "tokens")
