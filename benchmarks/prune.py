@@ -23,7 +23,7 @@ import numpy as np
 
 import ragfilter as rf
 from benchmarks.corpora import fetch, spans
-from ragfilter.answer.context import cost, cost_in_prompt, prompt_text
+from ragfilter.answer.context import block_tokens, block_tokens_in_prompt, prompt_text
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate import query_sets
 from ragfilter.model import Chunk, Hit
@@ -93,8 +93,8 @@ def report(name: str, cases: Sequence[Case], model: Remembering) -> None:
             for case in cases:
                 chunks = getattr(case, which)
                 hits: tuple[Hit, ...] = flt(case.query, chunks).kept
-                before += sum(cost(hit.chunk) for hit in hits)
-                after += sum(map(cost_in_prompt, hits))
+                before += sum(block_tokens(hit.chunk) for hit in hits)
+                after += sum(map(block_tokens_in_prompt, hits))
                 sends = {hit.id: plain(prompt_text(hit)) for hit in hits}
                 held = [(i, plain(quote)) for i, quote in case.quotes if i in sends]
                 quotes += len(held)

@@ -304,7 +304,7 @@ class Need:
 
 
 def undecided(needs: Iterable[Need]) -> bool:
-    """Whether meeting the needs could change which chunks are kept, and not just, like ``prune``, how they are sent."""
+    """Whether meeting the needs could change which chunks are kept. ``prune`` only changes how they are sent."""
     return any(need.kind != "prune" for need in needs)
 
 

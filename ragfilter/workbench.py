@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import ValidationError
 
-from ragfilter.answer.answer import Answers
+from ragfilter.answer.answer import AnswerCache
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import JudgementCache
@@ -120,9 +120,9 @@ class Workbench:
         return self._open_book(Journal)
 
     @property
-    def answers(self) -> Answers:
+    def answers(self) -> AnswerCache:
         """The LLM's earlier answers."""
-        return Answers(self.replies, "" if self.chat is None else self.chat.endpoint)
+        return AnswerCache(self.replies, "" if self.chat is None else self.chat.endpoint)
 
     @property
     def prices(self) -> Prices | None:

@@ -205,7 +205,7 @@ def messages(query: str, context: Context) -> tuple[Message, ...]:
     return (Message("system", SYSTEM), Message("user", user))
 
 
-class Answers:
+class AnswerCache:
     """The cached answers of `endpoint` in `replies`; without `replies`, nothing is stored."""
 
     def __init__(self, replies: ReplyStore | None = None, endpoint: str = "") -> None:

@@ -20,7 +20,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.settings import config as configuration
 from ragfilter.settings.deployment import PREFIX
 from ragfilter.settings.profiles import DEFAULT, PROFILES, Fit
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Settings, field_info
 from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ log = logging.getLogger(__name__)
 
 def setting(path: str, *names: str, metavar: str | None = None) -> Any:
     """An option with these `names` that sets the setting at `path`."""
-    info = field(path)
+    info = field_info(path)
     help_text = f"{info.help} Sets {path}: {info.allowed()}."
     return typer.Option(*names, metavar=metavar, help=help_text)
 
 
-def in_words(value: Any) -> Any:
+def mended(value: Any) -> Any:
     """Callback for text that is not a file name: replaces bytes that are not valid text."""
     if isinstance(value, str):
         return mend_characters(value)
@@ -59,7 +59,7 @@ def columns_of(given: Sequence[str]) -> dict[str, str]:
 Text = str | None
 Texts = list[str] | None
 File = Path | None
-text_argument = partial(typer.Argument, callback=in_words)
+text_argument = partial(typer.Argument, callback=mended)
 
 
 def settings_file(context: typer.Context, value: Path | None) -> Path | None:

@@ -28,7 +28,7 @@ from ragfilter.layers.visibility import visible_pool
 from ragfilter.model import MODEL_OF, Failure, Hit, Judgement, Need, NeedKind, Pool, PoolResult, User
 from ragfilter.protocols import PrunePassage, Pruner
 from ragfilter.rules.match import compiled_rules
-from ragfilter.settings.schema import Quality, Settings, field
+from ragfilter.settings.schema import Quality, Settings, field_info
 from ragfilter.text.sentences import pieces
 
 log = logging.getLogger(__name__)
@@ -167,7 +167,7 @@ class PoolCompleter:
         discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
         permitted = clean_finder(find_any, settings, compiled_rules(()).scan(pool.query), self.user, discarded)
         finders = [permitted] if self.push_down else [permitted, find_any]
-        most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
+        most = max(settings.judge.max_expansion, int(field_info("judge.max_expansion").ceiling or 0))
         ids = dict.fromkeys(
             reached.chunk.id
             for verdict in expanding

@@ -85,6 +85,6 @@ def references_of(chunks: Iterable[Chunk], collection: ChunkSource) -> tuple[Chu
 
 
 def find_chunks(collection: ChunkSource, ids: Iterable[str]) -> Mapping[str, Chunk]:
-    """A mapping that contains the existing ones among these chunks."""
+    """A mapping with at least those of these chunks that exist; it may be the whole catalogue."""
     catalogue = collection.catalogue()
     return collection.chunks(list(ids)) if catalogue is None else catalogue

@@ -7,9 +7,9 @@ from ragfilter.errors import SettingsError
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Pool
-from ragfilter.settings.schema import Cutoff, Origin, Quality, Settings, TunedOn, field
+from ragfilter.settings.schema import Cutoff, Origin, Quality, Settings, TunedOn, field_info
 
-SCALED = frozenset(name for name in Cutoff.model_fields if field(f"cutoff.{name}").unit == "distance")
+SCALED = frozenset(name for name in Cutoff.model_fields if field_info(f"cutoff.{name}").unit == "distance")
 """The settings that are valid for one model and space only."""
 
 

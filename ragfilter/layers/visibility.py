@@ -17,7 +17,7 @@ def effective_user(user: User | None, settings: Settings) -> User:
     return PUBLIC if settings.clearance.enabled else UNRESTRICTED
 
 
-def with_clearance(settings: Settings, user: User) -> Settings:
+def with_clearance_for(settings: Settings, user: User) -> Settings:
     """The settings with the layer on, or off if `user` is unrestricted."""
     on = not user.unrestricted
     return settings if settings.clearance.enabled == on else settings.with_values({"clearance.enabled": on})
