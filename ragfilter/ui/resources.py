@@ -19,6 +19,8 @@ import streamlit as st
 from ragfilter.basics.threads import SharedCache
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
+from ragfilter.evaluate import query_sets
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.indexing.embed_ahead import prepare_when_idle
 from ragfilter.indexing.queue import Worker
 from ragfilter.layers.quality import reranker_key
@@ -34,7 +36,6 @@ from ragfilter.workbench import Workbench, read_deployment
 
 if TYPE_CHECKING:
     from ragfilter.answer.answer import Answer
-    from ragfilter.evaluate.labelled_queries import Labels
 
 V = TypeVar("V")
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS, LABELS = 32, 20_000, 128, 20_000, 512, 4
@@ -79,9 +80,6 @@ class Resources:
     def labels_for(self, collection: str, user: User) -> Labels | None:
         """The labels of the chunks that the user can see, from the workspace and the demo; None if
         there are none. Cached. Raises StoreError."""
-        # Imported with the first question.
-        from ragfilter.evaluate import query_sets
-
         book, opened = self.bench.labels, self.bench.collection(collection).snapshot()
         # Rules make no difference.
         indexed = opened.content or opened.version

@@ -19,10 +19,9 @@ from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
-from ragfilter.ui.kit import problems
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import View, current_collections
+from ragfilter.ui.session.page_run import View, refresh_collections
 
 NAMED, NAMED_WIDTH = 2, 40
 """How many dropped chunks the headline names, and how many characters of each title."""
@@ -43,7 +42,7 @@ def draw(view: View, story: Story) -> None:
             elements.aside(notes, width="content")
             offered = foreign and not state.session().present
             if offered and elements.button("Recalibrate", "fit-here", type="tertiary"):
-                problems.open_recalibration()
+                state.open_recalibration()
 
 
 def draw_headline(sentence: str, drops: Sequence[DropGroup]) -> None:
@@ -78,7 +77,7 @@ def draw_strip(view: View) -> None:
 
 def _unmentioned(view: View) -> str:
     """A sentence naming an uncommon word of the question that no kept chunk has, if any."""
-    kept, info = view.as_user.kept, current_collections(view.resources).get(view.asked.collection)
+    kept, info = view.as_user.kept, refresh_collections(view.resources).get(view.asked.collection)
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"No kept chunk mentions “{word}”." if word else ""
@@ -97,7 +96,7 @@ def _relevant_drops(view: View) -> str:
 
 def _foreign_thresholds(view: View) -> str:
     """A warning if the current thresholds were fitted to another collection or model."""
-    info = current_collections(view.resources).get(view.result.pool.collection)
+    info = refresh_collections(view.resources).get(view.result.pool.collection)
     if info is None:
         return ""
     fit = Fit(info.name, info.embedder, info.space)

@@ -174,7 +174,7 @@ def draw(view: View, chunk: Chunk) -> None:
         "hidden": "hidden from the user",
         "unknown": "unknown to this collection",
         "ruled": "excluded by a rule",
-        "beyond": f"beyond {result.settings.judge.max_expansion} chunks",
+        "beyond": f"past the limit of {result.settings.judge.max_expansion} chunks",
     }
     if not_followed := [f"{tree.not_followed[why]} {word}" for why, word in words.items() if why in tree.not_followed]:
         names = f": {', '.join(tree.names)}" if tree.names else ""

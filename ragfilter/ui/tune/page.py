@@ -28,7 +28,7 @@ from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
-from ragfilter.ui.kit import measuring, problems, query_set_choice
+from ragfilter.ui.kit import labelled_sets, measuring, problems
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state
 from ragfilter.ui.session.page_run import PageRun
@@ -42,14 +42,14 @@ def draw(page_run: PageRun) -> None:
         problems.draw_empty(page_run, None)
         return
     problems.draw_incomplete(page_run.incomplete)
-    query_set, collection = query_set_choice.chosen_set(page_run), page_run.collection
+    query_set, collection = labelled_sets.chosen_set(page_run), page_run.collection
     labels = query_set.measurable
     assert collection is not None
     elsewhere = learned_elsewhere(page_run.settings, Fit(collection.name, collection.embedder, collection.space))
     with elements.row("tune-bar", "bottom"):
-        query_set_choice.choose(query_set)
+        labelled_sets.choose(query_set)
         request = draw_bar(page_run, labels, elsewhere=bool(elsewhere))
-    query_set_choice.explain(query_set)
+    labelled_sets.explain(query_set)
     if elsewhere:
         elements.aside(f"{elsewhere} Recalibrate to derive them again.")
     if labels is None:

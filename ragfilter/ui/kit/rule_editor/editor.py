@@ -15,7 +15,17 @@ from ragfilter.errors import RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.journal import Turn
 from ragfilter.rules.lint import Finding
-from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
+from ragfilter.rules.rule import (
+    MODES,
+    InvalidRule,
+    Rule,
+    error_text,
+    parse,
+    place_name,
+    pretty_rule,
+    read_rule,
+    template,
+)
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing, Trouble
@@ -42,7 +52,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     chunk = editing.chunk
     busy = drafting.collect(editing)
     unsaved = state.unsaved_rule(chunk.id)
-    drawn = saving.pretty_rule(saving.base(chunk.id, chunk.rule)) if unsaved is None else unsaved.text
+    drawn = pretty_rule(saving.base(chunk.id, chunk.rule)) if unsaved is None else unsaved.text
     text = saving.text_so_far(chunk.id, drawn)
     rule, trouble = read_rule(text.strip()), saving.outcome_of(chunk.id, Trouble)
     error = rule.error if isinstance(rule, InvalidRule) else None
@@ -61,7 +71,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
         if trouble is not None:
             elements.draw_action_result(trouble.message, good=False)
         elif error is not None:
-            elements.draw_action_result(saving.error_text(error), good=False)
+            elements.draw_action_result(error_text(error), good=False)
         elif outcome := saving.outcome_of(chunk.id, str):
             elements.draw_action_result(outcome, good=True)
         if edit := saving.pending(chunk.id):
@@ -195,7 +205,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: {elements.text(finding.message)}</p>'
         )
         if finding.fix is not None:
-            fix = partial(saving.set_unsaved, saving.pretty_rule(finding.fixed), chunk.id, chunk.rule)
+            fix = partial(saving.set_unsaved, pretty_rule(finding.fixed), chunk.id, chunk.rule)
             about = "Puts the fixed rule into the editor. Nothing is saved."
             elements.button("Fix", f"rule-mend-{number}", fix, about=about)
 
@@ -203,7 +213,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
 def _conflict(editing: Editing, trouble: Trouble) -> None:
     """Draw both versions of a rule that somebody else has changed."""
     elements.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
-    st.code(saving.pretty_rule(trouble.stored) or "no rule", language="json")
+    st.code(pretty_rule(trouble.stored) or "no rule", language="json")
     with elements.row(align="top"):
         about = "Discards your text."
         elements.button("Use the stored rule", "rule-take", saving.use_stored, editing.chunk.id, about=about)

@@ -1,4 +1,4 @@
-"""The query sets of a collection: the choice of one, and its labelled questions."""
+"""The query sets of a collection: the choice of one, and the labelled questions that a user can see."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ def choose(chosen: ChosenSet) -> None:
         "The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under More."
     )
-    widget.select("Questions", named, chosen.name, "query-set-box", state.set_field, "query_set", width=200, help=about)
+    widget.draw_list(
+        "Questions", named, chosen.name, "query-set-box", state.set_field, "query_set", width=200, help=about
+    )
 
 
 def explain(chosen: ChosenSet) -> None:
