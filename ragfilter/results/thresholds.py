@@ -92,16 +92,15 @@ def _of(trace: LayerTrace, result: PoolResult, before: list[SettingLimit]) -> It
 
 def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict[str, float]]:
     """The name of the value that the cutoff compared, and each hit's value, by id; also for hits
-    that have one but did not reach the cutoff. Without a cut, the distances."""
+    that have one but did not reach the cutoff. Hits dropped before the words layer have no lowered distance. Without a
+    cut, the distances."""
     values = {hit.id: hit.distance for hit in result.hits}
     if detail is None:
         return VALUE_NAMES["distance"], values
     if detail.value_kind == "rerank":
         values = {h.id: 1.0 - h.rerank_score for h in result.hits if h.rerank_score is not None}
     elif detail.value_kind == "lowered":
-        # Hits dropped before the words layer keep their own distance.
-        decisions = result.trace("words").decisions
-        values |= {d.chunk_id: d.value for d in decisions if d.value is not None}
+        values = {d.chunk_id: d.value for d in result.trace("words").decisions if d.value is not None}
     elif detail.value_kind == "probability":
         values = {}
     elif score := result.settings.cutoff.score:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Literal
 
 import pandas as pd
@@ -216,6 +215,10 @@ def _begin(page_run: PageRun, labels: Labels, request: TuningRequest, *, recalib
     called = state.settings_label()
 
     def work(job: Job[Suggestion]) -> Suggestion:
+        def replayed(done: int, total: int) -> None:
+            # After the last replay, no more steps can be counted.
+            job.step(done, total, "Replaying") if done < total else job.step(0, 0, "Comparing strategies")
+
         tuning, pools = tune_questions(
             labels,
             start(settings, profile) if recalibrates else settings,
@@ -225,7 +228,7 @@ def _begin(page_run: PageRun, labels: Labels, request: TuningRequest, *, recalib
             rerank=request.rerank or (recalibrates and always_reranks(settings.quality)),
             replaces=settings if recalibrates else None,
             gathered=job.step,
-            replayed=partial(job.step, what="Replaying"),
+            replayed=replayed,
         )
         return Suggestion(tuning, settings, called, pools, recalibrates=recalibrates)
 
