@@ -20,8 +20,8 @@ from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.references import references_of
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.visibility import effective_user, with_chunks, with_clearance_for
-from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User, by_distance
+from ragfilter.layers.visibility import effective_user, with_clearance_for
+from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User, by_distance, with_chunks
 from ragfilter.protocols import Catalogue, ChatModel, Collection, DistinctRules, Embedder, Pruner, Reranker, Vectors
 from ragfilter.rules.match import Scan, compiled_rules
 from ragfilter.settings.schema import Quality, Settings, field_info

@@ -20,9 +20,10 @@ from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
+from ragfilter.basics.threads import Pace
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message
-from ragfilter.text.numbers import Pace, time_left
+from ragfilter.text.numbers import time_left
 from ragfilter.ui.look import elements, prose
 
 log = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import QueryChange, changes
 from ragfilter.evaluate.tune import MARGIN, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
+from ragfilter.layers.tuned_on import learned_elsewhere
 from ragfilter.model import Pool, User
-from ragfilter.results.thresholds import learned_elsewhere
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED

@@ -24,7 +24,7 @@ from ragfilter.rules.rule import (
     place_name,
     pretty_rule,
     read_rule,
-    template,
+    starter,
 )
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
@@ -180,7 +180,7 @@ def _buttons(editing: Editing, *, busy: bool) -> None:
             elements.button("Discard", "rule-discard", saving.discard, chunk.id, about="Discards your unsaved text.")
         elif not chunk.rule:
             # Based on the rule that the author sees, not on a newer one.
-            use = partial(saving.set_unsaved, template(chunk.name), chunk.id, chunk.rule)
+            use = partial(saving.set_unsaved, starter(chunk.name), chunk.id, chunk.rule)
             elements.button("Template", "rule-template", use, about="Starts a rule from the title.")
 
 
