@@ -267,7 +267,7 @@ def place_name(place: str) -> str:
     return ", ".join((name, *(f"term {int(step) + 1}" for step in steps)))
 
 
-def error_text(error: RagfilterError) -> str:
+def in_words(error: RagfilterError) -> str:
     """An error in words, which names a place in a rule as the form does."""
     if not isinstance(error, RuleError):
         return str(error)

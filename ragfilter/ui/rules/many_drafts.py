@@ -133,9 +133,7 @@ def _review(visible: VisibleCollection, stored: Sequence[Draft], *, busy: bool) 
     ]
     if listed:
         st.warning("\n".join(listed), title="These chunks got no draft. Draft again to retry.")
-    forget = partial(
-        state.notice_errors()(bench.drafts.forget), visible.collection, [draft.chunk_id for draft in stored]
-    )
+    forget = partial(state.notice_errors()(bench.drafts.forget), visible.collection, [each.chunk_id for each in stored])
     about = "Deletes them, so you can draft again. Accepted rules stay."
     elements.button("Forget these drafts", "drafts-forget", forget, disabled=busy, about=about)
 

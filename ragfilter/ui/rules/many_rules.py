@@ -13,7 +13,7 @@ from ragfilter.basics.files import as_files
 from ragfilter.errors import InputError, RagfilterError, StoreError
 from ragfilter.rules import bulk, edits, rule_files
 from ragfilter.rules.bulk import BulkPlan, RuleChange
-from ragfilter.rules.rule import error_text, pretty_rule
+from ragfilter.rules.rule import in_words, pretty_rule
 from ragfilter.rules.rule_files import FileChange, ImportPlan, RefusedLine
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
@@ -105,7 +105,7 @@ def draw(visible: VisibleCollection) -> None:
         change = _change(str(kind))
     except InputError as error:
         if any(st.session_state.get(name) for name in FIELDS):
-            elements.aside(error_text(error))
+            elements.aside(in_words(error))
         return
     plan = bulk.plan(change, [row.chunk for row in listed_rows.selected(visible)])
     preview(visible, ACTIONS[str(kind)], plan, "bulk")

@@ -14,7 +14,7 @@ from ragfilter.errors import RuleError
 from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.overview import brief
-from ragfilter.rules.rule import error_text, parse, place_name
+from ragfilter.rules.rule import in_words, parse, place_name
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
@@ -139,7 +139,7 @@ def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questi
     try:
         rule = parse(row.rule)
     except RuleError as error:
-        st.error(message(error_text(error)))
+        st.error(message(in_words(error)))
         return
     all_chunks = visible.chunks.values()
     parts = build_parts(row.rule, questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)

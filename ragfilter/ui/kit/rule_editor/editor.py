@@ -15,17 +15,7 @@ from ragfilter.errors import RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.journal import Turn
 from ragfilter.rules.lint import Finding
-from ragfilter.rules.rule import (
-    MODES,
-    InvalidRule,
-    Rule,
-    error_text,
-    parse,
-    place_name,
-    pretty_rule,
-    read_rule,
-    starter,
-)
+from ragfilter.rules.rule import MODES, InvalidRule, Rule, in_words, parse, place_name, pretty_rule, read_rule, starter
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing, Trouble
@@ -71,7 +61,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
         if trouble is not None:
             elements.draw_action_result(trouble.message, good=False)
         elif error is not None:
-            elements.draw_action_result(error_text(error), good=False)
+            elements.draw_action_result(in_words(error), good=False)
         elif outcome := saving.outcome_of(chunk.id, str):
             elements.draw_action_result(outcome, good=True)
         if edit := saving.pending(chunk.id):

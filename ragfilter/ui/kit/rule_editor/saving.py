@@ -16,7 +16,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.lint import Finding
-from ragfilter.rules.rule import error_text, pretty_rule
+from ragfilter.rules.rule import in_words, pretty_rule
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
@@ -118,7 +118,7 @@ def perform(editing: Editing, action: Act, expected: str | None, *, confirmed: b
         conflict = isinstance(error, ConflictError)
         stored = store.rule(chunk_id) if conflict else None
         failed = "" if isinstance(error, OutcomeUnknown) else f"Not {DONE[action]}: "
-        show_outcome(chunk_id, Trouble(f"{failed}{error_text(error)}", conflict, stored))
+        show_outcome(chunk_id, Trouble(f"{failed}{in_words(error)}", conflict, stored))
         return
     asking.update_after_edits(resources)
 
