@@ -15,7 +15,7 @@ from time import perf_counter
 
 import ragfilter as rf
 from benchmarks.bench_library import QUERY, hits, median_ms
-from ragfilter.library.batch import pack
+from ragfilter.library.batch import encode
 
 
 def main() -> None:
@@ -29,9 +29,9 @@ def main() -> None:
     def decide() -> rf.Result:
         return flt(QUERY, scored, metric="cosine")
 
-    packed = pack(decide())
-    deciding, writing = median_ms(decide), median_ms(lambda: pack(decide()))
-    reading = median_ms(lambda: len(rf.Result.packed(packed)))
+    packed = encode(decide())
+    deciding, writing = median_ms(decide), median_ms(lambda: encode(decide()))
+    reading = median_ms(lambda: len(rf.Result.from_bytes(packed)))
     flt.batch([QUERY] * 100, [scored] * 100, metric="cosine")
     gc.freeze()
     started = perf_counter()

@@ -23,7 +23,7 @@ import numpy as np
 
 import ragfilter as rf
 from benchmarks.corpora import fetch, spans
-from ragfilter.answer.context import cost, cost_in_prompt, prompt_text
+from ragfilter.answer.context import block_tokens, block_tokens_in_prompt, prompt_text
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate import query_sets
 from ragfilter.model import Chunk, Hit
@@ -31,7 +31,8 @@ from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.models.pruners import SentencePruner
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.settings.deployment import read_deployment
+from ragfilter.workbench import Workbench
 
 EVIDENCE = Path(__file__).parent / "evidence"
 SHARES = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
@@ -93,8 +94,8 @@ def report(name: str, cases: Sequence[Case], model: Remembering) -> None:
             for case in cases:
                 chunks = getattr(case, which)
                 hits: tuple[Hit, ...] = flt(case.query, chunks).kept
-                before += sum(cost(hit.chunk) for hit in hits)
-                after += sum(map(cost_in_prompt, hits))
+                before += sum(block_tokens(hit.chunk) for hit in hits)
+                after += sum(map(block_tokens_in_prompt, hits))
                 sends = {hit.id: plain(prompt_text(hit)) for hit in hits}
                 held = [(i, plain(quote)) for i, quote in case.quotes if i in sends]
                 quotes += len(held)

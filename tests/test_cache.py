@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from faults import Serve, well
 
-from ragfilter.answer.answer import UNFINISHED, Answer, Answers
+from ragfilter.answer.answer import UNFINISHED, Answer, AnswerCache
 from ragfilter.answer.context import Context, pack
 from ragfilter.cli.app import main
 from ragfilter.judge.call import JudgementCache
@@ -183,13 +183,13 @@ def answered(kept: Callable[..., ReplyCache], **changed: Any) -> Answer:
         ms=50.0,
     )
     made = replace(made, **changed)
-    Answers(kept(), "http://one").put(made)
+    AnswerCache(kept(), "http://one").put(made)
     return made
 
 
 def test_an_answer_outlives_the_process(kept: Callable[..., ReplyCache]) -> None:
     made = answered(kept)
-    again = Answers(kept(), "http://one")
+    again = AnswerCache(kept(), "http://one")
     found = again.get("why?", packed("one", "two"), "m", Prices(1.0, 2.0, "EUR"))
     # Today's prices: (1000 × 1 + 10 × 2) / 10⁶.
     assert found == replace(made, cost=0.00102, currency="EUR")
@@ -199,8 +199,8 @@ def test_an_answer_outlives_the_process(kept: Callable[..., ReplyCache]) -> None
     assert again.get("why?", packed("one", "two, hidden"), "m") is None
     assert again.get("why?", packed("one"), "m") is None
     assert again.get("why?", packed("one", "two"), "another") is None
-    assert Answers(kept(), "http://two").get("why?", packed("one", "two"), "m") is None
-    assert Answers().get("why?", packed("one", "two"), "m") is None
+    assert AnswerCache(kept(), "http://two").get("why?", packed("one", "two"), "m") is None
+    assert AnswerCache().get("why?", packed("one", "two"), "m") is None
 
 
 @pytest.mark.parametrize("changed", [{"error": UNFINISHED}, {"text": " "}, {"prompt": ()}, {"text": "\ud800"}])

@@ -10,7 +10,7 @@ from ragfilter.cli.settings import markdown
 from ragfilter.errors import SettingsError
 from ragfilter.settings.config import Given, load, to_toml
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import Settings, field, fields
+from ragfilter.settings.schema import Settings, field_info, fields
 
 
 def test_later_places_win(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_bad_file_is_refused(tmp_path: Path, content: bytes, words: str) -> No
 
 
 def values(path: str) -> st.SearchStrategy[object]:
-    info = field(path)
+    info = field_info(path)
     if info.choices:
         return st.sampled_from(info.choices)
     if info.value_type is bool:

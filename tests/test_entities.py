@@ -14,7 +14,7 @@ from ragfilter.text.comparison import (
     MAX_WORDS,
     alternatives,
     detect,
-    names,
+    mentions,
     parts,
     readings,
     title_is,
@@ -135,7 +135,7 @@ def _pieces(query: str) -> set[str]:
 )
 def test_names(entity: str, title: str, text: str, by_title: bool, by_text: bool) -> None:
     assert title_names(entity, title) == by_title
-    assert (by_title or names(entity, text)) == by_text
+    assert (by_title or mentions(entity, text)) == by_text
 
 
 @pytest.mark.parametrize(

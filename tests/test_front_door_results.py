@@ -20,7 +20,7 @@ from test_front_door import DOCS, GAP, QUERY, Reversed
 from test_no_leak import everything
 
 import ragfilter as rf
-from ragfilter.library.batch import pack
+from ragfilter.library.batch import encode
 
 
 def secretive() -> rf.Result:
@@ -198,7 +198,7 @@ def test_many_questions_are_decided_in_other_processes_as_in_this_one() -> None:
 
 
 def test_a_packed_result_is_decoded_once_for_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    packed = rf.Result.packed(pack(rf.Filter("full")(QUERY, DOCS, GAP, metric="cosine")))
+    packed = rf.Result.from_bytes(encode(rf.Filter("full")(QUERY, DOCS, GAP, metric="cosine")))
     decoded: list[float] = []
     loads = pickle.loads
 

@@ -16,7 +16,7 @@ from ragfilter.judge.parse import ACTIONS
 from ragfilter.judge.prompt import build_prompt
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.config import Given, load, to_toml
-from ragfilter.settings.schema import Judge, field
+from ragfilter.settings.schema import Judge, field_info
 
 GOOD = """
 version = "7"
@@ -94,7 +94,7 @@ def test_own_prompts_come_beside_the_packaged_ones(tmp_path: Path) -> None:
         Judge(prompt="mine")
     judge_prompts.use_folder(own(own(tmp_path), "strict", "strictly"))
     assert tuple(judge_prompts.variants()) == ("default", "strict", "terse", "mine")
-    assert field("judge.prompt").choices == tuple(judge_prompts.variants())
+    assert field_info("judge.prompt").choices == tuple(judge_prompts.variants())
     assert Judge(prompt="mine").prompt == "mine"
     assert "strictly" in judge_prompts.variant("strict").instructions
     assert judge_prompts.variant("default").version == "1"

@@ -73,7 +73,7 @@ def pack(hits: Sequence[Hit], settings: Settings, *, reorder: bool = False) -> C
     fitting, tokens = fits(hits, budget)
     kept = tuple(compress(hits, fitting))
     left_out = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if not fit)
-    shortened = bool(kept) and cost_in_prompt(kept[0]) > budget
+    shortened = bool(kept) and block_tokens_in_prompt(kept[0]) > budget
     limit = budget if shortened else None
     blocks = [_block(number, hit.chunk, prompt_text(hit), limit) for number, hit in enumerate(kept, start=1)]
     if reorder:
@@ -83,14 +83,14 @@ def pack(hits: Sequence[Hit], settings: Settings, *, reorder: bool = False) -> C
 
 def fits(hits: Sequence[Hit], max_tokens: int) -> tuple[list[bool], int]:
     """Whether each hit fits, and the estimated tokens of all that do. Builds no text."""
-    used = fill(map(cost_in_prompt, hits), max_tokens)
+    used = fill(map(block_tokens_in_prompt, hits), max_tokens)
     return [now > before for before, now in pairwise((0, *used))], used[-1] if used else 0
 
 
-def fill(costs: Iterable[int], max_tokens: int) -> list[int]:
+def fill(sizes: Iterable[int], max_tokens: int) -> list[int]:
     """The tokens used after each chunk in turn. A chunk that no longer fits adds none; the first is shortened."""
     used, filled = 0, []
-    for place, takes in enumerate(costs):
+    for place, takes in enumerate(sizes):
         takes = takes if place else min(takes, max_tokens)
         used += takes if used + takes <= max_tokens else 0
         filled.append(used)
@@ -108,12 +108,12 @@ def one_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def cost(chunk: Chunk) -> int:
+def block_tokens(chunk: Chunk) -> int:
     """The estimated tokens of a chunk's whole block."""
     return _estimated(chunk.title, chunk.source, chunk.text)
 
 
-def cost_in_prompt(hit: Hit) -> int:
+def block_tokens_in_prompt(hit: Hit) -> int:
     """The estimated tokens of a hit's block, without the struck spans."""
     return _estimated(hit.chunk.title, hit.chunk.source, prompt_text(hit))
 

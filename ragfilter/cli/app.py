@@ -34,7 +34,7 @@ with extra("app"):
     from typer.core import TyperGroup
 
     from ragfilter.cli import output
-    from ragfilter.cli.options import Json, LogForm, Verbose, in_words
+    from ragfilter.cli.options import Json, LogForm, Verbose, mended
     from ragfilter.cli.output import fail, start_logging
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -151,7 +151,7 @@ def _declared(parameter: inspect.Parameter, annotation: Any) -> inspect.Paramete
     if details and isinstance(details[0], str):
         types = (kind, *get_args(kind))
         is_text = str in types or list[str] in types
-        more: dict[str, Any] = {"callback": in_words if is_text else None}
+        more: dict[str, Any] = {"callback": mended if is_text else None}
         more |= details.pop() if isinstance(details[-1], dict) else {}
         *names, more["help"] = details
         name = parameter.name.replace("_", "-")

@@ -14,16 +14,16 @@ import typer
 
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import DataDir, Texts, columns_of, in_words, refuse
+from ragfilter.cli.options import DataDir, Texts, columns_of, mended, refuse
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
 from ragfilter.indexing.embed_ahead import prepare
 from ragfilter.indexing.order import Done, Order, carry_out
 from ragfilter.indexing.queue import Queue
 from ragfilter.ingest.bundled import DEMOS
 from ragfilter.ingest.records import ReadOptions
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores.workspace import database_of
 from ragfilter.text.numbers import chunk_count, counted
-from ragfilter.workbench import read_deployment
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ LOOK_S = 0.2
 
 @command(json=True)
 def index(
-    source: Annotated[str, typer.Argument(help=f"{SOURCES}.", callback=in_words)] = "",
+    source: Annotated[str, typer.Argument(help=f"{SOURCES}.", callback=mended)] = "",
     collection: Annotated[str, "--collection", "-c", "Its name. Default: demo or adsapi."] = "",
     reset: Annotated[bool, "Empty the collection first. Labels and edited rules stay."] = False,
     rebuild: Annotated[bool, "Rebuild the collection from ragfilter's own copy, without SOURCE."] = False,

@@ -23,7 +23,7 @@ from ragfilter.evaluate.recalibrate import carried, start
 from ragfilter.evaluate.tune import MARGIN, Figures, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
 from ragfilter.settings.config import to_toml
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Settings, field_info
 from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import counted
 
@@ -63,7 +63,7 @@ def tune(
     place: options.Place,
     filtering: options.Filtering,
     wish: TuningOptions,
-    strategy: Annotated[options.Text, f"Use this strategy: {field('cutoff.strategy').allowed()}."] = None,
+    strategy: Annotated[options.Text, f"Use this strategy: {field_info('cutoff.strategy').allowed()}."] = None,
 ) -> None:
     """Find or learn the cutoff that suits your labelled queries best, and measure its gain.
 

@@ -20,12 +20,11 @@ from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.references import references_of
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.visibility import effective_user, with_chunks, with_clearance
-from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User, by_distance
+from ragfilter.layers.visibility import effective_user, with_clearance_for
+from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User, by_distance, with_chunks
 from ragfilter.protocols import Catalogue, ChatModel, Collection, DistinctRules, Embedder, Pruner, Reranker, Vectors
 from ragfilter.rules.match import Scan, compiled_rules
-from ragfilter.settings.schema import Quality, Settings
-from ragfilter.settings.schema import field as field_info
+from ragfilter.settings.schema import Quality, Settings, field_info
 from ragfilter.text.comparison import alternatives, detect, title_is
 from ragfilter.text.normalise import mend_characters
 from ragfilter.text.numbers import first_of
@@ -82,7 +81,7 @@ def gather_with_scan(
         raise InputError("The query is empty.", remedy="Pass a question.")
     started = perf_counter()
     user = effective_user(user, settings)
-    settings = with_clearance(settings, user)
+    settings = with_clearance_for(settings, user)
 
     # 1. Open the collection as this user, so that hidden chunks affect nothing below.
     search = _open(backends.collection, settings, user)
@@ -184,9 +183,9 @@ def _sides(query: str, settings: Settings, *, wide: bool) -> tuple[tuple[str, ..
 
 @dataclass(slots=True)
 class SearchFindings:
-    """What several searches found: pairs (id, distance), which search found an id (unless the query's own did), the
-    scores of chunks found by words, and the number of searches. `scan` is None without the collection's rules, and
-    `exhaustive` says whether the query's own search found every chunk that the user can see."""
+    """What several searches found. `pairs` are (id, distance). `found_by` names the search that found an id, unless it
+    was the query's own. `scores` are those of chunks found by words, and `searches` counts the searches. `scan` is None
+    without the collection's rules. `exhaustive`: the query's own search found every chunk that the user can see."""
 
     search: Search
     reach: SearchReach
@@ -212,11 +211,11 @@ class SearchFindings:
 def _find_hits(query: str, vector: Vectors, search: Search, settings: Settings, *, wide: bool) -> SearchFindings:
     """The query's own hits, those that only rules reach, and those that only words find."""
     # A layer that reads the whole pool needs the same pool as on the page to decide the same.
-    far = wide or _any_reads_all(_enabled_layers(settings))
-    rules = _distinct_rules(search) if far or settings.query_must.enabled else None
+    as_wide = wide or _any_reads_all(_enabled_layers(settings))
+    rules = _distinct_rules(search) if as_wide or settings.query_must.enabled else None
     scan = compiled_rules(rules or ()).scan(query)
-    reach = _reach_of(settings, search.user, rules, wide=far)
-    passes = _clean_test(settings, search, scan, wide=far)
+    reach = _reach_of(settings, search.user, rules, wide=as_wide)
+    passes = _clean_test(settings, search, scan, wide=as_wide)
     findings = SearchFindings(search, reach, passes, None if rules is None else scan)
     _search_until_enough(vector, findings, rules, scan)
     findings.all_hidden = search.push_down and not findings.pairs

@@ -16,7 +16,7 @@ from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped, within
 from ragfilter.engine.gather import Backends, gather_with_scan
-from ragfilter.engine.pool import nearness, with_attribute, without_failure_of
+from ragfilter.engine.pool import join_judgements, nearness, with_attribute, without_failure_of
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
@@ -28,7 +28,7 @@ from ragfilter.layers.visibility import visible_pool
 from ragfilter.model import MODEL_OF, Failure, Hit, Judgement, Need, NeedKind, Pool, PoolResult, User
 from ragfilter.protocols import PrunePassage, Pruner
 from ragfilter.rules.match import compiled_rules
-from ragfilter.settings.schema import Quality, Settings, field
+from ragfilter.settings.schema import Quality, Settings, field_info
 from ragfilter.text.sentences import pieces
 
 log = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ class PoolCompleter:
 
     def _add_judgement(self, pool: Pool, judgement: Judgement) -> Pool:
         reachable = (*pool.reachable, *self._reachable(pool, judgement))
-        judgements = call.join_judgements(pool.judgements, [judgement])
+        judgements = join_judgements(pool.judgements, [judgement])
         references = references_of((hit.chunk for hit in (*pool.hits, *reachable)), self.backends.collection)
         return replace(pool, judgements=judgements, reachable=reachable, references=references)
 
@@ -167,7 +167,7 @@ class PoolCompleter:
         discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
         permitted = clean_finder(find_any, settings, compiled_rules(()).scan(pool.query), self.user, discarded)
         finders = [permitted] if self.push_down else [permitted, find_any]
-        most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
+        most = max(settings.judge.max_expansion, int(field_info("judge.max_expansion").ceiling or 0))
         ids = dict.fromkeys(
             reached.chunk.id
             for verdict in expanding

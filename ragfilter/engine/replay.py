@@ -43,7 +43,7 @@ def replay(
     """
     memo = {} if memo is None else memo
     user = visibility.effective_user(user, settings)
-    settings = visibility.with_clearance(settings, user)
+    settings = visibility.with_clearance_for(settings, user)
     # If the query compares nothing, the settings of the entities layer make no difference here.
     sides_key = pool.entities and settings.entities
     start = (settings.retrieval.source_pattern, settings.retrieval.lexical, sides_key, user)

@@ -75,7 +75,7 @@ class Search:
             first = ceil((n + DEVIATIONS * sqrt(n * (1 - self.share))) / self.share)
         pairs: Pairs = []
         for width in (min(first, WIDER * n), WIDER * n):
-            pairs = self._learned(self.collection.nearest(vector, width, where=self._where()))
+            pairs = self._remember(self.collection.nearest(vector, width, where=self._where()))
             places = [place for place, (i, _) in enumerate(pairs, start=1) if self.push_down or self.is_visible(i)]
             if len(places) >= min(n, len(pairs)):
                 return pairs[: places[n - 1]] if len(places) >= n else pairs
@@ -94,9 +94,9 @@ class Search:
         """The `n` nearest chunks that the user can see and that have no rule or one of these. The
         collection must support `DistinctRules`."""
         where = replace(self._where() or Where(), rules=rules)
-        return self._learned(self.collection.nearest(vector, n, where=where))
+        return self._remember(self.collection.nearest(vector, n, where=where))
 
-    def _learned(self, pairs: Pairs) -> Pairs:
+    def _remember(self, pairs: Pairs) -> Pairs:
         if self.catalogue is None:
             self.known.update(self.collection.chunks([i for i, _ in pairs if i not in self.known]))
         return pairs

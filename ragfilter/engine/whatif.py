@@ -23,8 +23,7 @@ from ragfilter.model import CutoffDetail, Pool, PoolResult, User
 from ragfilter.rules.explain import explain
 from ragfilter.rules.rule import parse
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.schema import Cutoff, Settings
-from ragfilter.settings.schema import field as field_info
+from ragfilter.settings.schema import Cutoff, Settings, field_info
 from ragfilter.text import numbers
 
 GRID = 0.001
@@ -133,7 +132,7 @@ def reword(result: PoolResult, chunk_id: str) -> Wording | None:
     return Wording(question, terms, came, went)
 
 
-def change_to_keep(result: PoolResult, by: int, replayed: Callable[[Settings], PoolResult]) -> SettingChange | None:
+def change_by_one_hit(result: PoolResult, by: int, replayed: Callable[[Settings], PoolResult]) -> SettingChange | None:
     """The smallest change of a cutoff limit that keeps one hit more (`by` 1) or less (-1), or as near to that as
     possible. `came` and `went` are all chunks that it adds and drops. None if no limit has this effect. Candidates are
     evaluated by the cutoff alone, and `replayed` to include the layers after it."""

@@ -53,7 +53,7 @@ class GatheredQuestions:
     short: set[str] = field(default_factory=set)
 
     @cached_property
-    def book(self) -> CompiledRules:
+    def compiled(self) -> CompiledRules:
         """The rules of the pools, compiled and cached."""
         return CompiledRules(rule for rules in self.found_by.values() for rule in rules.values() if rule)
 
@@ -122,7 +122,7 @@ class GatheredQuestions:
 
     def _replay(self, pool: Pool, *new_rules: CompiledRules) -> tuple[tuple[str, ...], int]:
         """The ids of the pool's hits that the filter keeps, in order, and how many hits pass the rules."""
-        scan = self.book.scan(pool.query, *new_rules)
+        scan = self.compiled.scan(pool.query, *new_rules)
         result = replay(pool, self.settings, self.user, scan, explain=False)
         return tuple(hit.id for hit in result.kept), result.trace("query_must").n_out
 
@@ -135,7 +135,7 @@ class GatheredQuestions:
     def _verdicts(self, query: str, rules: Collection[str | None]) -> list[Verdict]:
         """The verdict of each of these rules, which occur in the pools."""
         if any((query, rule) not in self.verdicts for rule in rules):
-            scan = self.book.scan(query)
+            scan = self.compiled.scan(query)
             self.verdicts.update(((query, rule), _verdict(scan, rule)) for rule in rules)
         return [self.verdicts[query, rule] for rule in rules]
 

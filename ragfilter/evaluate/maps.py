@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from ragfilter.answer.context import cost, fill
+from ragfilter.answer.context import block_tokens, fill
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
@@ -24,7 +24,7 @@ from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.schema import Cutoff, Settings, field
+from ragfilter.settings.schema import Cutoff, Settings, field_info
 
 THRESHOLD, OFFSET = "cutoff.gap_threshold", "cutoff.distance_offset"
 FINE, LINE, COARSE = 50, 31, 9
@@ -99,7 +99,7 @@ def axes(settings: Settings) -> list[str]:
         varied = spec.settings_names and spec.name not in ("clearance", "judge")
         if varied and spec.enabled(settings):
             for name in spec.used(settings):
-                info = field(f"{spec.name}.{name}")
+                info = field_info(f"{spec.name}.{name}")
                 if info.value_type in (int, float) and info.ceiling and not name.endswith("_ms"):
                     paths.append(info.path)
     return paths
@@ -148,7 +148,7 @@ def make(
     lacking: set[int] = set()
     quick = fast(settings, x, y) and not any(pool.space == "rank" for pool in pools.values())
     n = FINE if quick else COARSE if y else LINE
-    first, second = field(x), field(y) if y else None
+    first, second = field_info(x), field_info(y) if y else None
     xs = points(first, settings, n)
     ys = (0.0,) if second is None else points(second, settings, n)
     if quick:
@@ -275,7 +275,7 @@ def _ranking(pool: Pool, labels: Mapping[str, int], base: Settings, user: User |
     result = replay(pool, base, user)
     trace, detail = result.trace("cutoff"), cutoff_detail(result)
     ids, values = (detail.ids, detail.values) if detail else ((), ())
-    stays = {hit.id: cost(hit.chunk) for hit in result.kept}
+    stays = {hit.id: block_tokens(hit.chunk) for hit in result.kept}
     relevant = relevant_of(labels)
     counts = metrics.Counts(
         np.cumsum([0, *(i in stays for i in ids)]),

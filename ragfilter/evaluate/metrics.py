@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ragfilter.answer.context import cost, fill, fits
+from ragfilter.answer.context import block_tokens, fill, fits
 from ragfilter.engine.pool import unfiltered
 from ragfilter.errors import extra
 from ragfilter.evaluate.crossval import Choice, Table, Tables, Target, pick, picked
@@ -183,7 +183,7 @@ def curve_of(
     """The curve of a query; `ranked` adds nDCG."""
     ranking = unfiltered(pool, _deep(settings), user)
     budget = settings.context.max_context_tokens
-    costs = (cost(hit.chunk) for hit in ranking)
+    costs = (block_tokens(hit.chunk) for hit in ranking)
     fitting, ids = fits(ranking, budget)[0], [hit.id for hit in ranking]
     first_k = [list(compress(ids[:k], fitting)) for k in range(1, len(ids) + 1)]
     return Curve(

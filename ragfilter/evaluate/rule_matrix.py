@@ -32,7 +32,7 @@ from ragfilter.evaluate.metrics import Scores, precision_recall_f1
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.visibility import effective_user, visible_pool, with_clearance
+from ragfilter.layers.visibility import effective_user, visible_pool, with_clearance_for
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Need, Pool, User, undecided
 from ragfilter.rules.match import CompiledRules, Scan
 from ragfilter.rules.rule import parse
@@ -184,10 +184,10 @@ def build_parts(
     questions = _prepare_all(met, qrels, settings, viewed)
     rests = {place: read.without(place).text for place in read.removable}
     tallies = {place: _Tally() for place in rests}
-    book = CompiledRules(rests.values())
+    compiled = CompiledRules(rests.values())
     for question in questions:
         reached_ids = frozenset(hit.id for hit in question.reached if hit.chunk.rule == rule)
-        was, scan = question.scan.check(rule), book.scan(question.pool.query)
+        was, scan = question.scan.check(rule), compiled.scan(question.pool.query)
         for place, rest in rests.items():
             now = scan.check(rest)
             pins = now.holds != was.holds and question.settings.query_must.pin
@@ -291,9 +291,9 @@ def _prepare_all(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, us
         # depends on the whole pool, so the pool stays whole if there is a judge.
         pools = {i: visible_pool(pool, user) for i, pool in pools.items()}
         user = UNRESTRICTED
-    settings = with_clearance(settings, user)
+    settings = with_clearance_for(settings, user)
     rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}
-    book = CompiledRules(filter(None, rules))
+    compiled = CompiledRules(filter(None, rules))
     unruled: dict[str, Chunk] = {}
 
     def without_rule(hit: Hit) -> Hit:
@@ -305,7 +305,7 @@ def _prepare_all(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, us
     at = [layer.name for layer in on].index("query_must")
 
     def prepare(query_id: str, pool: Pool, labels: Mapping[str, int] | None) -> _Question:
-        scan = book.scan(pool.query)
+        scan = compiled.scan(pool.query)
         hits = tuple(hit for hit in entering_hits(pool, settings, user) if user.sees(hit.chunk))
         inputs = LayerInput(settings, pool, scan, user, explain=False)
         step = on[at].apply(hits, inputs)

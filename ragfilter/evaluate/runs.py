@@ -23,7 +23,7 @@ from ragfilter.evaluate.query_records import QueryRecord, from_document, measure
 from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, FIXED, Variant, variants
 from ragfilter.layers.tuned_on import origin, profile_name
-from ragfilter.layers.visibility import effective_user, with_clearance
+from ragfilter.layers.visibility import effective_user, with_clearance_for
 from ragfilter.model import User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
@@ -203,7 +203,7 @@ def plan(
 ) -> Plan:
     """The plan of a run over these labels. Raises StoreError."""
     collection, who = backends.collection, effective_user(user, settings)
-    settings = with_clearance(settings, who)
+    settings = with_clearance_for(settings, who)
     return Plan(
         collection=collection.name,
         query_set=query_set,

@@ -15,7 +15,7 @@ from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import RECALLS, lacking
 from ragfilter.layers.tuned_on import seen_labels
-from ragfilter.settings.schema import Calibration, Settings, field
+from ragfilter.settings.schema import Calibration, Settings, field_info
 from ragfilter.text.numbers import counted, distance, signed
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def changed(before: Settings, after: Settings) -> list[str]:
 def _called(path: str) -> str:
     """A setting's label; for a switch, the title of its layer."""
     of_switch = {f"{each.name}.enabled": each.title for each in LAYERS if each.switched}
-    return of_switch.get(path) or field(path).label
+    return of_switch.get(path) or field_info(path).label
 
 
 def notes(tuning: Tuning) -> list[str]:
@@ -295,7 +295,7 @@ def _missing(tuning: Tuning) -> str:
 
 def shown(path: str, value: Any) -> str:
     """A setting's value in one line; learned models are shortened."""
-    holder = field(path).table
+    holder = field_info(path).table
     if value and holder is not None:
         return holder.model_validate(value).summary
     if value in ("", None):

@@ -73,7 +73,8 @@ class JudgePrompt:
         return sha256(json.dumps([self.version, content, self.asked]).encode()).hexdigest()
 
     def adopt(self, judgement: Judgement) -> Judgement:
-        """Copy a judgement of the same messages, which may come from fewer candidates, for those of this prompt."""
+        """A copy of a judgement of the same messages, with this prompt's `left_out` and `shortened`, since it may
+        have been made for fewer candidates."""
         return replace(judgement, left_out=self.left_out, shortened=self.shortened)
 
 

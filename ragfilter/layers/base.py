@@ -109,7 +109,7 @@ class LayerOutput:
     failed: bool = False
 
 
-def in_order(place: int, hit: Hit) -> str:
+def place_words(place: int, hit: Hit) -> str:
     """How the reason for a hit that is too far down begins: with its place in the layer's input, if not its rank."""
     return "" if place == hit.rank else f"place {place} in this order, "
 

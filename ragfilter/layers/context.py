@@ -9,7 +9,7 @@ from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_m
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult
 from ragfilter.text import numbers
 
-BUDGET = "context.max_context_tokens"
+BUDGET_PATH = "context.max_context_tokens"
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -24,7 +24,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     for hit, fit in zip(hits, fitting, strict=True):
         outcome: Outcome = "kept" if fit else "dropped"
         reason = "in the prompt" if fit else full
-        decisions.append(Decision(hit.id, "context", outcome, reason, None, float(budget), BUDGET))
+        decisions.append(Decision(hit.id, "context", outcome, reason, None, float(budget), BUDGET_PATH))
     return LayerOutput(kept, tuple(decisions), note=f"about {numbers.token_count(tokens)}")
 
 
@@ -41,7 +41,7 @@ SPEC: LayerSpec = LayerSpec(
     apply=apply,
     candidates=no_more,
     line=_line,
-    relax=lambda trace, result: ("Raise the context budget to 4,000 tokens", {BUDGET: 4000}),
+    relax=lambda trace, result: ("Raise the context budget to 4,000 tokens", {BUDGET_PATH: 4000}),
     plain=lambda decision, hit, result: "did not fit into the prompt",
     explains=0,
 )

@@ -17,7 +17,7 @@ from ragfilter.layers.base import (
     LayerSpec,
     Mark,
     estimate_background,
-    in_order,
+    place_words,
 )
 from ragfilter.layers.quality import ORDERED, UNSCORED
 from ragfilter.layers.strategies.base import EPSILON, strategies, strategy
@@ -31,8 +31,8 @@ from ragfilter.text import numbers
 SHALLOW = f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hits"
 UNWEIGHED = "cut by gap, since the calibration needs rerank scores: rerank always"
 
-MAX_RESULTS, MIN_RESULTS, STRATEGY = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
-LIMITS = "cutoff.limits"
+MAX_RESULTS_PATH, MIN_RESULTS_PATH, STRATEGY_PATH = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
+LIMITS_PATH = "cutoff.limits"
 FIRST = "strategy gap_threshold distance_offset max_results skip_first jumps b_extra relative_offset target recall"
 
 
@@ -116,11 +116,11 @@ def settings_that_cut(result: PoolResult) -> Settings:
     detail = cutoff_detail(result)
     if detail is None:
         return result.settings
-    return result.settings.with_values({STRATEGY: detail.cut.strategy})
+    return result.settings.with_values({STRATEGY_PATH: detail.cut.strategy})
 
 
 def unknown_score_warning(result: PoolResult) -> str:
-    """Sentences that say so if no hit has the score to cut by, or one with a limit; otherwise empty."""
+    """A warning if no hit has the score to cut by, or a score that has a limit; empty otherwise."""
     settings, detail = result.settings.cutoff, cutoff_detail(result)
     if detail is None:
         return ""
@@ -182,7 +182,7 @@ def _beyond_limits(hits: tuple[Hit, ...], inputs: LayerInput) -> dict[str, Decis
         if values and apart and hit.id not in inputs.pinned:
             name, value = next(iter(values.items()))
             reason = f"{name} {numbers.apart(value, '>', limits[name])}"
-            beyond[hit.id] = Decision(hit.id, "cutoff", "dropped", reason, value, limits[name], LIMITS)
+            beyond[hit.id] = Decision(hit.id, "cutoff", "dropped", reason, value, limits[name], LIMITS_PATH)
     return beyond
 
 
@@ -280,8 +280,8 @@ def _decide(hit: Hit, place: int, detail: CutoffDetail, settings: Cutoff) -> Dec
     result, values, name = detail.cut, detail.values, detail.value_name
     value = values[place - 1]
     if place > result.kept and place > settings.max_results:
-        reason = f"{in_order(place, hit)}beyond the first {settings.max_results}"
-        return Decision(hit.id, "cutoff", "dropped", reason, value, setting=MAX_RESULTS)
+        reason = f"{place_words(place, hit)}beyond the first {settings.max_results}"
+        return Decision(hit.id, "cutoff", "dropped", reason, value, setting=MAX_RESULTS_PATH)
     rank, limit = result.cliff_after_rank, result.limit
     if rank is not None:
         limit = values[rank - 1]
@@ -312,10 +312,10 @@ def _decide_by_probability(hit: Hit, place: int, detail: CutoffDetail, settings:
     """Decide on a hit whose probability is known; `limit` is the last value kept, if values were compared."""
     result, values = detail.cut, detail.values
     value = values[place - 1]
-    by = MAX_RESULTS if place > settings.max_results else STRATEGY
+    by = MAX_RESULTS_PATH if place > settings.max_results else STRATEGY_PATH
     if value >= 1 and settings.calibration is not None:
         depth = settings.calibration.depth
-        reason = f"{in_order(place, hit)}beyond the first {depth} that are weighed"
+        reason = f"{place_words(place, hit)}beyond the first {depth} that are weighed"
         return Decision(hit.id, "cutoff", "dropped", reason, value, setting=by)
     kept = place <= result.kept
     where = "" if kept else "after the cut: "
@@ -327,7 +327,7 @@ def _decide_by_probability(hit: Hit, place: int, detail: CutoffDetail, settings:
 
 def _holder(place: int, result: Cut) -> str:
     """The setting that keeps a hit that the strategy would drop; empty if none does."""
-    return "" if result.strategy_kept is None or place <= result.strategy_kept else MIN_RESULTS
+    return "" if result.strategy_kept is None or place <= result.strategy_kept else MIN_RESULTS_PATH
 
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
@@ -336,7 +336,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
-    if decision.setting == MAX_RESULTS:
+    if decision.setting == MAX_RESULTS_PATH:
         return f"came after the first {result.settings.cutoff.max_results}"
     detail = cutoff_detail(result)
     if detail is None:
@@ -366,7 +366,7 @@ def _unused(settings: Settings) -> frozenset[str]:
 def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
     paths: dict[str, int | str] = {}
     if trace.n_in <= result.settings.cutoff.max_results:
-        paths[MAX_RESULTS] = trace.n_in
+        paths[MAX_RESULTS_PATH] = trace.n_in
     if isinstance(trace.detail, CutoffDetail):
         cut = trace.detail.cut
         if cut.cliff_after_rank is None and "gap_threshold" in strategy(cut.strategy).reads:
@@ -392,7 +392,7 @@ SPEC: LayerSpec = LayerSpec(
     relax=lambda trace, result: ("Keep at least 2", {"cutoff.min_results": 2}),
     plain=_plain,
     unreached=_unreached,
-    holds=MIN_RESULTS,
+    holds=MIN_RESULTS_PATH,
     limits=True,
     reads_pool=lambda settings: strategy(settings.cutoff.strategy).reads_pool,
 )

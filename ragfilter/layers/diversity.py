@@ -23,7 +23,7 @@ from ragfilter.text.normalise import normalise
 RUN = 3
 LOOKED_AT = 50
 SHOWN_WORDS = 3
-SIMILARITY, PER_PART = "diversity.max_similarity", "diversity.per_part"
+SIMILARITY_PATH, PER_PART_PATH = "diversity.max_similarity", "diversity.per_part"
 
 _WORD = re.compile(r"\w+")
 
@@ -56,16 +56,16 @@ def _decide(hit: Hit, alike: _Alike, held: frozenset[str], covered: Counter[str]
     limit = settings.max_similarity
     if other is not None and value >= limit - EPSILON:
         reason = f"text similarity {value:.3f} ≥ {limit:.3f} to {other.chunk.name}"
-        return Decision(hit.id, "diversity", "dropped", reason, value, limit, SIMILARITY)
+        return Decision(hit.id, "diversity", "dropped", reason, value, limit, SIMILARITY_PATH)
     least, per_part = min((covered[word] for word in held), default=0), settings.per_part
     if least >= per_part:
         word_list = numbers.first_of([f"“{word}”" for word in sorted(held)], SHOWN_WORDS)
         reason = f"{word_list}: in {least} better chunks; {per_part} are enough"
-        return Decision(hit.id, "diversity", "dropped", reason, least, per_part, PER_PART)
+        return Decision(hit.id, "diversity", "dropped", reason, least, per_part, PER_PART_PATH)
     reason = "unlike every better chunk"
     if other is not None:
         reason = f"text similarity {numbers.apart(value, '<', limit)} to {other.chunk.name}"
-    return Decision(hit.id, "diversity", "kept", reason, value, limit, SIMILARITY)
+    return Decision(hit.id, "diversity", "kept", reason, value, limit, SIMILARITY_PATH)
 
 
 class _Alike:
@@ -126,7 +126,8 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
-    return "said the same as a better one" if decision.setting == SIMILARITY else "were already covered by better ones"
+    same = decision.setting == SIMILARITY_PATH
+    return "said the same as a better one" if same else "were already covered by better ones"
 
 
 SPEC: LayerSpec = LayerSpec(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Pool, PoolResult
-from ragfilter.text.comparison import beginnings, names, readings, shared_name, title_is, title_names
+from ragfilter.text.comparison import beginnings, mentions, readings, shared_name, title_is, title_names
 from ragfilter.text.numbers import chunk_count
 
 
@@ -48,7 +48,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 
 def _best(name: str, hits: Sequence[Hit], pool: Pool) -> Hit | None:
-    longer = [e.name for e in pool.entities if e.name != name and names(name, e.name)]
+    longer = [e.name for e in pool.entities if e.name != name and mentions(name, e.name)]
 
     def alone(test: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
         return lambda side, title: test(side, title) and not any(test(each, title) for each in longer)
@@ -56,7 +56,7 @@ def _best(name: str, hits: Sequence[Hit], pool: Pool) -> Hit | None:
     sides = readings(pool.query, name)
     title_tests = (alone(title_is), alone(title_names), title_names)
     tests = [(test, side, "title") for side in sides for test in title_tests]
-    tests += [(names, side, "text") for side in sides]
+    tests += [(mentions, side, "text") for side in sides]
     tests += [(title_is, side, "title") for side in beginnings(name)]
     best = (hit for test, side, part in tests for hit in hits if test(side, getattr(hit.chunk, part)))
     return next(best, None)

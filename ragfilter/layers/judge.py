@@ -17,9 +17,9 @@ from dataclasses import replace
 
 from ragfilter.judge.call import NO_DECISION
 from ragfilter.judge.prompt import JudgePrompt, build_prompt, no_room
-from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, in_order
+from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, place_words
 from ragfilter.layers.references import clean_finder, walk
-from ragfilter.layers.visibility import effective_user, with_chunks, without_hidden_refs
+from ragfilter.layers.visibility import effective_user, without_hidden_refs
 from ragfilter.model import (
     Decision,
     ExpandedChunk,
@@ -35,12 +35,13 @@ from ragfilter.model import (
     User,
     Verdict,
     similarity,
+    with_chunks,
 )
 from ragfilter.settings.schema import Judge, Settings
 from ragfilter.text import numbers
 
-OVERSAMPLE, RELEVANCE = "judge.oversample", "judge.min_relevance"
-MAX_CHUNKS = "judge.max_chunks"
+OVERSAMPLE_PATH, RELEVANCE_PATH = "judge.oversample", "judge.min_relevance"
+MAX_CHUNKS_PATH = "judge.max_chunks"
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -59,13 +60,13 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         return _nearest(candidate_hits, unasked, inputs, error=no_room(settings))
     judgement = _judgement_of(prompt, inputs.pool.judgements)
     if judgement is None:
-        step = _nearest(candidate_hits, unasked, inputs)
+        output = _nearest(candidate_hits, unasked, inputs)
         wait = "chunk waits" if len(prompt.asked) == 1 else "chunks wait"
         why = f"{len(prompt.asked)} {wait} for the LLM's verdict"
-        return replace(step, needs=(Need("judge", "judge", tuple(hit.id for hit in candidate_hits), why),))
+        return replace(output, needs=(Need("judge", "judge", tuple(hit.id for hit in candidate_hits), why),))
     if judgement.error or not judgement.verdicts:
-        step = _nearest(candidate_hits, unasked, inputs, error=judgement.error or NO_DECISION)
-        return replace(step, detail=JudgeDetail(judgement))
+        output = _nearest(candidate_hits, unasked, inputs, error=judgement.error or NO_DECISION)
+        return replace(output, detail=JudgeDetail(judgement))
     return _obey(candidate_hits, unasked, judgement, inputs)
 
 
@@ -118,12 +119,12 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> t
         if hit.id in ids:
             continue
         if place > most:
-            reason = f"{in_order(place, hit)}beyond the first {most} that are judged"
-            decisions.append(Decision(hit.id, "judge", "dropped", reason, float(place), float(most), OVERSAMPLE))
+            reason = f"{place_words(place, hit)}beyond the first {most} that are judged"
+            decisions.append(Decision(hit.id, "judge", "dropped", reason, float(place), float(most), OVERSAMPLE_PATH))
         else:
             value, limit = inputs.similarity(hit), settings.min_relevance
             reason = f"similarity {numbers.apart(value, '<', limit)}, not shown to the judge"
-            decisions.append(Decision(hit.id, "judge", "dropped", reason, value, limit, RELEVANCE))
+            decisions.append(Decision(hit.id, "judge", "dropped", reason, value, limit, RELEVANCE_PATH))
     return tuple(decisions)
 
 
@@ -140,9 +141,9 @@ def _nearest(
         why = inputs.pinned.get(hit.id) or f"{'among' if stays else 'beyond'} the nearest {limit}"
         reason = f"{why}; the judge failed" if error else f"not judged yet, {why}"
         outcome: Outcome = "dropped" if not stays else "fallback" if error else "kept"
-        decisions.append(Decision(hit.id, "judge", outcome, reason, float(place), float(limit), MAX_CHUNKS))
+        decisions.append(Decision(hit.id, "judge", outcome, reason, float(place), float(limit), MAX_CHUNKS_PATH))
     # At most `limit` stay, however many the judge would be asked about.
-    unasked = tuple(d._replace(setting=MAX_CHUNKS) if d.setting == OVERSAMPLE else d for d in unasked)
+    unasked = tuple(d._replace(setting=MAX_CHUNKS_PATH) if d.setting == OVERSAMPLE_PATH else d for d in unasked)
     before = "judged with other chunks or another prompt, so " if inputs.pool.judgements else ""
     note = f"{before}not judged yet; for now, keeping the {len(kept)} nearest"
     if error:
@@ -232,10 +233,10 @@ def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
     """Before the judge is asked, `max_chunks` decides how many stay; afterwards only which chunks are judged."""
     settings = result.settings.judge
     if isinstance(trace.detail, JudgeDetail) and not trace.failed:
-        return {OVERSAMPLE: trace.n_in} if trace.n_in <= width(settings) else {}
-    poor = sum(d.setting == RELEVANCE for d in trace.decisions)
+        return {OVERSAMPLE_PATH: trace.n_in} if trace.n_in <= width(settings) else {}
+    poor = sum(d.setting == RELEVANCE_PATH for d in trace.decisions)
     similar = f"of {trace.n_in} chunks, {trace.n_in - poor} are similar enough"
-    return {MAX_CHUNKS: similar if poor else trace.n_in}
+    return {MAX_CHUNKS_PATH: similar if poor else trace.n_in}
 
 
 SPEC: LayerSpec = LayerSpec(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from operator import attrgetter
 
-from ragfilter.answer.context import cost, cost_in_prompt
+from ragfilter.answer.context import block_tokens, block_tokens_in_prompt
 from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Need, PoolResult, PrunedPiece, Pruning
 from ragfilter.text import numbers
@@ -35,7 +35,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     limit = inputs.settings.prune.share * max((v for hit in hits for v in hit.contributions or ()), default=0.0)
     pruned = {hit.id: _mark_pieces(hit, limit) for hit in hits}
     kept = tuple(replace(hit, struck=_spans(pruned[hit.id])) for hit in hits)
-    detail = Pruning(limit, pruned, sum(cost(hit.chunk) for hit in hits), sum(map(cost_in_prompt, kept)))
+    before = sum(block_tokens(hit.chunk) for hit in hits)
+    detail = Pruning(limit, pruned, before, sum(map(block_tokens_in_prompt, kept)))
     if not inputs.explain:
         return LayerOutput(kept, detail=detail)
     decisions = tuple(_decision(hit, pruned[hit.id], limit) for hit in kept)
@@ -68,7 +69,7 @@ def _decision(hit: Hit, parts: tuple[PrunedPiece, ...], limit: float) -> Decisio
         return Decision(hit.id, "prune", "kept", "whole", limit=limit)
     reason = (
         f"{len(struck)} of {len(parts)} parts left out, with at most {max(struck):.3f} where "
-        f"{limit:.3f} is needed; {cost_in_prompt(hit)} of {numbers.token_count(cost(hit.chunk))} stay"
+        f"{limit:.3f} is needed; {block_tokens_in_prompt(hit)} of {numbers.token_count(block_tokens(hit.chunk))} stay"
     )
     return Decision(hit.id, "prune", "kept", reason, max(struck), limit, "prune.share")
 

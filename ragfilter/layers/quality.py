@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragfilter.layers.base import EPSILON, Cost, LayerInput, LayerOutput, LayerSpec, Mark, in_order
+from ragfilter.layers.base import EPSILON, Cost, LayerInput, LayerOutput, LayerSpec, Mark, place_words
 from ragfilter.model import Decision, Hit, LayerTrace, Need, Outcome, PoolResult, Widening, WidthCheck, similarity
 from ragfilter.settings.schema import TUNED_SHARE, Quality, Settings
 from ragfilter.text import numbers
 
-SHARE = "quality.background_share"
-THRESHOLD = "quality.reranker_threshold"
-FIRST, MOST, KEPT = "quality.min_top_k", "quality.max_top_k", "quality.reranker_top_k"
+SHARE_PATH = "quality.background_share"
+THRESHOLD_PATH = "quality.reranker_threshold"
+FIRST_PATH, MOST_PATH, KEPT_PATH = "quality.min_top_k", "quality.max_top_k", "quality.reranker_top_k"
 MARK = Mark("▽", "triangle-down-open", "#2b43f2", "#cfe3fa")
 FARTHER = replace(MARK, sign="▷", symbol="triangle-right-open", about="too far down")
 STEP = 2
@@ -60,21 +60,21 @@ def _check(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
     error = next((f.error for f in inputs.pool.failures if f.model == key), "")
     if scored and not error:
         return _rerank(hits, candidates, quality, ordered=inputs.pool.scores_are_ranks)
-    step = _widen(hits, inputs, quality)
+    output = _widen(hits, inputs, quality)
     if error:
         note = f"{quality.reranker} failed ({error}); candidates are checked by distance instead"
         fallback = tuple(
             d
             if d.outcome == "dropped"
             else d._replace(outcome="fallback", reason=f"{d.reason}; fallback, the reranker failed")
-            for d in step.decisions
+            for d in output.decisions
         )
-        return replace(step, decisions=fallback, note=note, failed=True)
+        return replace(output, decisions=fallback, note=note, failed=True)
     have = "chunk has" if len(candidates) == 1 else "chunks have"
     why = f"{len(candidates)} {have} not been scored by {quality.reranker} yet"
     need = Need("rerank", "quality", tuple(hit.id for hit in candidates), why)
     note = "not reranked yet; for now, candidates are checked by distance"
-    return replace(step, needs=(need,), note=note)
+    return replace(output, needs=(need,), note=note)
 
 
 def always_reranks(quality: Quality) -> bool:
@@ -101,7 +101,7 @@ class _Threshold:
 
     @property
     def setting(self) -> str:
-        return "quality.score_threshold" if self.share is None else SHARE
+        return "quality.score_threshold" if self.share is None else SHARE_PATH
 
     def value(self, hit: Hit) -> float:
         return self.inputs.similarity(hit) if self.share is None else hit.distance
@@ -136,11 +136,11 @@ def _threshold(inputs: LayerInput, quality: Quality) -> _Threshold:
 def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Threshold) -> LayerOutput:
     if not bar.inputs.explain:
         return LayerOutput(tuple(good))
-    limit = FIRST if width == bar.inputs.settings.quality.min_top_k else MOST
+    limit = FIRST_PATH if width == bar.inputs.settings.quality.min_top_k else MOST_PATH
     decisions = []
     for place, hit in enumerate(hits, start=1):
         if place > width:
-            reason = f"{in_order(place, hit)}beyond the first {width} checked"
+            reason = f"{place_words(place, hit)}beyond the first {width} checked"
             decisions.append(Decision(hit.chunk.id, "quality", "dropped", reason, None, None, limit))
             continue
         value = bar.value(hit)
@@ -157,7 +157,7 @@ def _unscored(hits: tuple[Hit, ...], quality: Quality) -> LayerOutput:
         stays = place <= width
         reason = f"{UNSCORED}; {'among' if stays else 'beyond'} the first {width}"
         outcome: Outcome = "fallback" if stays else "dropped"
-        decisions.append(Decision(hit.id, "quality", outcome, reason, float(place), float(width), FIRST))
+        decisions.append(Decision(hit.id, "quality", outcome, reason, float(place), float(width), FIRST_PATH))
     note = f"{UNSCORED}; the first {width} unchecked" if hits else ""
     return LayerOutput(hits[:width], tuple(decisions), note=note)
 
@@ -177,9 +177,9 @@ def _widen(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
         if good or width >= len(hits):
             break
     least = bar.limit if bar.share is None else similarity(bar.limit, inputs.pool.space)
-    step = _keep_good(hits, good, tried[-1].width, bar)
-    step = replace(step, detail=Widening(least, tuple(tried)))
-    return step if good else replace(step, status="low_quality_results", message=MESSAGE)
+    output = _keep_good(hits, good, tried[-1].width, bar)
+    output = replace(output, detail=Widening(least, tuple(tried)))
+    return output if good else replace(output, status="low_quality_results", message=MESSAGE)
 
 
 def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality, *, ordered: bool) -> LayerOutput:
@@ -193,11 +193,11 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
         value = _score(hit)
         if value < limit - EPSILON:
             reason = f"rerank score {numbers.apart(value, '<', limit)}"
-            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit, THRESHOLD))
+            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit, THRESHOLD_PATH))
         elif place > most:
             reason = f"place {place} after reranking, only {most} are kept"
             value, line = (place, most) if ordered else (value, limit)
-            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, line, KEPT))
+            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, line, KEPT_PATH))
         elif ordered:
             reason = f"place {place} by the reranker, whose scores are not fitted"
             decisions.append(Decision(hit.id, "quality", "kept", reason))
@@ -205,12 +205,12 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
             reason = f"rerank score {value:.3f} ≥ {limit:.3f}, place {place}"
             decisions.append(Decision(hit.id, "quality", "kept", reason, value, limit))
     for place, hit in enumerate(hits[len(candidates) :], start=len(candidates) + 1):
-        reason = f"{in_order(place, hit)}beyond the {quality.max_top_k} that are reranked"
-        decisions.append(Decision(hit.id, "quality", "dropped", reason, setting=MOST))
+        reason = f"{place_words(place, hit)}beyond the {quality.max_top_k} that are reranked"
+        decisions.append(Decision(hit.id, "quality", "dropped", reason, setting=MOST_PATH))
     note = f"reranked {len(candidates)} chunks"
     if ordered:
         note += f"; {ORDERED}, so no threshold applies"
-    cut = sum(d.setting == KEPT for d in decisions)
+    cut = sum(d.setting == KEPT_PATH for d in decisions)
     if cut and not ordered:
         note += f"; reranker_top_k = {most} leaves out {cut} that are good enough"
     output = LayerOutput(tuple(kept), tuple(decisions), note=note, reranked=True)
@@ -228,16 +228,16 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
     if trace.note or not trace.n_out:
         return f"{trace.note or 'no chunk is good enough'}{path}"
     keeps = [d for d in trace.decisions if d.outcome == "kept" and d.limit is not None]
-    by = "distance ≤" if keeps and keeps[0].setting == SHARE else "similarity ≥"
+    by = "distance ≤" if keeps and keeps[0].setting == SHARE_PATH else "similarity ≥"
     limit = f" with {by} {keeps[0].limit:.3f}" if keeps else ""
     return f"keeps {trace.n_out}{limit}{path}{_capped(trace, keeps, result)}"
 
 
 def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) -> str:
     """Name the setting that drops good candidates: ``; min_top_k = 3 leaves out 497 that are good enough``."""
-    beyond = {d.chunk_id: d.setting for d in trace.decisions if d.setting in (FIRST, MOST)}
+    beyond = {d.chunk_id: d.setting for d in trace.decisions if d.setting in (FIRST_PATH, MOST_PATH)}
     bar = keeps[0].limit if keeps and keeps[0].limit is not None else math.inf
-    space, by_share = result.pool.space, bool(keeps) and keeps[0].setting == SHARE
+    space, by_share = result.pool.space, bool(keeps) and keeps[0].setting == SHARE_PATH
     distances = [hit.distance for hit in result.hits if hit.id in beyond]
     good = sum(d <= bar + EPSILON if by_share else similarity(d, space) >= bar - EPSILON for d in distances)
     if not good:
@@ -272,7 +272,7 @@ def _unused(settings: Settings) -> frozenset[str]:
 def _relax(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]] | None:
     """Suggest the best value compared with the threshold as its new value, unless it is noise."""
     compared = [d for d in trace.decisions if d.value is not None and d.limit is not None]
-    if any(d.setting == SHARE for d in compared):
+    if any(d.setting == SHARE_PATH for d in compared):
         now = result.settings.quality.background_share
         # A background share of 0 gives nothing to suggest.
         nearest = min((d.value / d.limit for d in compared if d.value is not None and d.limit), default=math.inf)
@@ -284,8 +284,8 @@ def _relax(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]] 
                 f"The best chunk is at {share:.3f} of the background distance, above the background share of {now:.3f}"
             )
             return f"{far}. A higher share would let in noise.", {}
-        return f"Raise the background share to {numbers.distance(share)}", {SHARE: share}
-    path = THRESHOLD if trace.reranked else "quality.score_threshold"
+        return f"Raise the background share to {numbers.distance(share)}", {SHARE_PATH: share}
+    path = THRESHOLD_PATH if trace.reranked else "quality.score_threshold"
     limit = result.settings.get(path)
     best = max((d.value or 0.0 for d in compared), default=0.0)
     # Round down, so that the chunk reaches it and it is easy to read.
@@ -300,20 +300,20 @@ def _relax(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]] 
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
-    if decision.setting in (FIRST, MOST, KEPT):
+    if decision.setting in (FIRST_PATH, MOST_PATH, KEPT_PATH):
         return "came too far down the list"
     return "did not match well enough"
 
 
 def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
     free = trace.n_in - trace.count("pinned")
-    if any(d.setting in (FIRST, MOST) and d.outcome == "dropped" for d in trace.decisions):
+    if any(d.setting in (FIRST_PATH, MOST_PATH) and d.outcome == "dropped" for d in trace.decisions):
         width = {}
     elif free <= result.settings.quality.min_top_k and not trace.reranked:
-        width = {FIRST: free}
+        width = {FIRST_PATH: free}
     else:
-        width = {MOST: free}
-    return {**width, **({KEPT: f"{numbers.chunk_count(trace.n_out)} stay"} if trace.reranked else {})}
+        width = {MOST_PATH: free}
+    return {**width, **({KEPT_PATH: f"{numbers.chunk_count(trace.n_out)} stay"} if trace.reranked else {})}
 
 
 SPEC: LayerSpec = LayerSpec(
@@ -321,7 +321,7 @@ SPEC: LayerSpec = LayerSpec(
     title="Quality",
     mark=MARK,
     apply=apply,
-    marks=dict.fromkeys((FIRST, MOST, KEPT), FARTHER),
+    marks=dict.fromkeys((FIRST_PATH, MOST_PATH, KEPT_PATH), FARTHER),
     candidates=lambda settings: settings.quality.max_top_k,
     line=_line,
     limits=True,

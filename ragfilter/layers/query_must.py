@@ -14,7 +14,7 @@ from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult, Roun
 from ragfilter.rules.explain import differing_quantity
 from ragfilter.text.numbers import chunk_count
 
-REFERENCES = "query_must.references"
+REFERENCES_PATH = "query_must.references"
 TOGETHER = 2
 """If this many pinned chunks refer to the same chunk, the answer spans several chunks."""
 
@@ -43,7 +43,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         i = hit.chunk.id
         outcome: Outcome = "pinned" if i in pinned else "kept" if ok else "dropped"
         reason = referenced.get(i) or inputs.scan.check(hit.chunk.rule).reason
-        by = REFERENCES if i in referenced else ""
+        by = REFERENCES_PATH if i in referenced else ""
         decisions.append(Decision(i, "query_must", outcome, reason, None, None, by))
     own = [hit.found_by == "query" for hit in hits]
     ids = [hit.chunk.id for hit in compress(hits, own)]
@@ -86,7 +86,7 @@ def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rou
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     n = trace.count("dropped")
-    references = sum(decision.setting == REFERENCES for decision in trace.decisions)
+    references = sum(decision.setting == REFERENCES_PATH for decision in trace.decisions)
     line = "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule" if n else "every chunk passes its rule"
     return f"{line}; pins {chunk_count(references)} that the best one refers to" if references else line
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
+from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, place_words
 from ragfilter.model import Decision, Hit, Outcome
 from ragfilter.settings.schema import Settings
 
@@ -22,7 +22,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     decisions = []
     for place, hit in enumerate(hits, start=1):
         outcome: Outcome = "kept" if place <= k else "dropped"
-        reason = f"among the first {k}" if place <= k else f"{in_order(place, hit)}beyond the first {k}"
+        reason = f"among the first {k}" if place <= k else f"{place_words(place, hit)}beyond the first {k}"
         decisions.append(Decision(hit.id, "top_k", outcome, reason, float(place), float(k), "retrieval.k"))
     return LayerOutput(hits[:k], tuple(decisions))
 

@@ -12,7 +12,7 @@ from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult
 from ragfilter.text import numbers, words
 
-PIN_VALUES = "words.pin_values"
+PIN_VALUES_PATH = "words.pin_values"
 SHOWN_WORDS = 4
 SHOWN_CHARS = 40
 PER_VALUE = 3
@@ -24,7 +24,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     the order does not change."""
     settings, query = inputs.settings.words, inputs.pool.query
     ids = [hit.chunk.id for hit in hits]
-    values = [hit.distance for hit in hits]
+    lowered = [hit.distance for hit in hits]
     near = ids[: settings.depth]
     known: dict[str, _HitWords] = inputs.shared.setdefault("words", {})
     stated = words.values(query)
@@ -33,26 +33,26 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     pinned = _stating(query, near, reads, inputs) if settings.pin_values else {}
     pins = {**pinned, **inputs.pinned}
     background = inputs.background
-    way = (background - min(values[: settings.depth])) if near and background is not None else 0.0
+    way = (background - min(lowered[: settings.depth])) if near and background is not None else 0.0
     scale = settings.weight * max(0.0, way)
-    shared = words.compare(query, [each.counts for each in reads])
-    for place, overlap in enumerate(shared):
-        values[place] -= scale * overlap.share
-    order = sorted(range(len(hits)), key=values.__getitem__)
+    overlaps = words.compare(query, [each.counts for each in reads])
+    for place, overlap in enumerate(overlaps):
+        lowered[place] -= scale * overlap.share
+    order = sorted(range(len(hits)), key=lowered.__getitem__)
     if pins:
         order.sort(key=lambda place: ids[place] not in pins)
     beyond = f"beyond the first {settings.depth}; only their words are compared"
     decisions: list[Decision] = []
     if inputs.explain:
-        reasons = [*map(_shares, shared), *[beyond] * (len(ids) - len(near))]
-        for i, value, reason in zip(ids, values, reasons, strict=True):
+        reasons = [*map(_shares, overlaps), *[beyond] * (len(ids) - len(near))]
+        for i, value, reason in zip(ids, lowered, reasons, strict=True):
             outcome: Outcome = "pinned" if i in pins else "kept"
-            by = PIN_VALUES if i in pinned and i not in inputs.pinned else ""
+            by = PIN_VALUES_PATH if i in pinned and i not in inputs.pinned else ""
             decisions.append(Decision(i, "words", outcome, pins.get(i) or reason, value, None, by))
     note = "" if background is not None else "too few hits to weigh words against distances"
-    lowered = dict(zip(ids, values, strict=True)) if scale else {}
-    in_order = tuple([hits[place] for place in order])
-    return LayerOutput(in_order, tuple(decisions), note=note, pinned=pinned, adjusted_distances=lowered)
+    adjusted = dict(zip(ids, lowered, strict=True)) if scale else {}
+    ordered = tuple([hits[place] for place in order])
+    return LayerOutput(ordered, tuple(decisions), note=note, pinned=pinned, adjusted_distances=adjusted)
 
 
 class _HitWords(NamedTuple):
@@ -95,7 +95,7 @@ def _shares(overlap: words.Overlap) -> str:
 
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
-    stated = sum(d.setting == PIN_VALUES for d in trace.decisions)
+    stated = sum(d.setting == PIN_VALUES_PATH for d in trace.decisions)
     line = trace.note or "ordered by distance minus shared words"
     return f"{line}; pins {numbers.chunk_count(stated)} for a stated value" if stated else line
 

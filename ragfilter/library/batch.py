@@ -42,7 +42,7 @@ class Workers:
         """The results, in the order of `queries`."""
         jobs = ((query, list(docs)) for query, docs in zip(queries, hits, strict=True))
         ask = partial(_filter, metric=metric, user=user)
-        return [Result.packed(written) for written in self._processes.map(ask, jobs, chunksize=CHUNK)]
+        return [Result.from_bytes(written) for written in self._processes.map(ask, jobs, chunksize=CHUNK)]
 
 
 _adopted: FilterCall
@@ -58,11 +58,11 @@ def _adopt(flt: FilterCall) -> None:
 
 def _filter(job: tuple[str, list[Any]], **options: Any) -> bytes:
     query, docs = job
-    return pack(_adopted(query, docs, **options))
+    return encode(_adopted(query, docs, **options))
 
 
-def pack(result: Result) -> bytes:
-    """The fields of a result as bytes, for `Result.packed`."""
+def encode(result: Result) -> bytes:
+    """The fields of a result as bytes, for `Result.from_bytes`."""
     file = io.BytesIO()
     pickler = pickle.Pickler(file, pickle.HIGHEST_PROTOCOL)
     # Keep `copyreg`'s table, or types registered there, such as compiled patterns, cannot be pickled.

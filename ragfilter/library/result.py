@@ -45,8 +45,8 @@ class Result(model.PoolResult):
     _bytes: bytes
 
     @classmethod
-    def packed(cls, content: bytes) -> Result:
-        """A result that is decoded when it is first read; `content` is from `batch.pack`."""
+    def from_bytes(cls, content: bytes) -> Result:
+        """A result that is decoded when it is first read; `content` is from `batch.encode`."""
         result: Result = object.__new__(cls)
         object.__setattr__(result, "_bytes", content)
         return result
@@ -158,7 +158,7 @@ FilterCall = Callable[..., Result]
 """A `Filter`, as its adapters call it."""
 
 
-def keep(
+def kept_documents(
     flt: FilterCall,
     query: str,
     docs: Sequence[Document],

@@ -30,7 +30,7 @@ from ragfilter.model import Hit, PoolResult, User
 from ragfilter.protocols import Prices
 from ragfilter.publish import drawing
 from ragfilter.results.rows import contrast, reason, rows
-from ragfilter.results.summary import Story, in_prompt, sentences, story
+from ragfilter.results.summary import Story, prompt_size, sentences, story
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
@@ -239,7 +239,7 @@ def _command(result: PoolResult, file: str) -> str:
 
 def _size(name: str, hits: Sequence[Hit], settings: Settings) -> dict[str, object]:
     """The chunks and tokens in a side's prompt."""
-    sent, total = in_prompt(hits, settings)
+    sent, total = prompt_size(hits, settings)
     return {"name": name, "chunks": sent, "tokens": total}
 
 

@@ -22,7 +22,7 @@ from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
 from ragfilter.results.rows import COLUMNS, ChunkRow, kept_first, rows
 from ragfilter.results.rows import references as refs_of
-from ragfilter.results.summary import in_prompt, layer_line, max_security_level, tokens_of
+from ragfilter.results.summary import layer_line, max_security_level, prompt_size, tokens_of
 from ragfilter.results.verdicts import judge_document
 from ragfilter.text import numbers
 
@@ -64,9 +64,9 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
         "widening": [asdict(tried) for tried in widths.widths] if isinstance(widths, Widening) else [],
         "decisions": [_decision(each) for trace in result.traces for each in trace.decisions],
         "judge": judge_document(result),
-        "context_tokens": in_prompt(result.kept, result.settings)[1],
+        "context_tokens": prompt_size(result.kept, result.settings)[1],
         "unfiltered": [hit.id for hit in plain],
-        "unfiltered_tokens": in_prompt(plain, result.settings)[1],
+        "unfiltered_tokens": prompt_size(plain, result.settings)[1],
         "retrieved": result.retrieved,
         "hidden": None,
         "entities": [e.name for e in result.pool.entities] if result.settings.entities.enabled else [],

@@ -42,12 +42,12 @@ def summary(result: PoolResult, *, as_operator: bool = False) -> Summary:
     """Summarise how many chunks stay and why, how many tokens this saves, and what layers did."""
     result = result if as_operator else replay_as_user(result)
     plain = unfiltered(result.pool, result.settings, result.user)
-    sent, tokens_unfiltered = in_prompt(plain, result.settings)
+    sent, tokens_unfiltered = prompt_size(plain, result.settings)
     return Summary(
         kept=len(result.kept),
         retrieved=result.retrieved,
         headline=headline(result),
-        tokens=in_prompt(result.kept, result.settings)[1],
+        tokens=prompt_size(result.kept, result.settings)[1],
         tokens_unfiltered=tokens_unfiltered,
         unfiltered=len(plain),
         left_out=len(plain) - sent,
@@ -95,7 +95,7 @@ def tokens_of(hits: Sequence[Hit]) -> int:
     return int(fits(hits, NO_BUDGET)[1])
 
 
-def in_prompt(hits: Sequence[Hit], settings: Settings) -> tuple[int, int]:
+def prompt_size(hits: Sequence[Hit], settings: Settings) -> tuple[int, int]:
     """How many of the hits fit into the prompt, and their estimated tokens."""
     fitting, taken = fits(hits, settings.context.max_context_tokens)
     return sum(fitting), taken
@@ -160,8 +160,8 @@ class DropGroup:
 @dataclass(frozen=True, slots=True)
 class Story:
     """Chunks found, kept and dropped. A plain search would send the first `unfiltered`, as far as
-    they fit in the prompt; `drops_from_unfiltered` are dropped from these. `brought` kept chunks
-    were only referred to, and `beyond` others were found further down. Tokens are estimates."""
+    they fit in the prompt; `drops_from_unfiltered` are dropped from these. `brought` counts kept chunks
+    that were only referred to, `beyond` those found further down than these. Tokens are estimates."""
 
     found: int
     kept: int
@@ -192,8 +192,8 @@ def story(result: PoolResult) -> Story:
         brought=brought,
         drops=drops,
         unfiltered=len(plain),
-        tokens_unfiltered=in_prompt(plain, result.settings)[1],
-        tokens=in_prompt(result.kept, result.settings)[1],
+        tokens_unfiltered=prompt_size(plain, result.settings)[1],
+        tokens=prompt_size(result.kept, result.settings)[1],
         message="" if result.kept else result.message.removesuffix(result.pool.incomplete).strip(),
         unjudged=_unjudged(result),
         drops_from_unfiltered=tuple(drop for drop in unfiltered_drops if drop.ids),

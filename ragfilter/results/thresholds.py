@@ -1,4 +1,5 @@
-"""Which limit decided how many chunks are kept, and which ones had no effect because another one acts first. Pure."""
+"""Which limit decided how many chunks are kept, which ones had no effect because another one acts first, and which
+thresholds were fitted to another collection. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +11,19 @@ from statistics import median_low
 
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import (
-    MAX_RESULTS,
-    MIN_RESULTS,
-    STRATEGY,
+    MAX_RESULTS_PATH,
+    MIN_RESULTS_PATH,
+    STRATEGY_PATH,
     cutoff_detail,
     distances_by_score,
     settings_that_cut,
 )
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import EPSILON, strategy
-from ragfilter.layers.tuned_on import origin
+from ragfilter.layers.tuned_on import learned_elsewhere
 from ragfilter.model import VALUE_NAMES, CutoffDetail, LayerTrace, PoolResult
 from ragfilter.settings.profiles import Fit, profile
-from ragfilter.settings.schema import Calibration, Settings, field
+from ragfilter.settings.schema import Settings, field_info
 from ragfilter.text import numbers
 
 
@@ -45,7 +46,7 @@ class SettingLimit:
     @property
     def label(self) -> str:
         """``Candidates checked first = 15 (quality)``: the setting under its name on the page."""
-        info = field(self.path)
+        info = field_info(self.path)
         form = {float: ".3f", int: ",.0f"}.get(info.value_type, "")
         value = f"{self.value:{form}}"
         where = f" ({info.section})" if info.section != "retrieval" else ""
@@ -91,16 +92,15 @@ def _of(trace: LayerTrace, result: PoolResult, before: list[SettingLimit]) -> It
 
 def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict[str, float]]:
     """The name of the value that the cutoff compared, and each hit's value, by id; also for hits
-    that have one but did not reach the cutoff. Without a cut, the distances."""
+    that have one but did not reach the cutoff. Hits dropped before the words layer have no lowered distance. Without a
+    cut, the distances."""
     values = {hit.id: hit.distance for hit in result.hits}
     if detail is None:
         return VALUE_NAMES["distance"], values
     if detail.value_kind == "rerank":
         values = {h.id: 1.0 - h.rerank_score for h in result.hits if h.rerank_score is not None}
     elif detail.value_kind == "lowered":
-        # Hits dropped before the words layer keep their own distance.
-        decisions = result.trace("words").decisions
-        values |= {d.chunk_id: d.value for d in decisions if d.value is not None}
+        values = {d.chunk_id: d.value for d in result.trace("words").decisions if d.value is not None}
     elif detail.value_kind == "probability":
         values = {}
     elif score := result.settings.cutoff.score:
@@ -143,8 +143,8 @@ def cut_line(result: PoolResult) -> CutLine | None:
     cut, values, trace = detail.cut, detail.values, result.trace("cutoff")
     first_dropped = detail.ids[cut.kept] if cut.kept < len(detail.ids) else None
     for decision in trace.decisions:
-        if decision.chunk_id == first_dropped and decision.setting == MAX_RESULTS:
-            return _at_place(MAX_RESULTS, cut.kept, len(values))
+        if decision.chunk_id == first_dropped and decision.setting == MAX_RESULTS_PATH:
+            return _at_place(MAX_RESULTS_PATH, cut.kept, len(values))
     if cut.limit is None and first_dropped is None:
         return CutLine("no cliff: all chunks stay", cut.kept)
     pinned = trace.count("pinned")
@@ -154,7 +154,7 @@ def cut_line(result: PoolResult) -> CutLine | None:
     limit = max(limit, *values[pinned : cut.kept]) if raised else limit
     label = f"limit {numbers.distance(limit)}"
     if raised:
-        label = f"{field(MIN_RESULTS).label} = {numbers.count(cut.kept)}"
+        label = f"{field_info(MIN_RESULTS_PATH).label} = {numbers.count(cut.kept)}"
     near = sorted(values[pinned if cut.kept > pinned else 0 : 2 * result.settings.cutoff.max_results])
     below = max((value for value in near if value <= limit + EPSILON), default=None)
     above = min((value for value in near if value > limit + EPSILON), default=None)
@@ -175,17 +175,17 @@ def _larger(result: PoolResult, detail: CutoffDetail, *, raised: bool) -> str:
     size, after = max((b - a, n) for n, (a, b) in enumerate(pairwise(detail.values[: 2 * k]), 1))
     more = cut.cliff_after_rank not in (None, cut.kept)
     by = f"cutoff.{'b_extra' if more else strategy(cut.strategy).decides(cut)}"
-    by = MIN_RESULTS if raised else by
-    why = f"{cut.strategy if by == STRATEGY else field(by).label} decides"
+    by = MIN_RESULTS_PATH if raised else by
+    why = f"{cut.strategy if by == STRATEGY_PATH else field_info(by).label} decides"
     if after >= k:
-        why = f"beyond {field(MAX_RESULTS).label}"
+        why = f"beyond {field_info(MAX_RESULTS_PATH).label}"
     elif cut.gaps[after - 1].skipped:
         why = "skipped"
     return f"largest step {numbers.distance(size)} after {numbers.chunk_count(after)}: {why}"
 
 
 def _at_place(path: str, k: int, n: int) -> CutLine:
-    label = f"{field(path).label} = {numbers.count(k)}"
+    label = f"{field_info(path).label} = {numbers.count(k)}"
     if k >= n:
         return CutLine(f"{label}: all chunks stay", n)
     return CutLine(label, k, place=k + 0.5)
@@ -194,23 +194,6 @@ def _at_place(path: str, k: int, n: int) -> CutLine:
 SCALES = ("distance", "similarity")
 """Units of thresholds that depend on the collection. Rerank scores do not: both rerankers return
 probabilities (docs/tuning.md)."""
-
-
-def learned_elsewhere(settings: Settings, here: Fit) -> str:
-    """A sentence if the settings were learned or tuned on another collection, model or space; empty otherwise."""
-    source = origin(settings)
-    if source is None:
-        return ""
-    learned = isinstance(source, Calibration)
-    what = "The cutoff was learned" if learned else "The settings were tuned"
-    if source.collection != here.collection:
-        return f"{what} on {source.collection_name}, not on this collection."
-    # The model of a collection that was made elsewhere may be unknown.
-    both_known = source.embedder and here.embedder
-    elsewhere = Fit(source.collection, source.embedder if both_known else here.embedder, source.space)
-    if elsewhere != here:
-        return f"{what} on {elsewhere.words}, not with {here.embedder}, {here.space}."
-    return ""
 
 
 def applied_settings(result: PoolResult) -> Settings:
@@ -233,7 +216,7 @@ def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
         info.label
         for layer in LAYERS
         if layer.settings_names and layer.enabled(settings)
-        for info in (field(f"{layer.name}.{each}") for each in layer.used(settings))
+        for info in (field_info(f"{layer.name}.{each}") for each in layer.used(settings))
         if info.unit in SCALES and settings.get(info.path) == profile_settings.get(info.path)
     ]
     if not labels:

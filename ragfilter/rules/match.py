@@ -117,7 +117,7 @@ class CompiledRules:
             self._index()
 
     def scan(self, query: str, *more: CompiledRules) -> Scan:
-        """Decide every rule for `query`, in linear time. Rules not in this book are looked up in `more`."""
+        """Decide every rule for `query`, in linear time. Rules that are not among these are looked up in `more`."""
         term_numbers = self._find(query)
         further = more[0].scan(query, *more[1:]) if more else None
         return Scan(self, query, frozenset(term_numbers), self._evaluate(term_numbers).tolist(), further)
@@ -165,9 +165,9 @@ class CompiledRules:
 
 @dataclass(slots=True, eq=False)
 class Scan:
-    """A query scanned with a book of rules. Reasons are worded on request, once per rule."""
+    """A query scanned with compiled rules. Reasons are worded on request, once per rule."""
 
-    _book: CompiledRules
+    _rules: CompiledRules
     query: str
     _found: frozenset[int]
     _holds: Sequence[bool]
@@ -178,11 +178,11 @@ class Scan:
         """Whether a chunk with this rule text stays: the rule holds, is absent or is unreadable."""
         if not rule:
             return True
-        number = self._book._number.get(rule)
+        number = self._rules._number.get(rule)
         return self.check(rule).passes if number is None else self._holds[number]
 
     def check(self, rule: str | None) -> RuleCheck:
-        """Whether a chunk with this rule text stays, and why. An unsaved edit, which no book has, is compiled here."""
+        """Whether a chunk with this rule text stays, and why. An unsaved edit is compiled here."""
         if not rule:
             return NO_RULE
         if rule not in self._checks:
@@ -190,9 +190,9 @@ class Scan:
         return self._checks[rule]
 
     def _check(self, rule: str) -> RuleCheck:
-        number, error = self._book._number.get(rule), self._book.errors.get(rule)
+        number, error = self._rules._number.get(rule), self._rules.errors.get(rule)
         if number is not None:
-            compiled, holds = self._book._compiled[number], self._holds[number]
+            compiled, holds = self._rules._compiled[number], self._holds[number]
             why = (_why_holds if holds else _why_not)(compiled, self._found)
             return RuleCheck(holds, why, holds=holds and bool(compiled.groups or compiled.required))
         if error is not None:
@@ -218,13 +218,13 @@ def lowered(text: str) -> str:
     return mend_characters(text).lower().translate(QUOTES)
 
 
-# Every question builds its own book, but a collection's rules stay the same.
+# Every question compiles its own rules, but a collection's rules stay the same.
 _prepared_term = lru_cache(maxsize=16384)(prepared)
 
 
 @lru_cache(maxsize=4)
 def compiled_rules(rules: tuple[str, ...]) -> CompiledRules:
-    """The book of these rule texts. The last few books are cached, since every rerun needs the same one."""
+    """These rule texts, compiled. The last few are cached, since every rerun needs the same ones."""
     return CompiledRules(rules)
 
 

@@ -50,7 +50,7 @@ FORM = {
 """The name of each part in the editor's form."""
 
 _GROUPS = '[["term", "other spelling"]]'
-_TEMPLATE_TERMS = 8
+_STARTER_TERMS = 8
 
 
 def _visible(term: str) -> str:
@@ -237,10 +237,10 @@ def terms_at(place: str, group: Sequence[str]) -> dict[str, str]:
     return {place: group[0]}
 
 
-def template(title: str) -> str:
+def starter(title: str) -> str:
     """A valid rule to start from, as indented JSON: any distinctive word of the title; the other parts are empty."""
     words = dict.fromkeys(re.findall(r"[^\W\d_]{3,}", normalise(title)))
-    group = [word for word in words if word not in FUNCTION_WORDS][:_TEMPLATE_TERMS]
+    group = [word for word in words if word not in FUNCTION_WORDS][:_STARTER_TERMS]
     group = group or ["term", "other spelling"]
     return (
         '{\n  "contain_one_of": [\n'

@@ -287,10 +287,10 @@ def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | N
     """Check `rules` (chunk id → rule text, None for no rule) against the expectations. Expectations
     about other chunks are broken: chunks that the user cannot see count as missing."""
     expected_ids = [i for expected in expectations for i, _ in expected.wanted]
-    book = CompiledRules(filter(None, {rules.get(i) for i in expected_ids}))
+    compiled = CompiledRules(filter(None, {rules.get(i) for i in expected_ids}))
     broken: list[Broken] = []
     for expected in expectations:
-        scan = book.scan(expected.question)
+        scan = compiled.scan(expected.question)
         for chunk_id, must in expected.wanted:
             check = scan.check(rules.get(chunk_id))
             if chunk_id not in rules or check.passes != (must == "stay"):

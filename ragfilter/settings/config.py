@@ -20,7 +20,7 @@ from ragfilter.basics.files import TextFiles, decode, parse_toml, read_text
 from ragfilter.errors import InputError, SettingsError, complaint, extra
 from ragfilter.settings import profiles
 from ragfilter.settings.deployment import PREFIX, Deployment
-from ragfilter.settings.schema import Settings, field, fields
+from ragfilter.settings.schema import Settings, field_info, fields
 from ragfilter.text.normalise import mend_characters
 
 SEED_VARIABLES: Mapping[str, str] = {
@@ -91,7 +91,7 @@ def load(
     sources = [Given(f"profile {name}", profiles.profile(name, origin=origin).values)]
     sources += [from_file] if from_file else []
     below = {path: value for each in sources for path, value in each.values.items()}
-    reranker = below.get("quality.reranker", field("quality.reranker").default)
+    reranker = below.get("quality.reranker", field_info("quality.reranker").default)
     settings, origins = merge([*sources, *read_environment(environ, reranker=reranker), *flags])
     return Config(settings, name, origins)
 
@@ -175,7 +175,7 @@ def to_toml(settings: Settings, profile: str) -> str:
     tree: dict[str, Any] = {"profile": profile}
     for path, value in settings.changed_from(of_profile(profile)).items():
         section, _, name = path.partition(".")
-        table = value and field(path).table
+        table = value and field_info(path).table
         tree.setdefault(section, {})[name] = json.loads(value) if table else value
     with extra("app"):
         import tomlkit
@@ -199,7 +199,7 @@ def _one_line_each(value: Any) -> Any:
 def _checked(path: str, value: Any, origin: str) -> Any:
     """Check for values that pydantic accepts but that a user cannot have meant."""
     try:
-        info = field(path)
+        info = field_info(path)
     except KeyError:
         raise _unknown(path, origin) from None
     if info.value_type is bool and isinstance(value, str):
@@ -227,17 +227,19 @@ def _refusal(error: ValidationError, values: Mapping[str, Any], origins: Mapping
         involved = sorted({origins[p] for p in values if p.removeprefix(f"{path}.") in words})
         sources = "; ".join(involved) or "defaults"
         return SettingsError(f"{path}: {reason} (from {sources}).", remedy="Change one of the two.")
-    if field(path).table:
+    if field_info(path).table:
         part = f" in {'.'.join(parts[2:])}" if parts[2:] else ""
         message = f"{path} (from {origins[path]}): {reason}{part}."
         return SettingsError(message, remedy="Let tuning write it.", action="tune")
-    if field(path).allowed() == "text" and first["type"] == "value_error":
+    if field_info(path).allowed() == "text" and first["type"] == "value_error":
         return SettingsError(f"{path} = {values[path]!r} (from {origins[path]}): {reason}.", remedy="Correct it.")
     return _bad(path, values[path], origins[path])
 
 
 def _bad(path: str, value: Any, origin: str) -> SettingsError:
-    return SettingsError(f"{path} = {value!r} (from {origin}) is not allowed.", remedy=f"Use {field(path).allowed()}.")
+    return SettingsError(
+        f"{path} = {value!r} (from {origin}) is not allowed.", remedy=f"Use {field_info(path).allowed()}."
+    )
 
 
 def _unknown(path: str, origin: str) -> SettingsError:

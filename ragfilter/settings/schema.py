@@ -33,7 +33,7 @@ STRATEGIES: Mapping[str, str] = {
 """The strategies of the cutoff in display order, each with what it finds.
 `ragfilter.layers.strategies` has a file for each."""
 TUNED_SHARE = 0.8
-"""Most unrelated questions are above it, and hardly any labelled ones. Source: docs/tuning.md."""
+"""The best hit of most unrelated questions is above this share, that of hardly any labelled one. docs/tuning.md."""
 
 
 # -- results of tuning, stored in the settings of the cutoff ---------------------------------------
@@ -445,7 +445,7 @@ def fields() -> tuple[FieldInfo, ...]:
     return tuple(_FIELDS.values())
 
 
-def field(path: str) -> FieldInfo:
+def field_info(path: str) -> FieldInfo:
     """The setting at a dotted path. Raises KeyError if there is none."""
     return _FIELDS[path]
 

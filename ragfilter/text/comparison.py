@@ -377,13 +377,13 @@ def alternatives(query: str) -> tuple[str, ...]:
     return tuple(sides.values())[:MAX_ENTITIES] if all(sides_typed) and len(sides) > 1 else ()
 
 
-def names(entity: str, text: str) -> bool:
+def mentions(entity: str, text: str) -> bool:
     """Whether a text names `entity`: its words in sequence, in any case and number, with signs as in "C++", ".NET"."""
     return _pattern(entity).search(normalise(text[:MAX_TEXT])) is not None
 
 
 def title_names(entity: str, title: str) -> bool:
-    """Like `names`, for a title. An inverted title ("Dragon, Black") names "black dragon"."""
+    """Like `mentions`, for a title. An inverted title ("Dragon, Black") names "black dragon"."""
     return any(_pattern(entity).search(each) for each in _titles(title))
 
 

@@ -20,9 +20,10 @@ from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
+from ragfilter.basics.threads import Pace
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message
-from ragfilter.text.numbers import Pace, time_left
+from ragfilter.text.numbers import time_left
 from ragfilter.ui.look import elements, prose
 
 log = logging.getLogger(__name__)
@@ -237,13 +238,17 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
         bar = st.progress(0.0, text=f"{what} …")
     pace = Pace()
     while not job.wait(PROGRESS_TICK_S):
-        done, total, activity = job.progress
-        if total:
-            left = time_left(pace.left(done, total))
-            bar.progress(min(done / total, 1.0), text=f"{activity or what}: {done:,} of {total:,}{left and ', '}{left}")
-        else:
-            bar.progress(0.0, text=f"{what} … {job.seconds:.0f} s")
+        bar.progress(*progress_of(job, what, pace))
     slot.empty()
+
+
+def progress_of(job: Job[V], what: str, pace: Pace) -> tuple[float, str]:
+    """The share that is done, and a line about it. Without steps to count, the line has the seconds since the start."""
+    done, total, activity = job.progress
+    if not total:
+        return 0.0, f"{activity or what} … {job.seconds:.0f} s"
+    left = time_left(pace.left(done, total)) if done < total else ""
+    return min(done / total, 1.0), f"{activity or what}: {done:,} of {total:,}{left and ', '}{left}"
 
 
 def wait_for_result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | None:

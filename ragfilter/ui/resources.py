@@ -26,11 +26,11 @@ from ragfilter.model import Chunk, Pool
 from ragfilter.models.pruners import SentencePruner
 from ragfilter.protocols import Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
-from ragfilter.settings.deployment import Deployment
+from ragfilter.settings.deployment import Deployment, read_deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.stores.caches import VectorCache
 from ragfilter.ui.jobs import JOB, Jobs
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.workbench import Workbench
 
 if TYPE_CHECKING:
     from ragfilter.answer.answer import Answer

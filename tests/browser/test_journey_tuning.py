@@ -78,7 +78,8 @@ def test_the_selected_text_of_a_passage_is_kept_as_the_evidence(open_tab: Callab
             return `${getSelection()}`
         }"""
     )
-    # By mouse: a button for each key.
+    # By mouse: a button for each key, which is drawn as one.
+    expect(dialog.locator("kbd").first).to_have_css("border-bottom-width", "2px")
     for key, told in (("2", "with the selected text as evidence"), ("1", "Partly."), ("Esc", "")):
         dialog.locator("button").filter(has=tab.page.locator("kbd", has_text=re.compile(f"^{key}$"))).click()
         if told:

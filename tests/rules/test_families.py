@@ -79,9 +79,9 @@ def test_titles_that_count_the_same_thing_are_a_family_if_their_texts_are_alike(
 )
 def test_a_proposal_is_met_by_its_own_value_alone(titles: Sequence[str], meets: str, misses: str) -> None:
     first, *_ = propose(find_families(alike(*titles)), ["a fighter of the 8th level"])
-    book = CompiledRules([first.rule])
-    assert book.scan(meets).passes(first.rule)
-    assert not book.scan(misses).passes(first.rule)
+    compiled = CompiledRules([first.rule])
+    assert compiled.scan(meets).passes(first.rule)
+    assert not compiled.scan(misses).passes(first.rule)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_spellings_come_from_texts_and_questions() -> None:
 def test_a_proposal_is_met_by_a_question_with_the_own_title() -> None:
     records = [Chunk(r["id"], r["text"], r.get("title", "")) for r in bundled.demo_rows()]
     made = propose(find_families(records), [chunk.text for chunk in records])
-    book = CompiledRules(each.rule for each in made)
-    assert all(book.scan(each.chunk.title).passes(each.rule) for each in made)
+    compiled = CompiledRules(each.rule for each in made)
+    assert all(compiled.scan(each.chunk.title).passes(each.rule) for each in made)
     matrices = [p for p in made if p.chunk.id.startswith("attack-matrix")]
     assert len({each.rule for each in matrices}) == 84
     assert {each.family for each in matrices} == {"armor class #"}

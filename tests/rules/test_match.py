@@ -203,20 +203,20 @@ def test_reasons(rule: str | None, query: str, snapshot: SnapshotAssertion) -> N
 @BOTH
 def test_a_huge_query_takes_linear_time(query: str, terms: list[str], match: str) -> None:
     rule = json.dumps({"contain_all_of": terms, "match": match})
-    book = CompiledRules([rule])
+    compiled = CompiledRules([rule])
     with ends_soon():
-        assert not book.scan(query).passes(rule)
+        assert not compiled.scan(query).passes(rule)
 
 
 def test_a_book_keeps_distinct_rules_and_remembers_unreadable_ones() -> None:
-    book = CompiledRules(['{"contain": "a"}', "", '{"contain": "a"}', '{"contain": "A" }', "{"])
-    assert tuple(book.count_passes(())) == ('{"contain": "a"}', '{"contain": "A" }', "{")
-    assert list(book.errors) == ["{"]
+    compiled = CompiledRules(['{"contain": "a"}', "", '{"contain": "a"}', '{"contain": "A" }', "{"])
+    assert tuple(compiled.count_passes(())) == ('{"contain": "a"}', '{"contain": "A" }', "{")
+    assert list(compiled.errors) == ["{"]
 
 
 def test_passes_are_counted_over_questions() -> None:
     owl, bad = '{"contain":"owl"}', "{"
-    book = CompiledRules((owl, bad, '{"contain_none_of":["owl"]}'))
-    counts = book.count_passes(["an owl", "a troll", "owls"])
+    compiled = CompiledRules((owl, bad, '{"contain_none_of":["owl"]}'))
+    counts = compiled.count_passes(["an owl", "a troll", "owls"])
     assert counts == {owl: 1, bad: 3, '{"contain_none_of":["owl"]}': 2}
-    assert book.count_passes([]) == {owl: 0, bad: 0, '{"contain_none_of":["owl"]}': 0}
+    assert compiled.count_passes([]) == {owl: 0, bad: 0, '{"contain_none_of":["owl"]}': 0}

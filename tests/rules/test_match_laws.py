@@ -1,4 +1,4 @@
-"""Laws of matching: the compiled book equals a plain loop over parts, terms and positions."""
+"""Laws of matching: compiled rules equal a plain loop over parts, terms and positions."""
 
 from __future__ import annotations
 

@@ -9,11 +9,12 @@ import plotly.graph_objects as go
 import pytest
 
 from ragfilter.engine.replay import replay
+from ragfilter.layers.base import BACKGROUND_FROM
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score
 from ragfilter.results.rows import rows
-from ragfilter.results.thresholds import cut_line
+from ragfilter.results.thresholds import compared, cut_line
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect import curve_panel, curve_plot
 
@@ -150,6 +151,31 @@ def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> 
     placed = curve_plot.place(made, rows(made), cutoff_detail(made))
     folded = replace(placed, grades={"c5": 0}).folded("c3")
     assert [row.id for row in folded.rows] == ["c1", "c3", "c4", "c5", "c6"]
+
+
+def test_what_fell_before_the_words_has_its_distance_alone_and_the_axis_says_so() -> None:
+    distances = tuple(0.5 + 0.005 * i for i in range(BACKGROUND_FROM + 1))
+    hits = tuple(
+        Hit(
+            Chunk(f"c{rank}", text="An owl." if rank == 1 else "", rule='{"contain": "elf"}' if rank == 2 else None),
+            d,
+            rank,
+        )
+        for rank, d in enumerate(distances, start=1)
+    )
+    on = {"query_must.enabled": True, "words.enabled": True, "cutoff.max_results": 5}
+    made = replay(Pool("owl giants", "demo", "l2", hits, queries=1), Settings().with_values(on))
+    detail = cutoff_detail(made)
+    assert detail is not None
+    unit, values = compared(made, detail)
+    assert unit == "distance minus shared words"
+    assert "c2" not in values
+    assert values["c1"] < distances[0]
+    plot = drawn(made)
+    assert points(plot)["dropped by query_must"][1] == [distances[1]]
+    assert "↑ farther from the question<br>distance minus shared words; ✕ distance alone" in notes(plot)
+    folded = curve_plot.place(made, rows(made), detail).folded(None)
+    assert "c2" not in {row.id for row in folded.rows}
 
 
 def test_after_reranking_few_have_a_score_and_by_distance_shows_all() -> None:

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
-from ragfilter.engine.whatif import change_to_keep
+from ragfilter.engine.whatif import change_by_one_hit
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.model import PoolResult
 from ragfilter.results.rows import rows
 from ragfilter.results.thresholds import cut_line
-from ragfilter.settings.schema import field
+from ragfilter.settings.schema import field_info
 from ragfilter.ui.inspect import curve_panel, curve_plot
 from tests.ui.test_curve import CLIFFS, result
 
@@ -78,7 +78,7 @@ def test_each_line_stands_where_the_plot_draws_it() -> None:
     assert relative["path"] == "cutoff.relative_offset"
     # 0.1 + 0.3 × (0.545 − 0.1)
     assert relative["base"] + relative["per"] * relative["value"] == pytest.approx(0.2335)
-    assert field(relative["path"]).ceiling == relative["low"] + relative["step"] * relative["count"]
+    assert field_info(relative["path"]).ceiling == relative["low"] + relative["step"] * relative["count"]
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_one_more_or_less_is_kept_by_the_change_that_says_so(gaps: list[float], 
         distances.append(distances[-1] + gap)
     settings = {"cutoff.strategy": strategy, "cutoff.max_results": 8}
     made = result(tuple(distances), **settings)
-    change = change_to_keep(made, by, partial(replay, made.pool))
+    change = change_by_one_hit(made, by, partial(replay, made.pool))
     if change is None:
         # A larger k may bring a new cliff, so that no limit alone keeps more than k.
         assert len(made.kept) in ((len(distances), 8) if by > 0 else (0,))

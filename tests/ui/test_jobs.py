@@ -13,7 +13,8 @@ from waiting import PATIENT_S
 from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import InputError
 from ragfilter.protocols import Vectors
-from ragfilter.ui.jobs import MAX_JOBS, Job, Jobs
+from ragfilter.text.numbers import Pace
+from ragfilter.ui.jobs import MAX_JOBS, Job, Jobs, progress_of
 from ragfilter.ui.resources import TEXTS_AT_ONCE, CachedEmbedder
 
 Work = Callable[[Job[None]], None]
@@ -72,6 +73,18 @@ def test_only_errors_of_ours_are_told(error: Exception, message: str) -> None:
     with pytest.raises(type(error)):
         job.value()
     assert job.failure == message
+
+
+def test_only_steps_that_are_left_have_an_estimate() -> None:
+    now = [0.0]
+    job, pace = Job[None](), Pace(lambda: now[0])
+    told = []
+    for progress in ((10, 40, "Replaying"), (20, 40, "Replaying"), (40, 40, "Replaying"), (0, 0, "Comparing")):
+        job.progress = progress
+        told.append(progress_of(job, "Gathering", pace))
+        now[0] += 10
+    assert told[1:3] == [(0.5, "Replaying: 20 of 40, about 20 s left"), (1.0, "Replaying: 40 of 40")]
+    assert told[3] == (0.0, "Comparing … 0 s")
 
 
 class Counting:

@@ -1,7 +1,7 @@
 """The interface of every cutoff strategy: `cut(values, settings, pinned, background)`, pure.
 
 `values` are the values of the first `max_results` hits, the `pinned` ones first; lower is better. A pin can have any
-value: `rising` flattens pins for strategies that look at the curve. `background` is the value of chunks unrelated to
+value: `rising` lowers pins for strategies that look at the curve. `background` is the value of chunks unrelated to
 the query. A strategy returns how many it would keep. Then `layers.cutoff.cut` applies min_results, max_results and the
 pins. A step between two pinned values, or a step down, is never a cliff.
 """

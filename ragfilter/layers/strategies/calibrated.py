@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.answer.context import cost
+from ragfilter.answer.context import block_tokens
 from ragfilter.errors import SettingsError
 from ragfilter.layers.base import LayerInput, estimate_background
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, steps
@@ -63,7 +63,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 def order_key(value: float, hit: Hit, target: str) -> float:
     """The sort key of a hit, lowest first: `value`, its 1 − probability. For the target budget, it is minus the
     probability per token, since filling a budget greedily in this order nearly maximises the expected recall."""
-    return (value - 1.0) / cost(hit.chunk) if target == "budget" else value
+    return (value - 1.0) / block_tokens(hit.chunk) if target == "budget" else value
 
 
 def expected_f(chances: Floats, beta: float, beyond: float = 0.0) -> Floats:

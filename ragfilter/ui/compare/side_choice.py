@@ -14,11 +14,11 @@ from ragfilter.evaluate.runs import run_label, settings_of
 from ragfilter.evaluate.wording import shown
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.base import strategies
-from ragfilter.layers.visibility import with_clearance
+from ragfilter.layers.visibility import with_clearance_for
 from ragfilter.publish.reports import NamedSettings
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Settings, field_info
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.session import link, state
@@ -114,7 +114,7 @@ def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
     titles: dict[str, str] = {each.name: each.title for each in LAYERS}
     changes: dict[str, list[str]] = {}
     for path in b.changed_from(a):
-        info = field(path)
+        info = field_info(path)
         label = "" if info.name == "enabled" else f"{info.label} "
         title = titles.get(info.section, info.section.capitalize())
         change = f"{label}{_told(path, a.get(path))} → {_told(path, b.get(path))}"
@@ -136,7 +136,7 @@ def _read(letter: str, current: Settings, runs: Mapping[int, Run]) -> ComparedSi
     elif word in PROFILES:
         profile, settings = word, state.settings_of(word, _own(letter))
     # With clearance on, unless it was switched off by hand.
-    settings = with_clearance(settings, state.user())
+    settings = with_clearance_for(settings, state.user())
     return ComparedSide(labels[chosen(letter)], profile, settings, letter, word, run)
 
 

@@ -134,9 +134,7 @@ class Mode {
   }
 
   button(key, word, act, given = {}) {
-    const button = make("button", { type: "button", onclick: act, ...given },
-      make("kbd", { textContent: key }), ` ${word}`)
-    return button
+    return make("button", { type: "button", onclick: act, ...given }, `${word} `, make("kbd", { textContent: key }))
   }
 
   draw() {

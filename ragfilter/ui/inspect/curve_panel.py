@@ -16,14 +16,14 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from ragfilter.engine.whatif import SettingChange, change_to_keep, kept_by_value
+from ragfilter.engine.whatif import SettingChange, change_by_one_hit, kept_by_value
 from ragfilter.layers.cutoff import cutoff_detail, distances_by_score, settings_that_cut
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.results.rows import ChunkRow
 from ragfilter.results.thresholds import CutLine, compared, cut_line, limits
-from ragfilter.settings.schema import field
+from ragfilter.settings.schema import field_info
 from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -81,7 +81,7 @@ def draw(view: View) -> None:
         )
     with elements.row("curve-foot"):
         for label, key, by in (("−1 chunk", "keep-less", -1), ("+1 chunk", "keep-more", 1)) if detail else ():
-            change = change_to_keep(result, by, view.under)
+            change = change_by_one_hit(result, by, view.under)
             values = {} if change is None else {change.path: change.new}
             about = "No limit of this strategy does that." if change is None else _effect(change, titles)
             elements.button(label, key, state.change_settings, values, disabled=change is None, about=about)
@@ -136,7 +136,9 @@ def draw_controls(view: View) -> None:
     with elements.row("cut-controls", "top"):
         paths = _cut_settings(result)
         for path in paths:
-            controls.draw_setting(field(path), result.settings, start, view=VIEW, kept=dict(view.summary.strategies))
+            controls.draw_setting(
+                field_info(path), result.settings, start, view=VIEW, kept=dict(view.summary.strategies)
+            )
         if not paths:
             elements.aside(
                 "The cutoff is off, and the judge decides how many stay. Switch Cutoff on in the sidebar to adjust a "
@@ -275,7 +277,7 @@ def _lines(
 
 
 def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> dict[str, Any]:
-    info, value = field(f"cutoff.{name}"), result.settings.get(f"cutoff.{name}")
+    info, value = field_info(f"cutoff.{name}"), result.settings.get(f"cutoff.{name}")
     low, step = info.low or 0, info.step or 1
     # As far as the setting's slider reaches.
     count = round((max(info.ceiling or info.high or low, value) - low) / step)
@@ -300,4 +302,4 @@ def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> 
 def _moved() -> None:
     state.session().drag_moves += 1
     moved = st.session_state[KEY].moved
-    state.change_settings({moved["path"]: field(moved["path"]).value_type(moved["value"])})
+    state.change_settings({moved["path"]: field_info(moved["path"]).value_type(moved["value"])})

@@ -43,7 +43,8 @@ Shapes = list[dict[str, Any]]
 @dataclass(frozen=True, slots=True)
 class Points:
     """The place of every drawn hit: x by row, y by row. `unit` names the compared value. `entered`
-    has the ids that reached the cut, in order; empty if nothing cuts. `grades` are by id."""
+    has the ids that reached the cut, in order; empty if nothing cuts. `grades` are by id. Hits in `plain` are placed
+    by their distance, because they were dropped before shared words lowered it."""
 
     rows: tuple[ChunkRow, ...]
     x: tuple[float, ...]
@@ -51,6 +52,7 @@ class Points:
     unit: str
     entered: tuple[str, ...] = ()
     grades: Mapping[str, int] = field(default_factory=dict)
+    plain: frozenset[str] = frozenset()
 
     def folded(self, chosen: str | None) -> Points:
         """Without hits dropped before the cut, except labelled chunks and the open one."""
@@ -73,13 +75,16 @@ class AxisRanges:
 def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | None) -> Points:
     """Place every hit by its rank in the list that was cut and the value compared there."""
     unit, values = compared(result, detail)
+    lowered = detail is not None and detail.value_kind == "lowered"
+    plain = {row.id: row.distance for row in rows if lowered and row.id not in values}
+    values |= plain
     cut = result.trace("top_k").decisions
     entered = tuple(each.chunk_id for each in cut) if detail is None else detail.ids
     every = [row for row in rows if row.id in values and (row.rank > 0 or row.id in entered)]
     at = _places(entered, [row.id for row in every], values)
     shown = sorted(every, key=lambda row: at[row.id])
     x, y = tuple(at[row.id] for row in shown), tuple(values[row.id] for row in shown)
-    return Points(tuple(shown), x, y, unit, entered)
+    return Points(tuple(shown), x, y, unit, entered, plain=frozenset(plain))
 
 
 def _places(entered: Sequence[str], every: Sequence[str], values: Mapping[str, float]) -> dict[str, float]:
@@ -154,7 +159,9 @@ def plot(
         theme.trace("markers", opened[:1], hoverinfo="skip", marker=ring, **UNDIMMED),
     ]
     shapes: Shapes = []
-    axis = f"↑ farther from the question<br>{points.unit}"
+    raw = [row for i in shown if (row := points.rows[i]).id in points.plain]
+    signs = " ".join(dict.fromkeys(theme.mark(row.outcome, row.layer, row.setting).sign for row in raw))
+    axis = f"↑ farther from the question<br>{points.unit}{signs and f'; {signs} distance alone'}"
     notes = [_note(axis, ink.muted, x=0, y=1, yref="paper", yanchor="bottom", xshift=-24)]
     if line is not None:
         _add_line(shapes, notes, line, ranges, ink)
@@ -175,7 +182,7 @@ def plot(
             threshold = min(result.settings.cutoff.gap_threshold, top)
             dots = {"color": ink.text, "width": 1, "dash": "dot"}
             shapes.append(_shape(y0=threshold, y1=threshold, yref="y2", line=dots))
-            label = schema.field("cutoff.gap_threshold").label
+            label = schema.field_info("cutoff.gap_threshold").label
             notes.append(_note(label, ink.muted, y=threshold, yref="y2", yanchor="bottom"))
     layout = _layout(ranges, ink, top=top, ticks=steps_of is not None, second=second is not None)
     layout |= {"shapes": shapes, "annotations": notes}

@@ -121,7 +121,7 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         "type": (68, None),
     }
     figures = {
-        compared(view.shown, cutoff_detail(view.shown))[0]: (176, "What the cutoff compared."),
+        compared(view.shown, cutoff_detail(view.shown))[0]: (176, "What the cutoff compared. Empty if dropped before."),
         "gap": (50, "Difference from the hit one rank above."),
         "rerank": (60, "The reranker's score, 0 to 1."),
         "similarity": (72, "1 − distance / 2 in an l2 collection, 1 − distance otherwise."),

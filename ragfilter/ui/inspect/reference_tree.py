@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from ragfilter.layers.references import DEPTHS, ReachedChunk, finder, walk
+from ragfilter.layers.references import DEPTHS, ReachedChunk, finder, preview_expansion, walk
 from ragfilter.model import Chunk, PoolResult
 from ragfilter.protocols import Collection
-from ragfilter.results.verdicts import preview_expansion
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.text.words import estimate_tokens

@@ -28,7 +28,7 @@ from ragfilter.results.summary import effects, layer_line
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.schema import MIN_LABELLED, Settings, field, fields
+from ragfilter.settings.schema import MIN_LABELLED, Settings, field_info, fields
 from ragfilter.text import numbers
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
@@ -90,7 +90,7 @@ def draw_reset(label: str) -> None:
     if changed := state.changes_since_reset():
         titles = {f"{each.name}.enabled": each.title for each in LAYERS}
         changes = ", ".join(
-            f"{titles.get(path) or field(path).label} {value_text(field(path), value)}"
+            f"{titles.get(path) or field_info(path).label} {value_text(field_info(path), value)}"
             for path, value in changed.items()
         )
         about = f"Undoes these changes to the profile: {changes}."
@@ -101,7 +101,7 @@ def draw(page_run: PageRun, view: View | None) -> None:
     """Draw one line per layer in the order in which they act, and one for everything else. Layers that changed nothing
     are folded into one line, unless somebody changed their settings. `view` is None if there is no result."""
     start = state.reset_target()
-    changed = {field(path).section for path in page_run.settings.changed_from(start.settings)}
+    changed = {field_info(path).section for path in page_run.settings.changed_from(start.settings)}
     with st.sidebar, st.container(key="layers", gap=None):
         if page_run.collections:
             _layers(page_run, start, changed, view)
@@ -141,7 +141,7 @@ def _line(layer: LayerSpec, page_run: PageRun, start: Config, view: View | None,
     name, settings = layer.name, page_run.settings
     on, cost = layer.enabled(settings), layer.cost(settings)
     no_llm = cost == "LLM call" and page_run.resources.bench.chat is None
-    switch = field(f"{name}.enabled") if layer.switched else None
+    switch = field_info(f"{name}.enabled") if layer.switched else None
     with st.container(key=f"layer-{name}", horizontal=True, gap=None, vertical_alignment="center"):
         if switch is not None:
             given = widget.key_and_callback(setting_key(switch.path), on, apply_choice, switch.path)
@@ -161,7 +161,7 @@ def _line(layer: LayerSpec, page_run: PageRun, start: Config, view: View | None,
             tell_variable(switch.path, on, start)
         for each in layer.used(settings) if on else ():
             kept = dict(view.summary.strategies) if view and each == "strategy" else {}
-            draw_setting(field(f"{name}.{each}"), settings, start, kept=kept)
+            draw_setting(field_info(f"{name}.{each}"), settings, start, kept=kept)
 
 
 def _more(page_run: PageRun, start: Config, changed: set[str]) -> None:

@@ -19,8 +19,7 @@ from ragfilter.layers.tuned_on import origin, profile_name
 from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, NeedKind, User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile
-from ragfilter.settings.schema import Settings
-from ragfilter.settings.schema import field as field_of
+from ragfilter.settings.schema import Settings, field_info
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.resources import open_resources
 
@@ -447,7 +446,7 @@ def reset_target() -> Config:
 def changes_since_reset() -> dict[str, Any]:
     """The settings that a reset would change, without the records of tuning."""
     values = settings().changed_from(reset_target().settings)
-    return {path: value for path, value in values.items() if not field_of(path).table}
+    return {path: value for path, value in values.items() if not field_info(path).table}
 
 
 def ask(query: str) -> None:

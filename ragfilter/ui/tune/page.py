@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Literal
 
 import pandas as pd
@@ -21,8 +20,8 @@ from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import QueryChange, changes
 from ragfilter.evaluate.tune import MARGIN, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
+from ragfilter.layers.tuned_on import learned_elsewhere
 from ragfilter.model import Pool, User
-from ragfilter.results.thresholds import learned_elsewhere
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
@@ -216,6 +215,10 @@ def _begin(page_run: PageRun, labels: Labels, request: TuningRequest, *, recalib
     called = state.settings_label()
 
     def work(job: Job[Suggestion]) -> Suggestion:
+        def replayed(done: int, total: int) -> None:
+            # After the last replay, no more steps can be counted.
+            job.step(done, total, "Replaying") if done < total else job.step(0, 0, "Comparing strategies")
+
         tuning, pools = tune_questions(
             labels,
             start(settings, profile) if recalibrates else settings,
@@ -225,7 +228,7 @@ def _begin(page_run: PageRun, labels: Labels, request: TuningRequest, *, recalib
             rerank=request.rerank or (recalibrates and always_reranks(settings.quality)),
             replaces=settings if recalibrates else None,
             gathered=job.step,
-            replayed=partial(job.step, what="Replaying"),
+            replayed=replayed,
         )
         return Suggestion(tuning, settings, called, pools, recalibrates=recalibrates)
 

@@ -22,7 +22,7 @@ from ragfilter.evaluate.wording import in_sample, unlabelled
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.tuned_on import chose_strategy, differences, unchanged
 from ragfilter.model import Pool
-from ragfilter.settings.schema import Settings, field, fields
+from ragfilter.settings.schema import Settings, field_info, fields
 from ragfilter.text import numbers
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
@@ -204,7 +204,8 @@ def _marks(xs: Sequence[float], ys: Sequence[float], current: int, best: int, co
 
 def _values_text(surface: Map, place: int) -> str:
     return ", ".join(
-        f"{field(path).label} {value_text(field(path), value)}" for path, value in surface.values(place).items()
+        f"{field_info(path).label} {value_text(field_info(path), value)}"
+        for path, value in surface.values(place).items()
     )
 
 
@@ -236,7 +237,7 @@ def warn(settings: Settings, labels: Labels) -> None:
 def _axes(settings: Settings) -> tuple[str, str, str]:
     """Draw the choice of axes and measure, and return it."""
     paths = axes(settings)
-    labels = {path: f"{path.partition('.')[0]}: {field(path).label}" for path in paths}
+    labels = {path: f"{path.partition('.')[0]}: {field_info(path).label}" for path in paths}
     first = elements.select("Horizontal axis", labels, "map-x", index=paths.index(usual(paths)), width=200)
     others = {NONE: "nothing"} | {path: label for path, label in labels.items() if path != first}
     start, about = [*others].index(OFFSET) if OFFSET in others else 0, "Choose “nothing” for a line chart."

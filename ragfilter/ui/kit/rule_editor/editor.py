@@ -15,7 +15,7 @@ from ragfilter.errors import RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.journal import Turn
 from ragfilter.rules.lint import Finding
-from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
+from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, starter
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing, Trouble
@@ -170,7 +170,7 @@ def _buttons(editing: Editing, *, busy: bool) -> None:
             elements.button("Discard", "rule-discard", saving.discard, chunk.id, about="Discards your unsaved text.")
         elif not chunk.rule:
             # Based on the rule that the author sees, not on a newer one.
-            use = partial(saving.set_unsaved, template(chunk.name), chunk.id, chunk.rule)
+            use = partial(saving.set_unsaved, starter(chunk.name), chunk.id, chunk.rule)
             elements.button("Template", "rule-template", use, about="Starts a rule from the title.")
 
 
