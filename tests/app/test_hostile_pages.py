@@ -15,7 +15,7 @@ from test_collections import indexed
 from ragfilter.rules import edits
 from ragfilter.ui import resources
 from ragfilter.ui.evaluate.page import PARTS as EVALUATE_PARTS
-from ragfilter.ui.evaluate.page import VIEWS
+from ragfilter.ui.evaluate.page import TABS
 from ragfilter.ui.rules.page import PARTS
 
 pytestmark = pytest.mark.model
@@ -77,7 +77,7 @@ def evaluate(page: Any) -> Iterator[Any]:
     page.at.selectbox(key="query-set-box").set_value(SET)
     yield page.run()
     yield page.press("evaluate")
-    for view in VIEWS:
+    for view in TABS:
         yield page.choose("view", view)
     page.at.toggle(key="sets-open").set_value(True)
     for part in EVALUATE_PARTS:
