@@ -151,7 +151,7 @@ def make_listing(
 
 
 def brief(rule: str | None) -> str:
-    """A rule in one line: each part's first term and the number of its other terms."""
+    """A rule in one line: each part's first term, with an ellipsis if it has others: ``cleric…, armor class 6…``."""
     read = read_rule(rule)
     if read is None:
         return ""
@@ -160,9 +160,8 @@ def brief(rule: str | None) -> str:
     parts = [_first(group) for group in read.demands.values()]
     parts += [f"not {_first(read.contain_none_of)}"] if read.contain_none_of else []
     more = [f"and {len(parts) - MAX_PARTS} more"] if len(parts) > MAX_PARTS else []
-    return " · ".join(parts[:MAX_PARTS] + more) or "asks for nothing"
+    return ", ".join(parts[:MAX_PARTS] + more) or "asks for nothing"
 
 
 def _first(terms: Sequence[str]) -> str:
-    others = f" +{len(terms) - 1}" if len(terms) > 1 else ""
-    return f"{shorten(terms[0])}{others}"
+    return shorten(terms[0]) + "…" * (len(terms) > 1)

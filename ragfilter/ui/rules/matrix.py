@@ -27,7 +27,7 @@ from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.rules import row_filter
 
 MATRICES: CacheSpec[Matrix] = CacheSpec(4)
-TITLE_WIDTH, RULE_CHARS = 27, 27
+TITLE_WIDTH, RULE_CHARS = 27, 29
 """Characters that fit into a column of the tables, even in capitals."""
 
 
