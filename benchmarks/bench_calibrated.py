@@ -19,7 +19,8 @@ from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.tune import tune, wide_settings
 from ragfilter.settings.config import load
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.settings.deployment import read_deployment
+from ragfilter.workbench import Workbench
 
 
 def main(folder: Path, names: list[str], *, rerank: bool) -> None:

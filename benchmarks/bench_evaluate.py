@@ -16,7 +16,8 @@ from ragfilter.evaluate.query_records import QueryRecord, records_of, shared_poo
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import PUBLIC
 from ragfilter.settings.config import load
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.settings.deployment import read_deployment
+from ragfilter.workbench import Workbench
 
 
 def main(folder: Path) -> None:

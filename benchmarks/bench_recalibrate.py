@@ -31,8 +31,9 @@ from ragfilter.ingest.bundled import DEMOS
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.testing import MemoryCollection
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.workbench import Workbench
 
 DIMENSIONS = 128
 

@@ -17,9 +17,10 @@ from streamlit.testing.v1 import AppTest
 
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.bundled import queries
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.resources import open_resources
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.workbench import Workbench
 
 APP = Path(__file__).resolve().parents[1] / "app.py"
 RUNS = 15

@@ -35,8 +35,9 @@ from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tune import Tuning, tune, wide_settings
 from ragfilter.evaluate.wording import gain
 from ragfilter.settings.config import load
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.settings.schema import STRATEGIES
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.workbench import Workbench
 
 ARCHIVE = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets/{}.zip"
 PUBLIC = {

@@ -28,8 +28,9 @@ from ragfilter.evaluate.sweep import sweep
 from ragfilter.layers.base import estimate_background
 from ragfilter.model import Pool
 from ragfilter.settings.config import load
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.settings.schema import Settings
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.workbench import Workbench
 
 SEED_QUESTIONS = {
     "cleric-ac6",

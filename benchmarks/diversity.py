@@ -19,7 +19,8 @@ from ragfilter.evaluate.evaluation import score
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.results.summary import tokens_of
 from ragfilter.settings.config import load
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.settings.deployment import read_deployment
+from ragfilter.workbench import Workbench
 
 PROFILES = ("full", "adaptive-gap", "query-must")
 SIDES: dict[str, dict[str, Any]] = {

@@ -21,9 +21,10 @@ import numpy as np
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores import index as indexing
 from ragfilter.stores.index import EMBED_PART, index
-from ragfilter.workbench import open_workspace_of, read_deployment
+from ragfilter.workbench import open_files_and_store
 
 N = 500
 NAME = "kill"
@@ -49,7 +50,7 @@ def work(place: str, version: int, *, tells: bool = False) -> int:
     indexing.WRITE_PART = 100
     records = [Record(Chunk(f"c{i}", f"version {version} of {i}"), "a line") for i in range(N)]
     embedder = Slow()
-    with open_workspace_of(read_deployment(data_dir=place), "index") as workspace:
+    with open_files_and_store(read_deployment(data_dir=place), "index") as workspace:
         if tells:
             print("begun", flush=True)
         index(records, name=NAME, workspace=workspace, embedder=embedder, rules=lambda: {"c0": RULE})
@@ -58,7 +59,7 @@ def work(place: str, version: int, *, tells: bool = False) -> int:
 
 def state(place: str, version: int) -> str:
     """What a kill left: the old version, the new one, or a collection that says what it lacks."""
-    with open_workspace_of(read_deployment(data_dir=place), "query") as workspace:
+    with open_files_and_store(read_deployment(data_dir=place), "query") as workspace:
         collection = workspace.store().collection(NAME)
         if collection.incomplete:
             return "incomplete"

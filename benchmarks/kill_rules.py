@@ -20,10 +20,11 @@ import numpy as np
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores import chroma
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.postgres.store import PgStore
-from ragfilter.workbench import open_workspace_of, read_deployment
+from ragfilter.workbench import open_files_and_store
 
 N = 400
 BULK = 200
@@ -95,7 +96,7 @@ def killed(place: str, first: int, chance: random.Random) -> tuple[dict[int, lis
 
 def is_half_written(place: str, ids: list[str], wanted: str) -> bool:
     """Whether some of the rules had reached the store, and others not, when the process stopped."""
-    with open_workspace_of(read_deployment(data_dir=place), "kill") as workspace:
+    with open_files_and_store(read_deployment(data_dir=place), "kill") as workspace:
         present = workspace.store().collection(NAME).rules(ids)
     return 0 < sum(1 for rule in present.values() if rule == wanted) < len(ids)
 

@@ -31,7 +31,8 @@ from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.models.pruners import SentencePruner
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.settings.deployment import read_deployment
+from ragfilter.workbench import Workbench
 
 EVIDENCE = Path(__file__).parent / "evidence"
 SHARES = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65)

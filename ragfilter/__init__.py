@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragfilter.errors import RagfilterError
-    from ragfilter.evaluate.evaluation import carry_over, measure, read_labels, recalibrate, tune
+    from ragfilter.evaluate.evaluation import measure, read_labels, recalibrate, tune
+    from ragfilter.evaluate.recalibrate import carry_over
     from ragfilter.library.filter import Filter, cut
     from ragfilter.library.result import Result
     from ragfilter.library.tracing import trace
@@ -52,7 +53,7 @@ _PLACES = {
     "Result": "library.result.Result",
     "Settings": "settings.schema.Settings",
     "User": "model.User",
-    "carry_over": "evaluate.evaluation.carry_over",
+    "carry_over": "evaluate.recalibrate.carry_over",
     "cut": "library.filter.cut",
     "measure": "evaluate.evaluation.measure",
     "open_workspace": "library.workspace.open_workspace",

@@ -5,8 +5,8 @@ Gathering fills a `Pool` (with effects). Replaying turns the pool into a `PoolRe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import nan
 from typing import Any, Literal, NamedTuple
@@ -538,3 +538,9 @@ def similarity(distance: float, space: Space) -> float:
 def by_distance(pair: tuple[str, float]) -> tuple[float, str]:
     """A sort key for pairs: by distance, ties by id."""
     return pair[1], pair[0]
+
+
+def with_chunks(hits: Iterable[Hit], change: Callable[[Chunk], Chunk]) -> tuple[Hit, ...]:
+    """The hits with changed chunks."""
+    pairs = [(hit, change(hit.chunk)) for hit in hits]
+    return tuple([hit if hit.chunk is chunk else replace(hit, chunk=chunk) for hit, chunk in pairs])

@@ -19,10 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pydantic import ValidationError
-
 from ragfilter.answer.answer import AnswerCache
-from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
+from ragfilter.errors import CollectionMissing, StoreError
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers.quality import reranker_key
@@ -80,7 +78,7 @@ class Workbench:
         WorkspaceLocked, StoreError or InputError, and then leaves nothing open."""
         with ExitStack() as closing:
             judge_prompts.use_folder(prompt_folder(deployment))
-            workspace = closing.enter_context(open_workspace_of(deployment, kind))
+            workspace = closing.enter_context(open_files_and_store(deployment, kind))
             if workspace.address:
                 # Now, so that a database that does not answer is reported once.
                 workspace.store()
@@ -293,8 +291,8 @@ class Workbench:
         return LateInteraction(embedder if isinstance(embedder, BundledEmbedder) else None)
 
 
-def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
-    """Open the workspace of a deployment. Takes `kind` and raises errors as `Workbench.open` does."""
+def open_files_and_store(deployment: Deployment, kind: str) -> Workspace:
+    """Open the files and store of a workspace. Takes `kind` and raises errors as `Workbench.open` does."""
     server: Server | QdrantPlace | None = None
     if deployment.qdrant_url and not deployment.address:
         from ragfilter.stores.qdrant import QdrantPlace
@@ -312,22 +310,6 @@ def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
         address=deployment.address,
         catalogue_limit=deployment.catalogue_limit,
     )
-
-
-def read_deployment(*, data_dir: str | Path | None = None) -> Deployment:
-    """The deployment that the environment describes; `data_dir` is a folder or an address. Raises SettingsError."""
-    arguments: dict[str, Any] = {} if data_dir is None else {"workspace": str(data_dir)}
-    try:
-        return Deployment(**arguments)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        variable = name if name.isupper() else f"RAGFILTER_{name.upper()}"
-        # The value is left out: it might be a key.
-        raise SettingsError(
-            f"The environment variable {variable} is not allowed: {complaint(first['msg'])}.",
-            remedy="Correct or unset it.",
-        ) from None
 
 
 def prompt_folder(deployment: Deployment) -> Path | None:

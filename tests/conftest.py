@@ -69,6 +69,8 @@ SLOW = {
     "test_publish.py",
     "test_service.py",
     "test_tracing.py",
+    "test_two_instances.py",
+    "test_typed_program.py",
     "test_urls.py",
     "test_workspace.py",
 }

@@ -21,11 +21,12 @@ from faults import Behave, Serve, cut_off, events, half_a_json, says, status
 from syrupy.assertion import SnapshotAssertion
 from waiting import PATIENT_S, PROCESS_S
 
-from ragfilter import workbench as bench
 from ragfilter.cli import output
 from ragfilter.cli.app import MODULES, app, load_commands, main
 from ragfilter.rules import edits
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores.workspace import Workspace
+from ragfilter.workbench import Workbench
 
 CHUNKS: list[dict[str, object]] = [
     {
@@ -410,7 +411,7 @@ def test_a_damaged_page_of_the_database_keeps_nobody_from_searching(
     workspace: Path, tmp_path: Path, cli: Cli, damage: bytes
 ) -> None:
     shutil.copytree(workspace, tmp_path / "ws")
-    with bench.Workbench.open(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
+    with Workbench.open(read_deployment(data_dir=tmp_path / "ws")) as opened:
         edits.save(
             opened.collection("small"),
             opened.journal,

@@ -32,11 +32,12 @@ from ragfilter.answer.context import pack
 from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.errors import InputError, SettingsError
+from ragfilter.layers.references import preview_expansion
 from ragfilter.model import MAX_LEVEL, Chunk, Entity, Hit, Judgement, Pool, PoolResult, User, Verdict
 from ragfilter.publish import reports
 from ragfilter.publish.reports import ReportOrigin
 from ragfilter.results.rows import references, rows, visible_ids
-from ragfilter.results.verdicts import judge_prompt, preview_expansion
+from ragfilter.results.verdicts import judge_prompt
 from ragfilter.settings import config
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect.reference_tree import Neighbourhood

@@ -28,7 +28,8 @@ from ragfilter.layers.judge import settings_without_judge
 from ragfilter.results.rows import rows
 from ragfilter.results.verdicts import judge_stats, verdict_rows
 from ragfilter.settings.config import load
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.settings.deployment import read_deployment
+from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ragfilter.judge.call import MAX_OF_ONE_POOL, JudgementCache, join_judgements
+from ragfilter.engine.pool import MAX_JUDGEMENTS, join_judgements
+from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Judgement, Verdict
 
 SAID = Judgement(("a",), (Verdict("a", "KEEP"),), model="m", prompt_key="k", prompt_tokens=9, ms=120.0)
@@ -46,4 +47,4 @@ def test_a_pool_holds_one_judgement_a_prompt_and_no_failure_for_a_success() -> N
     ):
         assert join_judgements(before, new) == after
     many = [replace(SAID, prompt_key=str(n)) for n in range(40)]
-    assert join_judgements((), many) == tuple(many[-MAX_OF_ONE_POOL:])
+    assert join_judgements((), many) == tuple(many[-MAX_JUDGEMENTS:])

@@ -26,13 +26,14 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import base, cutoff
+from ragfilter.layers.references import preview_expansion
 from ragfilter.library.result import to_result
 from ragfilter.model import Chunk, PoolResult, Space, User
 from ragfilter.protocols import Delta, Message, Vectors, Where
 from ragfilter.results.document import document, trace_text
 from ragfilter.results.rows import csv, references, rows
 from ragfilter.results.summary import summary
-from ragfilter.results.verdicts import forecast, preview_expansion, verdict_rows
+from ragfilter.results.verdicts import forecast, verdict_rows
 from ragfilter.settings.schema import Settings
 
 N = 10

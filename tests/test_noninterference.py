@@ -37,12 +37,12 @@ from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.errors import InputError
 from ragfilter.layers.cutoff import cutoff_detail
+from ragfilter.layers.references import preview_expansion
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Delta, Message
 from ragfilter.results.document import document, trace_text
 from ragfilter.results.rows import rows
 from ragfilter.results.summary import headline, summary
-from ragfilter.results.verdicts import preview_expansion
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect import curve_plot
 

@@ -15,10 +15,10 @@ from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.pipeline import PoolCompleter, search_and_filter
 from ragfilter.engine.replay import replay
 from ragfilter.judge.call import JudgementCache
-from ragfilter.layers.references import DEPTHS, walk
+from ragfilter.layers.references import DEPTHS, preview_expansion, walk
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Prices, Vectors
-from ragfilter.results.verdicts import forecast, preview_expansion
+from ragfilter.results.verdicts import forecast
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 from ragfilter.testing import MemoryCollection

@@ -260,6 +260,8 @@ def live(bench: OpenWorkspace) -> Iterator[str]:
         bound.close()
 
 
+# schemathesis registers a random number generator that hypothesis cannot reset.
+@pytest.mark.filterwarnings("ignore:.*register_random")
 def test_no_request_makes_it_fail(live: str) -> None:
     schema = schemathesis.openapi.from_url(f"{live}/openapi.json")
     for found in schema.get_all_operations():

@@ -14,11 +14,11 @@ from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.protocols import Vectors
 from ragfilter.rules.edits import save
 from ragfilter.rules.journal import Entry
-from ragfilter.settings.deployment import Deployment
+from ragfilter.settings.deployment import Deployment, read_deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.slow
 

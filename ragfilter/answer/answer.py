@@ -111,6 +111,18 @@ class AnswerStream:
             pass
         return self.answer
 
+    def read_through(self, cache: AnswerCache) -> Answer:
+        """The cached answer or a new one. If the LLM fails, it is extractive, with the LLM's error, prompt and cost."""
+        cached = cache.get(self.query, self.context, self.chat.name if self.chat else "", self.prices)
+        if cached is not None:
+            return cached
+        answer = self.read()
+        cache.put(answer)
+        if answer.error and not answer.extractive and not (quoted := replace(self, chat=None).read()).error:
+            quoted = replace(quoted, error=answer.error, failed=answer.failed, cost=answer.cost, ms=answer.ms)
+            return replace(quoted, prompt=answer.prompt, prompt_version=answer.prompt_version, usage=answer.usage)
+        return answer
+
     @property
     def _text(self) -> str:
         text = "".join(self._received)

@@ -1,4 +1,4 @@
-"""Utilities for threads: deadlines for calls without their own, stopping abandoned work, and a shared cache."""
+"""Utilities for threads: deadlines for calls without their own, stopping abandoned work, its pace, a shared cache."""
 
 from __future__ import annotations
 
@@ -122,3 +122,25 @@ class SharedCache(Generic[V]):
         with self.lock, suppress(ValueError):
             self._values[key] = value
         return value
+
+
+FIRST_S = 2.0  # no estimate is shown before this time
+
+
+class Pace:
+    """Measures the pace of a run of work. If the total changes, a new run begins."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._total = -1
+        self._began = (0, 0.0)
+
+    def left(self, done: int, total: int) -> float | None:
+        """The estimated seconds left; None while there is no estimate yet."""
+        now = self._clock()
+        if total != self._total or done < self._began[0]:
+            self._total, self._began = total, (done, now)
+        steps, seconds = done - self._began[0], now - self._began[1]
+        if steps < 1 or seconds < FIRST_S:
+            return None
+        return seconds * max(total - done, 0) / steps

@@ -10,10 +10,11 @@ from ragfilter.cli import options, output
 from ragfilter.cli.app import LOOK, app, command, make_group
 from ragfilter.cli.options import DataDir, File, Json, Verbose, Viewing, columns_of, text_argument
 from ragfilter.errors import InputError
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores import manage
 from ragfilter.stores.opening import Opening
 from ragfilter.text.numbers import chunk_count, counted
-from ragfilter.workbench import Facts, open_workspace_of, overview, read_deployment
+from ragfilter.workbench import Facts, open_files_and_store, overview
 
 group = typer.Typer(invoke_without_command=True, **LOOK)
 app.add_typer(group, name="collections")
@@ -139,8 +140,8 @@ def copy(
     Prompts, templates and other programs' Chroma collections are not copied.
     """
     with (
-        open_workspace_of(read_deployment(data_dir=source), "copy") as here,
-        open_workspace_of(read_deployment(data_dir=target), "copy") as there,
+        open_files_and_store(read_deployment(data_dir=source), "copy") as here,
+        open_files_and_store(read_deployment(data_dir=target), "copy") as there,
     ):
         done = manage.copy_workspace(here, there, output.progress)
     lines = (

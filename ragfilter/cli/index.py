@@ -21,9 +21,9 @@ from ragfilter.indexing.order import Done, Order, carry_out
 from ragfilter.indexing.queue import Queue
 from ragfilter.ingest.bundled import DEMOS
 from ragfilter.ingest.records import ReadOptions
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores.workspace import database_of
 from ragfilter.text.numbers import chunk_count, counted
-from ragfilter.workbench import read_deployment
 
 log = logging.getLogger(__name__)
 

@@ -15,17 +15,17 @@ import typer
 from ragfilter.cli.output import LogFormat, warn
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
+from ragfilter.layers.tuned_on import learned_elsewhere
 from ragfilter.layers.visibility import effective_user
 from ragfilter.model import Chunk, User
 from ragfilter.settings import config as configuration
-from ragfilter.settings.deployment import PREFIX
+from ragfilter.settings.deployment import PREFIX, Deployment, read_deployment
 from ragfilter.settings.profiles import DEFAULT, PROFILES, Fit
 from ragfilter.settings.schema import Settings, field_info
 from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
     from ragfilter.engine.gather import Backends
-    from ragfilter.settings.deployment import Deployment
     from ragfilter.workbench import Workbench
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ text_argument = partial(typer.Argument, callback=mended)
 
 def settings_file(context: typer.Context, value: Path | None) -> Path | None:
     """Callback of `--config`. Also makes the workspace's own judge prompts available: any settings may name them."""
-    from ragfilter.workbench import prompt_folder, read_deployment
+    from ragfilter.workbench import prompt_folder
 
     deployment = read_deployment(data_dir=context.params.get("data_dir"))
     judge_prompts.use_folder(prompt_folder(deployment))
@@ -228,14 +228,12 @@ def refuse(why: str, **options: object) -> None:
 
 def open_for(data_dir: str | None, kind: str) -> Workbench:
     """Open the workspace, which the caller must close; `kind` is the name other processes see as its holder."""
-    from ragfilter.workbench import Workbench, read_deployment
+    from ragfilter.workbench import Workbench
 
     return Workbench.open(read_deployment(data_dir=data_dir), kind=kind)
 
 
 def warn_learned_elsewhere(settings: Settings, backends: Backends) -> None:
     """Warn if the settings were learned or tuned on another collection, model or space."""
-    from ragfilter.results.thresholds import learned_elsewhere
-
     collection = backends.collection
     warn(learned_elsewhere(settings, Fit(collection.name, backends.embedder.name, collection.space)))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragfilter.answer import context as packing
 from ragfilter.answer.answer import DOUBT, Answer, AnswerStream
+from ragfilter.answer.context import Context, pack
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, GapThreshold, Place, refuse, setting
@@ -20,7 +19,6 @@ from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.cutoff import unknown_score_warning
 from ragfilter.layers.judge import settings_without_judge
 from ragfilter.model import PoolResult, User
-from ragfilter.protocols import ChatModel
 from ragfilter.results.document import document, trace_text
 from ragfilter.results.rows import ChunkRow, kept_first, rows
 from ragfilter.results.summary import summary, unfiltered_label
@@ -123,31 +121,12 @@ def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolRe
     return result
 
 
-def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, packing.Context]:
-    """The answer, with its context. If the LLM fails, it is extractive, with the LLM's error, prompt and costs."""
-    packed = packing.pack(result.kept, result.settings)
-    name = bench.chat.name if bench.chat else ""
-    cached = bench.answers.get(result.query, packed, name, bench.prices)
-    if cached is not None:
-        return cached, packed
-
-    def read(chat: ChatModel | None) -> Answer:
-        timeout_s = bench.deployment.answer_timeout_s
-        return AnswerStream(result.query, packed, chat, bench.embedder, timeout_s=timeout_s, prices=bench.prices).read()
-
-    answer = read(bench.chat)
-    bench.answers.put(answer)
-    if answer.error and not answer.extractive and not (quoted := read(None)).error:
-        answer = replace(
-            answer,
-            text=quoted.text,
-            citations=quoted.citations,
-            unknown_citations=(),
-            model=quoted.model,
-            extractive=True,
-            doubt=quoted.doubt,
-        )
-    return answer, packed
+def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, Context]:
+    """The answer from the kept chunks, with its context."""
+    context = pack(result.kept, result.settings)
+    limit = bench.deployment.answer_timeout_s
+    stream = AnswerStream(result.query, context, bench.chat, bench.embedder, timeout_s=limit, prices=bench.prices)
+    return stream.read_through(bench.answers), context
 
 
 def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
@@ -222,7 +201,7 @@ def _judge_lines(result: PoolResult) -> str:
     return output.text_of(*lines, *(f"  ignored in its reply: {remark}" for remark in remarks(result)))
 
 
-def answer_text(answer: Answer, context: packing.Context) -> str:
+def answer_text(answer: Answer, context: Context) -> str:
     """The answer with a heading and its sources."""
     label = "extractive: quoted sentences, no model" if answer.extractive else answer.model
     doubt = [DOUBT.format(why=answer.doubt)] if answer.doubt else []

@@ -20,6 +20,7 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, Departments, File, Filtering, Level, Place, refuse
 from ragfilter.errors import InputError
 from ragfilter.model import PUBLIC
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.text.urls import shown
 
 
@@ -79,7 +80,6 @@ def serve_tools(place: Place, filtering: Filtering) -> None:
     user = filtering.user or PUBLIC
     from ragfilter.library.tools import ChunkTools, make_server
     from ragfilter.library.workspace import OpenWorkspace
-    from ragfilter.workbench import read_deployment
 
     with OpenWorkspace.open(read_deployment(data_dir=place.data_dir), kind="mcp") as bench:
         place.backends(bench)
@@ -111,7 +111,6 @@ def serve(
     from ragfilter.library.workspace import OpenWorkspace
     from ragfilter.service.access import Caller, read_tokens
     from ragfilter.service.app import Serving, make_app
-    from ragfilter.workbench import read_deployment
 
     loaded, _ = filtering.load()
     if tokens is not None:

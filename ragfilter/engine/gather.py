@@ -20,8 +20,8 @@ from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.references import references_of
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.visibility import effective_user, with_chunks, with_clearance_for
-from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User, by_distance
+from ragfilter.layers.visibility import effective_user, with_clearance_for
+from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User, by_distance, with_chunks
 from ragfilter.protocols import Catalogue, ChatModel, Collection, DistinctRules, Embedder, Pruner, Reranker, Vectors
 from ragfilter.rules.match import Scan, compiled_rules
 from ragfilter.settings.schema import Quality, Settings, field_info
@@ -233,8 +233,8 @@ def _find_hits(query: str, vector: Vectors, search: Search, settings: Settings, 
 
 
 def _search_until_enough(vector: Vectors, findings: SearchFindings, rules: Sequence[str] | None, scan: Scan) -> None:
-    """Double the query's own search while it finds too few clean hits. If even the widest does, search only clean
-    chunks."""
+    """Double the query's own search while it finds too few clean hits. If even the widest search finds too few, search
+    only clean chunks."""
     search, reach, passes = findings.search, findings.reach, findings.passes
     n, findings.searches = reach.first, 0
     while True:
@@ -352,8 +352,8 @@ def _compared(settings: Settings) -> int:
 def _find_sides(
     sides: Mapping[str, Vectors], width: int, vector: Vectors, findings: SearchFindings, *, is_certain: bool
 ) -> list[Entity]:
-    """Search for each side. If it may not be a comparison, return no sides unless, for each, its search found a chunk
-    with that title that the user can see."""
+    """Search for each side. Unless it certainly is a comparison, return the sides only if each one's search found a
+    chunk with that title that the user can see."""
     search = findings.search
     entities = [Entity(name, tuple(i for i, _ in search.nearest(side, width))) for name, side in sides.items()]
     findings.searches += len(entities)

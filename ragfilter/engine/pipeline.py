@@ -16,7 +16,7 @@ from time import perf_counter
 
 from ragfilter.basics.threads import check_stopped, within
 from ragfilter.engine.gather import Backends, gather_with_scan
-from ragfilter.engine.pool import nearness, with_attribute, without_failure_of
+from ragfilter.engine.pool import join_judgements, nearness, with_attribute, without_failure_of
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import call
@@ -150,7 +150,7 @@ class PoolCompleter:
 
     def _add_judgement(self, pool: Pool, judgement: Judgement) -> Pool:
         reachable = (*pool.reachable, *self._reachable(pool, judgement))
-        judgements = call.join_judgements(pool.judgements, [judgement])
+        judgements = join_judgements(pool.judgements, [judgement])
         references = references_of((hit.chunk for hit in (*pool.hits, *reachable)), self.backends.collection)
         return replace(pool, judgements=judgements, reachable=reachable, references=references)
 

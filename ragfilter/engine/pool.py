@@ -3,17 +3,18 @@ near the best hit is, and the outputs and failures of models. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ragfilter.engine.search import source_matcher
-from ragfilter.judge.call import join_judgements
 from ragfilter.layers.base import BACKGROUND_FROM, estimate_background
-from ragfilter.layers.visibility import effective_user, is_clean, visible_entities, with_chunks
-from ragfilter.model import Chunk, Hit, NeedKind, Pool, User
+from ragfilter.layers.visibility import effective_user, is_clean, visible_entities
+from ragfilter.model import Chunk, Hit, Judgement, NeedKind, Pool, User, with_chunks
 from ragfilter.rules.match import Scan, compiled_rules
 from ragfilter.settings.schema import Settings
+
+MAX_JUDGEMENTS = 16
 
 
 def entering_hits(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
@@ -126,6 +127,19 @@ def join_pools(mine: Pool, theirs: Pool) -> Pool:
         reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
         references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
     )
+
+
+def join_judgements(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:
+    """Add new judgements to a pool's: one per prompt, the latest last. A failure never replaces a success."""
+    by_prompt: dict[object, Judgement] = {}
+    for judgement in (*before, *new):
+        prompt = judgement.prompt_key or (judgement.asked, judgement.left_out)
+        earlier = by_prompt.get(prompt)
+        if earlier is not None and judgement.error and not earlier.error:
+            continue
+        by_prompt.pop(prompt, None)
+        by_prompt[prompt] = judgement
+    return tuple(by_prompt.values())[-MAX_JUDGEMENTS:]
 
 
 def _only_in(theirs: Pool, mine: Pool, attribute: str) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """One set of settings measured over labelled queries, compared with the unfiltered search: `eval` and `gate`, and
-`rf.measure` and `rf.tune` for a caller's existing results, without new searches. A view of `evaluate.frame`.
+`rf.measure`, `rf.tune` and `rf.recalibrate` for a caller's existing results, without new searches. A view of `frame`.
 
 `metrics` and `query_records` describe the conventions. Means are over queries. Noise reduction is 1 − irrelevant kept /
 irrelevant in the unfiltered first k, with the chunks of all queries counted together.
@@ -26,7 +26,7 @@ from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries, labels_v
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.query_files import read
 from ragfilter.evaluate.query_records import QueryRecord, records_of
-from ragfilter.evaluate.recalibrate import carried, start
+from ragfilter.evaluate.recalibrate import start
 from ragfilter.evaluate.tune import Tuning, wide_settings
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED, filtered_and_plain
 from ragfilter.model import Pool, PoolResult, Status, User, undecided
@@ -265,15 +265,6 @@ def recalibrate(
     ``loses_at_most(0.02)`` before you replace them with ``tuned.settings``. Raises as `tune` does.
     """
     return _tuned(results, qrels, measure, folds, rerank=rerank, old=old, profile=profile)
-
-
-def carry_over(results: Mapping[str, PoolResult], old: Settings) -> Settings:
-    """Adapt settings to another model or space without labels: each tuned threshold moves to the value with the same
-    share of these results' distances below it. This is a guess, and the settings' record says so. Settings that were
-    not chosen by labels stay. Raises InputError without results."""
-    if not results:
-        raise InputError("There are no results.", remedy="Pass results of recorded questions.")
-    return carried(old, [result.pool for result in results.values()])
 
 
 def _tuned(

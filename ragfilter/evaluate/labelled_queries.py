@@ -37,6 +37,11 @@ class Labels:
         relevant = {i for i, labels in self.qrels.items() if any(g > 0 for g in labels.values())}
         return {i: text for i, text in self.queries.items() if i in relevant}
 
+    def grades_of(self, query: str) -> dict[str, int]:
+        """The grades of a question's chunks, by id, whichever query it is."""
+        same = [i for i, text in self.queries.items() if text.strip() == query.strip()]
+        return {chunk_id: grade for i in same for chunk_id, grade in self.qrels.get(i, {}).items()}
+
     def check_relevant(self) -> None:
         """Raise InputError if nothing is labelled relevant, since no figure would mean anything."""
         if not self.answered:

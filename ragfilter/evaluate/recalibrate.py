@@ -1,8 +1,8 @@
 """Adapts tuned settings to another embedding model, space, reranker, chunking or corpus. Pure.
 
 With labels, the settings are tuned again from `start`, and compared on the same questions with the settings in use, as
-if those still applied (`as_they_are`). Without labels, thresholds move to the new scale of distances: each takes the
-value with the same share of hits below it, over the recorded questions. This is a guess.
+if those still applied (`as_they_are`). Without labels, `carry_over` moves thresholds to the new scale of distances:
+each takes the value with the same share of hits below it, over the recorded questions. This is a guess.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from ragfilter.errors import InputError
 from ragfilter.layers.base import estimate_background
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import strategy
-from ragfilter.model import Pool, similarity
+from ragfilter.model import Pool, PoolResult, similarity
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Calibration, Settings, TunedOn
 
@@ -83,6 +84,15 @@ def quantiles(settings: Settings, pools: Collection[Pool]) -> dict[str, float]:
         path: round(float(np.mean(values <= settings.get(path))), DIGITS)
         for path, values in _samples(settings, pools).items()
     }
+
+
+def carry_over(results: Mapping[str, PoolResult], old: Settings) -> Settings:
+    """Adapt settings to another model or space without labels: each tuned threshold moves to the value with the same
+    share of these results' distances below it. This is a guess, and the settings' record says so. Settings that were
+    not chosen by labels stay. Raises InputError without results."""
+    if not results:
+        raise InputError("There are no results.", remedy="Pass results of recorded questions.")
+    return carried(old, [result.pool for result in results.values()])
 
 
 def carried(settings: Settings, pools: Collection[Pool]) -> Settings:

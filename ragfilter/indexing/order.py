@@ -20,8 +20,9 @@ from ragfilter.ingest.records import ReadOptions, Record
 from ragfilter.model import Chunk
 from ragfilter.models.embedders import OPENAI
 from ragfilter.protocols import Embedder, Vectors
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores.base import IndexReport
-from ragfilter.workbench import Workbench, make_embedder, read_deployment
+from ragfilter.workbench import Workbench, make_embedder
 
 if TYPE_CHECKING:
     from ragfilter.stores.relabel import Relabelled

@@ -25,10 +25,10 @@ from pydantic import TypeAdapter
 
 from ragfilter.basics import database
 from ragfilter.basics.database import TEXT, WHOLE
+from ragfilter.basics.threads import Pace
 from ragfilter.errors import Action, RagfilterError, WorkspaceLocked, extra
 from ragfilter.indexing.order import Done, Order, Refusal, carry_out
 from ragfilter.stores.base import IndexReport
-from ragfilter.text.numbers import Pace
 from ragfilter.workbench import Workbench
 
 with extra("chroma"):

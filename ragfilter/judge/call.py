@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import replace
 from statistics import median
 from time import perf_counter
@@ -73,7 +72,6 @@ def _call(prompt: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
 
 SIZE = 256
 REMEMBERED_CALLS = 20
-MAX_OF_ONE_POOL = 16
 
 
 class JudgementCache:
@@ -116,16 +114,3 @@ class JudgementCache:
             return None
         judged_ids = {verdict.chunk_id for verdict in judgement.verdicts}
         return judgement if judged_ids and judged_ids <= set(judgement.asked) else None
-
-
-def join_judgements(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:
-    """Add new judgements to a pool's: one per prompt, the latest last. A failure never replaces a success."""
-    by_prompt: dict[object, Judgement] = {}
-    for judgement in (*before, *new):
-        prompt = judgement.prompt_key or (judgement.asked, judgement.left_out)
-        earlier = by_prompt.get(prompt)
-        if earlier is not None and judgement.error and not earlier.error:
-            continue
-        by_prompt.pop(prompt, None)
-        by_prompt[prompt] = judgement
-    return tuple(by_prompt.values())[-MAX_OF_ONE_POOL:]

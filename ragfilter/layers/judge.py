@@ -19,7 +19,7 @@ from ragfilter.judge.call import NO_DECISION
 from ragfilter.judge.prompt import JudgePrompt, build_prompt, no_room
 from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, place_words
 from ragfilter.layers.references import clean_finder, walk
-from ragfilter.layers.visibility import effective_user, with_chunks, without_hidden_refs
+from ragfilter.layers.visibility import effective_user, without_hidden_refs
 from ragfilter.model import (
     Decision,
     ExpandedChunk,
@@ -35,6 +35,7 @@ from ragfilter.model import (
     User,
     Verdict,
     similarity,
+    with_chunks,
 )
 from ragfilter.settings.schema import Judge, Settings
 from ragfilter.text import numbers

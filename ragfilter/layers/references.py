@@ -1,4 +1,4 @@
-"""Follows references between chunks."""
+"""Follows references between chunks, and previews the chunks that an expansion would bring in."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ragfilter.layers.visibility import is_clean
+from ragfilter.layers.visibility import effective_user, is_clean
 from ragfilter.model import Chunk, User
-from ragfilter.rules.match import Scan
+from ragfilter.rules.match import Scan, compiled_rules
 from ragfilter.settings.schema import Settings
 
 DEPTHS = (1, 3, 5)
@@ -88,3 +88,31 @@ def find_chunks(collection: ChunkSource, ids: Iterable[str]) -> Mapping[str, Chu
     """A mapping with at least those of these chunks that exist; it may be the whole catalogue."""
     catalogue = collection.catalogue()
     return collection.chunks(list(ids)) if catalogue is None else catalogue
+
+
+def preview_expansion(
+    chunk_id: str, collection: ChunkSource, settings: Settings, user: User | None = None, *, query: str = ""
+) -> dict[int, tuple[ReachedChunk, ...]]:
+    """The chunks that EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring in: depth → chunks, in
+    order, with texts from the store. Calls no model.
+
+    If `query` is given and query_must is on, chunks whose rule fails are left out, as in an
+    expansion. Empty if the chunk is unknown or hidden from `user`. Raises StoreError.
+    """
+    user = effective_user(user, settings)
+    if not query.strip():
+        off = settings.query_must.model_copy(update={"enabled": False})
+        settings = settings.model_copy(update={"query_must": off})
+    find = finder(collection)
+    permitted = clean_finder(find, settings, compiled_rules(()).scan(query), user)
+    root = permitted(chunk_id)
+    if root is None:
+        return dict.fromkeys(DEPTHS, ())
+    most = settings.judge.max_expansion
+    reached = list(walk(root, depth=max(DEPTHS), most=most, find=permitted))
+    whole = collection.chunks([each.chunk.id for each in reached])
+    if not user.unrestricted:
+        seen_refs = {i: [r for r in c.refs if (to := find(r)) and user.sees(to)] for i, c in whole.items()}
+        whole = {i: replace(c, refs=tuple(seen_refs[i])) for i, c in whole.items()}
+    chunks = [replace(r, chunk=whole[r.chunk.id]) for r in reached if r.chunk.id in whole]
+    return {depth: tuple(r for r in chunks if r.step <= depth) for depth in DEPTHS}

@@ -1,5 +1,5 @@
-"""Says whether tuned settings are unchanged and which labels chose them, and refuses distances tuned on another scale.
-docs/design.md#tune."""
+"""Says whether tuned settings are unchanged, which labels chose them and whether elsewhere, and refuses distances tuned
+on another scale. docs/design.md#tune."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from ragfilter.errors import SettingsError
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Pool
-from ragfilter.settings.schema import Cutoff, Origin, Quality, Settings, TunedOn, field_info
+from ragfilter.settings.profiles import Fit
+from ragfilter.settings.schema import Calibration, Cutoff, Origin, Quality, Settings, TunedOn, field_info
 
 SCALED = frozenset(name for name in Cutoff.model_fields if field_info(f"cutoff.{name}").unit == "distance")
 """The settings that are valid for one model and space only."""
@@ -22,6 +23,23 @@ def origin(settings: Settings) -> Origin | None:
         if tuned.strategy == name and unchanged(tuned, settings) == tuned.values:
             return tuned
     return cutoff.calibration if cutoff.enabled and cutoff.strategy == "calibrated" else None
+
+
+def learned_elsewhere(settings: Settings, here: Fit) -> str:
+    """A sentence if the settings were learned or tuned on another collection, model or space; empty otherwise."""
+    source = origin(settings)
+    if source is None:
+        return ""
+    learned = isinstance(source, Calibration)
+    what = "The cutoff was learned" if learned else "The settings were tuned"
+    if source.collection != here.collection:
+        return f"{what} on {source.collection_name}, not on this collection."
+    # The model of a collection that was made elsewhere may be unknown.
+    both_known = source.embedder and here.embedder
+    elsewhere = Fit(source.collection, source.embedder if both_known else here.embedder, source.space)
+    if elsewhere != here:
+        return f"{what} on {elsewhere.words}, not with {here.embedder}, {here.space}."
+    return ""
 
 
 def profile_name(profile: str, settings: Settings, tuned_on: str = "") -> str:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Entity, Hit, JudgeDetail, LayerTrace, Pool, PoolResult, User
+from ragfilter.model import (
+    PUBLIC,
+    UNRESTRICTED,
+    Chunk,
+    Entity,
+    Hit,
+    JudgeDetail,
+    LayerTrace,
+    Pool,
+    PoolResult,
+    User,
+    with_chunks,
+)
 from ragfilter.rules.match import Scan
 from ragfilter.settings.schema import Settings
 
@@ -81,12 +93,6 @@ def without_hidden_refs(pool: Pool, user: User) -> Callable[[Chunk], Chunk]:
         return Chunk(c.id, c.text, c.title, c.type, c.source, c.page, refs, *more)
 
     return nameable_only
-
-
-def with_chunks(hits: Iterable[Hit], change: Callable[[Chunk], Chunk]) -> tuple[Hit, ...]:
-    """The hits with changed chunks."""
-    pairs = [(hit, change(hit.chunk)) for hit in hits]
-    return tuple([hit if hit.chunk is chunk else replace(hit, chunk=chunk) for hit, chunk in pairs])
 
 
 def redacted(result: PoolResult) -> PoolResult:

@@ -17,7 +17,7 @@ from ragfilter.errors import InputError
 from ragfilter.ingest.records import FIELDS, given_id, is_missing, plain_values, to_record
 from ragfilter.model import Chunk, Hit, Metric, Score, Space, User
 from ragfilter.text.normalise import mend_characters
-from ragfilter.text.numbers import counted, few
+from ragfilter.text.numbers import counted, first_warnings
 
 Metrics = Metric | Mapping[str, Metric]
 """A metric, or the metric of each named score."""
@@ -150,7 +150,7 @@ def to_hits(
         warnings += (EXPONENTIAL,) if exponential else ()
         warnings += _of_store(frozenset(each.store for each in seen), metric)
         warnings += (NO_METRIC,) if any(each.unsaid for each in seen) else ()
-    own_warnings = few([w for i in sorted(warned) for w in documents[i].warnings])
+    own_warnings = first_warnings([w for i in sorted(warned) for w in documents[i].warnings])
     return hits, space, own_warnings + warnings if visible else own_warnings
 
 

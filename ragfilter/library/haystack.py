@@ -6,7 +6,7 @@ import asyncio
 
 from ragfilter.errors import extra
 from ragfilter.library.documents import Metrics
-from ragfilter.library.result import FilterCall, keep
+from ragfilter.library.result import FilterCall, kept_documents
 from ragfilter.model import User
 
 with extra("haystack"):
@@ -27,7 +27,7 @@ class FilterComponent:
         """The kept documents, best first, for `user`, by default the component's. Raises InputError, SettingsError."""
         asker = self.user if user is None else user
         scores = [doc.score for doc in documents]
-        return {"documents": keep(self.filter, query, documents, scores, metric=self.metric, user=asker)}
+        return {"documents": kept_documents(self.filter, query, documents, scores, metric=self.metric, user=asker)}
 
     @component.output_types(documents=list[Document])
     async def run_async(

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragfilter.errors import InputError, extra
 from ragfilter.library.documents import Metrics
-from ragfilter.library.result import FilterCall, keep
+from ragfilter.library.result import FilterCall, kept_documents
 from ragfilter.library.tools import ChunkTools, Searchable, raising
 from ragfilter.model import PUBLIC, Metric, User
 from ragfilter.settings.config import of_profile
@@ -54,7 +54,7 @@ class FilterCompressor(BaseDocumentCompressor):
         scores = [doc.metadata.get(self.score_key) for doc in documents]
         if documents and all(score is None for score in scores) and not isinstance(self.metric, Mapping):
             log.warning(UNSCORED, self.score_key)
-        return keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
+        return kept_documents(self.filter, query, documents, scores, metric=self.metric, user=asker)
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None, *, user: User | None = None
@@ -113,7 +113,8 @@ class FilterRetriever(BaseRetriever):
 
     def _keep(self, query: str, scored: list[tuple[Document, float]], user: User | None) -> list[Document]:
         docs, scores = [doc for doc, _ in scored], [score for _, score in scored]
-        return keep(self.filter, query, docs, scores, metric=self.metric, user=self.user if user is None else user)
+        asker = self.user if user is None else user
+        return kept_documents(self.filter, query, docs, scores, metric=self.metric, user=asker)
 
 
 def _configured(config: RunnableConfig | None = None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ragfilter.errors import InputError, extra
 from ragfilter.library.documents import Metrics
-from ragfilter.library.result import FilterCall, keep
+from ragfilter.library.result import FilterCall, kept_documents
 from ragfilter.model import User
 
 with extra("llamaindex"):
@@ -81,4 +81,4 @@ class FilterPostprocessor(BaseNodePostprocessor):
         if self.exponential:
             # A score too small for a float is infinitely far.
             scores = [s if s is None else -log(s) if s > 0 else inf for s in scores]
-        return keep(self.filter, query_bundle.query_str, nodes, scores, metric=self.metric, user=self.user)
+        return kept_documents(self.filter, query_bundle.query_str, nodes, scores, metric=self.metric, user=self.user)

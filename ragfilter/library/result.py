@@ -158,7 +158,7 @@ FilterCall = Callable[..., Result]
 """A `Filter`, as its adapters call it."""
 
 
-def keep(
+def kept_documents(
     flt: FilterCall,
     query: str,
     docs: Sequence[Document],

@@ -13,8 +13,9 @@ from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.library.filter import Filter, check_asked
 from ragfilter.library.result import Result, to_result
 from ragfilter.model import User
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.settings.schema import Settings
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.workbench import Workbench
 
 if TYPE_CHECKING:
     from ragfilter.stores.workspace import StoredCollection

@@ -1,4 +1,5 @@
-"""Which limit decided how many chunks are kept, and which ones had no effect because another one acts first. Pure."""
+"""Which limit decided how many chunks are kept, which ones had no effect because another one acts first, and which
+thresholds were fitted to another collection. Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ from ragfilter.layers.cutoff import (
 )
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import EPSILON, strategy
-from ragfilter.layers.tuned_on import origin
+from ragfilter.layers.tuned_on import learned_elsewhere
 from ragfilter.model import VALUE_NAMES, CutoffDetail, LayerTrace, PoolResult
 from ragfilter.settings.profiles import Fit, profile
-from ragfilter.settings.schema import Calibration, Settings, field_info
+from ragfilter.settings.schema import Settings, field_info
 from ragfilter.text import numbers
 
 
@@ -193,23 +194,6 @@ def _at_place(path: str, k: int, n: int) -> CutLine:
 SCALES = ("distance", "similarity")
 """Units of thresholds that depend on the collection. Rerank scores do not: both rerankers return
 probabilities (docs/tuning.md)."""
-
-
-def learned_elsewhere(settings: Settings, here: Fit) -> str:
-    """A sentence if the settings were learned or tuned on another collection, model or space; empty otherwise."""
-    source = origin(settings)
-    if source is None:
-        return ""
-    learned = isinstance(source, Calibration)
-    what = "The cutoff was learned" if learned else "The settings were tuned"
-    if source.collection != here.collection:
-        return f"{what} on {source.collection_name}, not on this collection."
-    # The model of a collection that was made elsewhere may be unknown.
-    both_known = source.embedder and here.embedder
-    elsewhere = Fit(source.collection, source.embedder if both_known else here.embedder, source.space)
-    if elsewhere != here:
-        return f"{what} on {elsewhere.words}, not with {here.embedder}, {here.space}."
-    return ""
 
 
 def applied_settings(result: PoolResult) -> Settings:

@@ -1,24 +1,20 @@
 """The judge's effect on a result: its figures, and its verdict on every chunk; no hidden chunk is named. Pure, except
-for the preview of an expansion. Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge.
+that a forecast reads the cache. Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.judge.call import JudgementCache
 from ragfilter.judge.prompt import JudgePrompt
 from ragfilter.layers.judge import prompt_for_user
-from ragfilter.layers.references import DEPTHS, ChunkSource, ReachedChunk, clean_finder, finder, walk
-from ragfilter.layers.visibility import effective_user
-from ragfilter.model import ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult, User
+from ragfilter.model import ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult
 from ragfilter.protocols import Usage
 from ragfilter.results.rows import visible_ids
-from ragfilter.rules.match import compiled_rules
-from ragfilter.settings.schema import Settings
 from ragfilter.text.words import estimate_tokens
 
 if TYPE_CHECKING:
@@ -217,31 +213,3 @@ def judge_prompt(result: PoolResult) -> JudgePrompt | None:
     if not ids or not by_id.keys() >= set(ids):
         return None
     return prompt_for_user([by_id[i] for i in ids], result.pool, result.settings, result.user)
-
-
-def preview_expansion(
-    chunk_id: str, collection: ChunkSource, settings: Settings, user: User | None = None, *, query: str = ""
-) -> dict[int, tuple[ReachedChunk, ...]]:
-    """The chunks that EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring in: depth → chunks, in
-    order, with texts from the store. Calls no model.
-
-    If `query` is given and query_must is on, chunks whose rule fails are left out, as in an
-    expansion. Empty if the chunk is unknown or hidden from `user`. Raises StoreError.
-    """
-    user = effective_user(user, settings)
-    if not query.strip():
-        off = settings.query_must.model_copy(update={"enabled": False})
-        settings = settings.model_copy(update={"query_must": off})
-    find = finder(collection)
-    permitted = clean_finder(find, settings, compiled_rules(()).scan(query), user)
-    root = permitted(chunk_id)
-    if root is None:
-        return dict.fromkeys(DEPTHS, ())
-    most = settings.judge.max_expansion
-    reached = list(walk(root, depth=max(DEPTHS), most=most, find=permitted))
-    whole = collection.chunks([each.chunk.id for each in reached])
-    if not user.unrestricted:
-        seen_refs = {i: [r for r in c.refs if (to := find(r)) and user.sees(to)] for i, c in whole.items()}
-        whole = {i: replace(c, refs=tuple(seen_refs[i])) for i, c in whole.items()}
-    chunks = [replace(r, chunk=whole[r.chunk.id]) for r in reached if r.chunk.id in whole]
-    return {depth: tuple(r for r in chunks if r.step <= depth) for depth in DEPTHS}

@@ -30,7 +30,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from ragfilter.errors import RuleError
+from ragfilter.errors import RagfilterError, RuleError
 from ragfilter.text.normalise import mend_characters, normalise
 from ragfilter.text.words import FUNCTION_WORDS
 
@@ -50,7 +50,7 @@ FORM = {
 """The name of each part in the editor's form."""
 
 _GROUPS = '[["term", "other spelling"]]'
-_TEMPLATE_TERMS = 8
+_STARTER_TERMS = 8
 
 
 def _visible(term: str) -> str:
@@ -225,6 +225,12 @@ def read_rule(text: str | None) -> AnyRule | None:
     return read_text(text) if text else None
 
 
+def pretty_rule(text: str | None) -> str:
+    """A stored rule formatted for an editor; an invalid one is returned unchanged."""
+    rule = read_rule(text)
+    return "" if rule is None else rule.pretty
+
+
 def stored_form(text: str | None) -> str | None:
     """The stored form of a rule: compact JSON, None for no rule. Raises RuleError."""
     return parse(text).text if text and text.strip() else None
@@ -237,10 +243,10 @@ def terms_at(place: str, group: Sequence[str]) -> dict[str, str]:
     return {place: group[0]}
 
 
-def template(title: str) -> str:
+def starter(title: str) -> str:
     """A valid rule to start from, as indented JSON: any distinctive word of the title; the other parts are empty."""
     words = dict.fromkeys(re.findall(r"[^\W\d_]{3,}", normalise(title)))
-    group = [word for word in words if word not in FUNCTION_WORDS][:_TEMPLATE_TERMS]
+    group = [word for word in words if word not in FUNCTION_WORDS][:_STARTER_TERMS]
     group = group or ["term", "other spelling"]
     return (
         '{\n  "contain_one_of": [\n'
@@ -259,6 +265,14 @@ def place_name(place: str) -> str:
     if part == "contain_one_of" and steps:
         name = f"Group {int(steps.pop(0)) + 1}"
     return ", ".join((name, *(f"term {int(step) + 1}" for step in steps)))
+
+
+def in_words(error: RagfilterError) -> str:
+    """An error in words, which names a place in a rule as the form does."""
+    if not isinstance(error, RuleError):
+        return str(error)
+    place = f"{place_name(error.place)}: " if error.place else ""
+    return f"{place}{error.message.removeprefix(f'{error.place}: ')} {error.remedy}".strip()
 
 
 def shorten(text: str) -> str:

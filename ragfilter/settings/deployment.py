@@ -7,7 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+from ragfilter.errors import SettingsError, complaint
 
 PREFIX = "RAGFILTER_"
 
@@ -95,6 +97,22 @@ class Deployment(BaseModel):
     def address(self) -> str:
         """The address of the workspace's database; empty if it is a folder."""
         return self.workspace if is_address(self.workspace) else ""
+
+
+def read_deployment(*, data_dir: str | Path | None = None) -> Deployment:
+    """The deployment that the environment describes; `data_dir` is a folder or an address. Raises SettingsError."""
+    arguments: dict[str, Any] = {} if data_dir is None else {"workspace": str(data_dir)}
+    try:
+        return Deployment(**arguments)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        variable = name if name.isupper() else f"RAGFILTER_{name.upper()}"
+        # The value is left out: it might be a key.
+        raise SettingsError(
+            f"The environment variable {variable} is not allowed: {complaint(first['msg'])}.",
+            remedy="Correct or unset it.",
+        ) from None
 
 
 def is_address(workspace: str) -> bool:

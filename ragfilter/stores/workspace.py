@@ -65,7 +65,7 @@ _files = database.table("workspace_files", sa.UniqueConstraint("name"), name=TEX
 
 
 class Workspace:
-    """An open workspace. Create it with `Workspace.open`, and use it in a `with` or close it."""
+    """The files, lock and store of a workspace. Open it with `Workspace.open`, and use it in a `with` or close it."""
 
     def __init__(
         self, path: Path, server: Server | QdrantPlace | None, database_url: str, catalogue_limit: float, address: str

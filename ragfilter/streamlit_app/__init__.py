@@ -60,7 +60,7 @@ def inspect() -> None:
         return
     slot = guide.reserve()
     controls.draw_viewer()
-    controls.choose(page_run, reset=False)
+    controls.draw_choices(page_run, reset=False)
     problems.draw_notices(state.take_notices())
     question_box.draw(page_run)
     view, error = gather_view(page_run)
@@ -123,7 +123,7 @@ def collections() -> None:
 def _without_question(title: str, *, relist: bool = False) -> PageRun:
     """Begin a page without a question; with `relist`, list the collections again."""
     page_run = _begin(title, relist=relist)
-    link.share()
+    link.update()
     link.show_address()
     controls.draw(page_run, None)
     return page_run
@@ -137,7 +137,7 @@ def _begin(title: str, *, relist: bool = False, undo: bool = True) -> PageRun:
         elements.unseen_heading(title, level=1)
     page_run = _begin_run(relist=relist)
     slot = guide.reserve()
-    controls.choose(page_run, undo=undo)
+    controls.draw_choices(page_run, undo=undo)
     guide.draw_path(page_run, slot, title.lower())
     with slot:
         guide.draw(page_run.resources)

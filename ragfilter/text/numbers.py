@@ -1,9 +1,8 @@
-"""Formats numbers for people, on the page and on the command line, and estimates the time left."""
+"""Formats numbers and shortened lists for people, on the page and on the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from time import monotonic
+from collections.abc import Sequence
 
 
 def distance(value: float | None) -> str:
@@ -37,7 +36,7 @@ def counted(value: int, what: str) -> str:
     return f"{value:,} {what}"
 
 
-def few(warnings: Sequence[str], most: int = 5) -> tuple[str, ...]:
+def first_warnings(warnings: Sequence[str], most: int = 5) -> tuple[str, ...]:
     """The first few warnings, and the number of further ones."""
     rest = len(warnings) - most
     more = (f"… and {counted(rest, 'more such warning')}.",) if rest > 0 else ()
@@ -86,28 +85,6 @@ def signed(value: float, digits: int = 3) -> str:
 def p_value(value: float) -> str:
     """``p 0.034``; a p value is never 0."""
     return "p < 0.001" if value < 0.001 else f"p {value:.3f}"
-
-
-FIRST_S = 2.0  # no estimate is shown before this time
-
-
-class Pace:
-    """Measures the pace of a run of work. If the total changes, a new run begins."""
-
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
-        self._total = -1
-        self._began = (0, 0.0)
-
-    def left(self, done: int, total: int) -> float | None:
-        """The estimated seconds left; None while there is no estimate yet."""
-        now = self._clock()
-        if total != self._total or done < self._began[0]:
-            self._total, self._began = total, (done, now)
-        steps, seconds = done - self._began[0], now - self._began[1]
-        if steps < 1 or seconds < FIRST_S:
-            return None
-        return seconds * max(total - done, 0) / steps
 
 
 def time_left(seconds: float | None) -> str:

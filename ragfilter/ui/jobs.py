@@ -2,8 +2,8 @@
 
 A job continues while sliders move, and any later run can take its result: using the page ends the waiting, not the job.
 Streamlit can stop a run only when the run draws something, so a run waits in short intervals for anything that may
-hang. Python computes for one run at a time, and runs that compete get less done than in turn. So runs take turns, and a
-waiting run lets others go first."""
+hang. Python computes for one run at a time, and competing runs get less done than runs that take turns. So they
+take turns, and a waiting run lets others go first."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
+from ragfilter.basics.threads import Pace
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message
-from ragfilter.text.numbers import Pace, time_left
+from ragfilter.text.numbers import time_left
 from ragfilter.ui.look import elements, prose
 
 log = logging.getLogger(__name__)

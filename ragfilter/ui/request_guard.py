@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragfilter.errors import SettingsError
-from ragfilter.workbench import read_deployment
+from ragfilter.settings.deployment import read_deployment
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = {

@@ -19,24 +19,26 @@ import streamlit as st
 from ragfilter.basics.threads import SharedCache
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import ModelError, StoreError
+from ragfilter.evaluate import query_sets
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.indexing.embed_ahead import prepare_when_idle
 from ragfilter.indexing.queue import Worker
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Chunk, Pool
+from ragfilter.model import Chunk, Pool, User
 from ragfilter.models.pruners import SentencePruner
 from ragfilter.protocols import Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
-from ragfilter.settings.deployment import Deployment
+from ragfilter.settings.deployment import Deployment, read_deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.stores.caches import VectorCache
 from ragfilter.ui.jobs import JOB, Jobs
-from ragfilter.workbench import Workbench, read_deployment
+from ragfilter.workbench import Workbench
 
 if TYPE_CHECKING:
     from ragfilter.answer.answer import Answer
 
 V = TypeVar("V")
-POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
+POOLS, SCORES, ANSWERS, VECTORS, CHUNKS, LABELS = 32, 20_000, 128, 20_000, 512, 4
 TEXTS_AT_ONCE = 32
 """How many texts are embedded and cached together."""
 WORKING = (JOB, "ScriptRunner.scriptThread")
@@ -61,7 +63,7 @@ class Resources:
     answers: SharedCache[Answer] = field(default_factory=lambda: SharedCache(ANSWERS))
     vectors: SharedCache[Vectors] = field(default_factory=lambda: SharedCache(VECTORS))
     chunks: SharedCache[Chunk] = field(default_factory=lambda: SharedCache(CHUNKS))
-
+    labels: SharedCache[Labels | None] = field(default_factory=lambda: SharedCache(LABELS))
     jobs: Jobs = field(default_factory=Jobs)
     checks: Checks = field(default_factory=Checks)
     caches: dict[CacheSpec[Any], SharedCache[Any]] = field(default_factory=dict)
@@ -74,6 +76,15 @@ class Resources:
         """The chunk with its text, read once; itself if it is gone. Raises StoreError."""
         read = self.bench.collection(collection).chunks
         return self.chunks.of((collection, version, chunk.id), lambda: read([chunk.id]).get(chunk.id, chunk))
+
+    def labels_for(self, collection: str, user: User) -> Labels | None:
+        """The labels of the chunks that the user can see, from the workspace and the demo; None if
+        there are none. Cached. Raises StoreError."""
+        book, opened = self.bench.labels, self.bench.collection(collection).snapshot()
+        # Rules make no difference.
+        indexed = opened.content or opened.version
+        key = (collection, indexed, book.version(collection, questions=True), user)
+        return self.labels.of(key, lambda: query_sets.everything(book, collection, opened.entries(), user))
 
     def embedder(self, *, only_known: bool = False, progress: Progress | None = None) -> CachedEmbedder:
         """The model for sentences, which reuses stored and earlier vectors."""

@@ -31,13 +31,12 @@ from ragfilter.models.embedders import BundledEmbedder
 from ragfilter.models.openai import OpenAIChat
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
-from ragfilter.settings.deployment import Deployment
+from ragfilter.settings.deployment import Deployment, read_deployment
 from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.ui import resources
 from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.session.state import KEY, Session
-from ragfilter.workbench import read_deployment
 
 LINK = "ragfilter.kit.copy_link"
 """The component that copies the link."""

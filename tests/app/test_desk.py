@@ -11,7 +11,7 @@ import pytest
 
 from ragfilter.basics.files import TextFiles
 from ragfilter.settings import config
-from ragfilter.ui.inspect.curve_panel import SECOND, VIEW
+from ragfilter.ui.inspect.curve_panel import PREFIX, SECOND
 from ragfilter.ui.kit.controls import setting_key as key
 
 pytestmark = pytest.mark.model
@@ -75,7 +75,7 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
 
 def test_a_widget_starts_with_the_value_that_was_set_elsewhere(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "full", "q": CLERIC}).run()
-    name, twin = key("cutoff.max_results"), key("cutoff.max_results", VIEW)
+    name, twin = key("cutoff.max_results"), key("cutoff.max_results", PREFIX)
     assert page.at.toggle(key=key("query_must.enabled")).proto.default is True
     assert page.at.slider(key=name).key == name
     page.at.slider(key=twin).set_value(7)

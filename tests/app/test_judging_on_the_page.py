@@ -86,7 +86,7 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
     assert label.startswith("Ask the LLM about 40 chunks · ~")
     assert "at most 60 s · cost $0.000" in label
     page.choose("panel-box", "Judge")
-    said = "40 chunks wait for a verdict. Until then, the nearest 25 chunks are kept."
+    said = "Waiting for a verdict: 40 chunks. Kept until then, by distance: 25 chunks."
     assert any(said in text for text in page.html)
     assert any("shortened to fit 2,000 tokens" in text for text in page.html)
     assert any("Prompt to be sent" in e.label for e in page.at.expander)

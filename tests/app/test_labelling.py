@@ -46,6 +46,29 @@ def test_labels_stand_in_the_table_and_are_taken_back_one_by_one(page: Any) -> N
     assert page.at.button(key="mark-undo").disabled
 
 
+def test_a_label_that_came_with_the_collection_counts_until_somebody_labels_the_chunk(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+) -> None:
+    page = open_page({"q": "Which monsters can turn people to stone?"}, workspace=copy_demo())
+    drops = "But it drops 5 of 5 passages labelled relevant"
+    assert any(drops in said for said in page.html)
+
+    def graded() -> dict[str, int]:
+        (table,) = (f.value for f in page.at.dataframe if "label" in f.value)
+        return {page.ids[i]: grade for i, grade in table["label"].dropna().items()}
+
+    came = graded()
+    assert sorted(came.values()) == [1, 2, 2, 2, 2]
+    chunk = next(iter(came))
+    page.open_chunk(chunk)
+    assert shows(page, "Came with the collection: relevant.")
+    page.press("mark-0")
+    assert shows(page, f"curator: not relevant {DATE}.")
+    assert not shows(page, "Came with the collection")
+    assert graded() == came | {chunk: 0}
+    assert shows(page, drops.replace("5 of 5", "4 of 4"))
+
+
 def shows(page: Any, told: str) -> bool:
     return any(re.search(told, text) for text in page.html)
 

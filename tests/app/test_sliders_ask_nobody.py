@@ -158,7 +158,7 @@ def test_a_reranker_that_cannot_be_had_is_not_offered_again(open_page: Callable[
     page = open_page({**LINK, "quality.reranker_timeout_ms": "60000", **cross, "q": QUESTION})
     assert "need-rerank" not in page.buttons
     (told,) = [warning.value for warning in page.at.warning]
-    assert "The reranker cross\\_encoder failed" in told
+    assert "The reranker cross-encoder failed" in told
     # Another one is available, and only its scores are shown.
     page.at.selectbox(key="set-quality-reranker").set_value("late_interaction")
     page.run().press("need-rerank")

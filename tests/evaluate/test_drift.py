@@ -97,9 +97,15 @@ def test_a_log_line_without_a_question_is_skipped(tmp_path: Path, given: str) ->
     assert len(read_log(log, "c")) == 1
 
 
+def saved(number: int, **plan: Any) -> Run:
+    """A complete run of 24 questions."""
+    given = {"collection": "c", "query_set": "set", "profile": "full", "queries": 24, "viewer": UNRESTRICTED}
+    given |= {"changes": {}, "collection_version": "1", "labels_version": "l", "model": "m", "space": "l2"}
+    return Run(number, datetime(2026, 1, 2, tzinfo=UTC), "", "", Plan(**given | plan), 24)
+
+
 def measured(number: int, shift: float = 0.0, most: int = 5, **plan: Any) -> MeasuredRun:
-    """A saved run of 24 questions whose best hit is 0.2 away and, without a `shift`, equally near
-    relative to the other hits."""
+    """A saved run whose best hit is 0.2 away and, without a `shift`, equally near relative to the other hits."""
     settings = Settings().with_values({"cutoff.strategy": "fixed", "cutoff.max_results": most})
     records = []
     for n in range(24):
@@ -107,38 +113,26 @@ def measured(number: int, shift: float = 0.0, most: int = 5, **plan: Any) -> Mea
         pool = Pool(f"q{n}", "c", "l2", hits)
         found = records_of(f"q{n}", pool, {f"c{i}": 1 for i in range(5)}, variants(settings))
         records += from_document(json.loads(json.dumps(to_document(found))))
-    given = {"collection": "c", "query_set": "set", "profile": "full", "queries": 24}
-    made = Plan(
-        **given
-        | {
-            "viewer": UNRESTRICTED,
-            "changes": {},
-            "collection_version": "1",
-            "labels_version": "l",
-            "model": "m",
-            "space": "l2",
-        }
-        | plan
-    )
-    return MeasuredRun(Run(number, datetime(2026, 1, 2, tzinfo=UTC), "", "", made, 24), tuple(records))
+    return MeasuredRun(saved(number, **plan), tuple(records))
 
 
 @pytest.mark.parametrize(
     ("now", "told"),
     [
-        (measured(2), ""),
-        (measured(2, shift=0.5, model="other"), "The corpus or the model moved: best distance ÷"),
-        (measured(2, most=1), "The filter got worse: the search finds chunks as near as before."),
+        ({}, ""),
+        ({"shift": 0.5, "model": "other"}, "The corpus or the model moved: best distance ÷"),
+        ({"most": 1}, "The filter got worse: the search finds chunks as near as before."),
     ],
 )
-def test_a_run_says_what_moved_since_an_earlier_one(now: MeasuredRun, told: str) -> None:
-    assert moved_since(now, measured(1)).startswith(told)
-    assert bool(moved_since(now, measured(1))) is bool(told)
+def test_a_run_says_what_moved_since_an_earlier_one(now: dict[str, Any], told: str) -> None:
+    moved = moved_since(measured(2, **now), measured(1))
+    assert moved.startswith(told)
+    assert bool(moved) is bool(told)
 
 
 def test_the_earlier_run_has_the_same_questions_user_and_settings() -> None:
     runs = [
-        measured(number, **plan).run
+        saved(number, **plan)
         for number, plan in enumerate(
             ({}, {"queries": 30}, {"query_set": "other"}, {"viewer": User(1)}, {"profile": "otsu"}, {}), start=1
         )
@@ -148,7 +142,7 @@ def test_the_earlier_run_has_the_same_questions_user_and_settings() -> None:
 
 
 def test_the_baseline_comes_before_later_runs() -> None:
-    first, baseline, third, now = (measured(number).run for number in range(1, 5))
+    first, baseline, third, now = (saved(number) for number in range(1, 5))
     assert earlier(now, [first, baseline, third]) == third
     named = replace(baseline, name=BASELINE)
     assert earlier(now, [first, named, third]) == named

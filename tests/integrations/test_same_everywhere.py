@@ -30,7 +30,7 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.ui.resources import Resources
-from ragfilter.ui.session import pools
+from ragfilter.ui.session import asking
 
 OTHER_SIDES = {
     (profile, question)
@@ -142,9 +142,9 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_page(query: str, settings: Settings, user: rf.User, page: Resources) -> list[str]:
     """What the page replays, without drawing."""
-    asked = pools.asked_question(query, "demo", settings, user, page)
-    pool = pools.pool_of(asked, settings, page)
-    pool = pools.complete_pool(asked, pool, settings, user, page)
+    asked = asking.asked_question(query, "demo", settings, user, page)
+    pool = asking.pool_of(asked, settings, page)
+    pool = asking.complete_pool(asked, pool, settings, user, page)
     return [hit.id for hit in replay(pool, settings, user).kept]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragfilter.errors import RuleError
-from ragfilter.rules.rule import Rule, parse, template
+from ragfilter.rules.rule import Rule, parse, starter
 from ragfilter.text.normalise import normalise
 
 TERM = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8).filter(normalise)
@@ -133,4 +133,4 @@ def test_any_text_is_a_rule_or_a_rule_error(text: str) -> None:
 
 @given(st.text())
 def test_a_template_is_valid_whatever_the_title(title: str) -> None:
-    assert parse(template(title)).contain_one_of
+    assert parse(starter(title)).contain_one_of

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from waiting import PATIENT_S
 
-from ragfilter.basics.threads import SharedCache
+from ragfilter.basics.threads import Pace, SharedCache
 from ragfilter.errors import InputError
 from ragfilter.protocols import Vectors
-from ragfilter.text.numbers import Pace
 from ragfilter.ui.jobs import MAX_JOBS, Job, Jobs, progress_of
 from ragfilter.ui.resources import TEXTS_AT_ONCE, CachedEmbedder
 

@@ -17,7 +17,7 @@ from ragfilter.judge.call import JudgementCache
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, PoolResult
 from ragfilter.protocols import Delta, Message, Reranker
 from ragfilter.settings.schema import Quality, Settings
-from ragfilter.ui.session.pools import complete_pool, falls_short, keep_pool, reach_of
+from ragfilter.ui.session.asking import complete_pool, falls_short, keep_pool, reach_of
 from ragfilter.ui.session.state import AskedQuestion
 
 FILES = "retrieval.source_pattern"

@@ -21,7 +21,7 @@ from ragfilter.ingest.openapi.items import Items, api_title, identify
 from ragfilter.ingest.openapi.text import title_and_text
 from ragfilter.ingest.records import ReadOptions, Record, to_record
 from ragfilter.text.normalise import loads
-from ragfilter.text.numbers import few
+from ragfilter.text.numbers import first_warnings
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -
         raw = {"id": chunk_id, "title": title, "text": text, "type": item.kind, "refs": refs}
         by_id[chunk_id] = to_record(raw, place=item.where, source=item.source)
     for source, chunk_id in last.items():
-        warnings = few([f"{problem}; it is left out." for problem in items.problems[source]], MAX_WARNINGS)
+        warnings = first_warnings([f"{problem}; it is left out." for problem in items.problems[source]], MAX_WARNINGS)
         record = by_id[chunk_id]
         by_id[chunk_id] = record._replace(warnings=(*record.warnings, *warnings))
     return list(by_id.values())

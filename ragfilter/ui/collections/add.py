@@ -29,7 +29,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import PageRun, queue_indexing
+from ragfilter.ui.session.page_run import PageRun
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -288,6 +288,6 @@ def _put(resources: Resources, order: Order, new: bool) -> None:
     if new and (problem := _problem(order.collection, resources)):
         state.notice(problem)
         return
-    queue_indexing(order, queue_of(resources.bench))
+    state.queue_indexing(order, queue_of(resources.bench))
     _empty_box()
     st.session_state["upload-name"] = ""

@@ -192,7 +192,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     )
     if elements.button("Recalibrate", "manage-recalibrate", icon="sync", disabled=not info.count, about=about):
         state.open_collection(info.name)
-        problems.open_recalibration()
+        state.open_recalibration()
     elements.download(
         "Export",
         "export",

@@ -27,15 +27,15 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
 from ragfilter.ui.compare.side_choice import ComparedSide, Sides, differences
-from ragfilter.ui.kit import answer_panel, controls, grid, measuring, problems, query_set_choice, question_box
+from ragfilter.ui.kit import answer_panel, controls, grid, labelled_sets, measuring, problems, question_box
 from ragfilter.ui.kit.answer_making import AnswerSide, numbered_sides
-from ragfilter.ui.kit.query_set_choice import ChosenSet
+from ragfilter.ui.kit.labelled_sets import ChosenSet
 from ragfilter.ui.kit.stacks import Stack, StackRow, draw_stacks
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
-from ragfilter.ui.session import link, pools, state, widget
+from ragfilter.ui.session import asking, link, state, widget
 from ragfilter.ui.session.page_run import PageRun, View, gather_view
 
 ONE = "One question"
@@ -56,7 +56,7 @@ def draw(page_run: PageRun) -> None:
     problems.draw_incomplete(page_run.incomplete if name else "")
     sides, slot = _bar(page_run, runs, name)
     if name:
-        link.share(more=side_choice.parameters())
+        link.update(more=side_choice.parameters())
         link.show_address()
         link.draw_button(slot, ())
         controls.draw(page_run, None)
@@ -85,9 +85,9 @@ def _bar(page_run: PageRun, runs: Mapping[int, Run], name: str) -> tuple[Sides, 
         elements.button("Swap", "sides-swap", side_choice.swap, icon="swap_horiz")
         _choice("b", page_run, runs)
         # Without counts, since questions whose relevant chunks the user cannot see are not measured.
-        names = dict.fromkeys(filter(None, (*query_set_choice.sets_of(page_run), name)))
-        labels = {"": ONE} | {each: query_sets.title(each, llm=query_set_choice.counts_llm_labels()) for each in names}
-        widget.select("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
+        names = dict.fromkeys(filter(None, (*labelled_sets.sets_of(page_run), name)))
+        labels = {"": ONE} | {each: query_sets.title(each, llm=labelled_sets.counts_llm_labels()) for each in names}
+        widget.draw_list("Over", labels, name, "compare-over", side_choice.put_query_set, width=210)
         about = "Copies current settings as a snapshot, to compare later changes with."
         elements.button("Copy A to B", "sides-copy", side_choice.copy, a, icon="content_copy", about=about)
         slot = st.container(key="share", width="content")
@@ -97,7 +97,7 @@ def _bar(page_run: PageRun, runs: Mapping[int, Run], name: str) -> tuple[Sides, 
 def _choice(letter: str, page_run: PageRun, runs: Mapping[int, Run]) -> None:
     labels = side_choice.choices(letter, page_run.settings, runs)
     choose = partial(side_choice.put, letter, changes={})
-    widget.select(letter.upper(), labels, side_choice.chosen(letter), f"side-{letter}-box", choose, width=250)
+    widget.draw_list(letter.upper(), labels, side_choice.chosen(letter), f"side-{letter}-box", choose, width=250)
 
 
 TITLE_WIDTH = 40
@@ -150,10 +150,10 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
     if side.settings == view.result.settings:
         return view.result
     user, resources = state.user(), view.resources
-    asked = pools.asked_question(view.asked.query, view.asked.collection, side.settings, user, resources)
-    pool = pools.pool_of(asked, side.settings, resources)
+    asked = asking.asked_question(view.asked.query, view.asked.collection, side.settings, user, resources)
+    pool = asking.pool_of(asked, side.settings, resources)
     if replay(pool, side.settings, user).needs:
-        pool = pools.complete_pool(asked, pool, side.settings, user, resources)
+        pool = asking.complete_pool(asked, pool, side.settings, user, resources)
     return replay(pool, side.settings, user)
 
 
@@ -178,7 +178,8 @@ def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stac
     def row(each: Pairing, side: str) -> StackRow | None:
         if each.keeper == "both":
             return StackRow(each.id, each.title, why="kept by both")
-        why = f"on the other side {reason(each.b if side == 'a' else each.a)}"
+        other, there = each.b if side == "a" else each.a, "on the other side"
+        why = f"{other.outcome} by {other.layer} {there}: {other.reason}" if other else f"not found {there}"
         return StackRow(each.id, each.title, why=why, alone=True) if each.keeper == side else None
 
     a, b = (tuple(row(each, side) for each in contrasted) for side in ("a", "b"))
@@ -218,7 +219,7 @@ GOES_ON = "compare-measuring"
 
 def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run]) -> None:
     """Draw the comparison over a query set. Raises StoreError, InputError."""
-    chosen, resources = query_set_choice.chosen_set(page_run, name), page_run.resources
+    chosen, resources = labelled_sets.chosen_set(page_run, name), page_run.resources
     sides_runs = [side.run for side in sides if side.run is not None]
 
     def row_of(side: ComparedSide) -> RunRow | None:
@@ -232,13 +233,13 @@ def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run
     rows = [row_of(side) for side in sides]
     missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
     if missing:
-        query_set_choice.explain(chosen)
+        labelled_sets.explain(chosen)
         if chosen.measurable is not None:
             _measure(missing, chosen, counted(len(chosen.measurable.qrels), "question"))
         return
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
-    if list(titles) != [query_sets.title(name, llm=query_set_choice.counts_llm_labels())]:
+    if list(titles) != [query_sets.title(name, llm=labelled_sets.counts_llm_labels())]:
         elements.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
         measuring.load(a.run.id, resources),

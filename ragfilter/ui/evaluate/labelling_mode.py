@@ -19,10 +19,10 @@ from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.results.rows import rows
 from ragfilter.stores.labels import ASKED, GRADES, Label, qrels_of, selected_quotation
 from ragfilter.text.normalise import mend_characters
-from ragfilter.ui.kit import problems, query_set_choice
-from ragfilter.ui.kit.query_set_choice import ChosenSet
+from ragfilter.ui.kit import labelled_sets, problems
+from ragfilter.ui.kit.labelled_sets import ChosenSet
 from ragfilter.ui.look import elements
-from ragfilter.ui.session import pools, state
+from ragfilter.ui.session import asking, state
 
 KEY, AHEAD = "labelling", 3
 """The component, and how many questions the browser holds."""
@@ -35,7 +35,7 @@ def draw(chosen: ChosenSet) -> None:
     """Draw the mode over the page."""
     session = state.session()
     labels = _labels(chosen)
-    labelled = query_set_choice.labelled_questions(chosen.resources, chosen.collection)
+    labelled = labelled_sets.labelled_questions(chosen.resources, chosen.collection)
     window = _window(chosen, labels, labelled)
     data = {
         "questions": [_question(chosen, query, labels) for query in window],
@@ -81,8 +81,8 @@ def _questions(chosen: ChosenSet) -> Iterator[str]:
 def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[str, Any]:
     """A question with the whole passages that the user can see, as the browser gets them."""
     settings, user, resources = chosen.page_run.settings, chosen.user, chosen.resources
-    question = pools.asked_question(query, chosen.collection, settings, user, resources)
-    pool = pools.pool_of(question, settings, resources)
+    question = asking.asked_question(query, chosen.collection, settings, user, resources)
+    pool = asking.pool_of(question, settings, resources)
     result = state.session().replays.of(pool, settings, user)
     detail = cutoff_detail(result)
     ids = to_label(listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind)

@@ -24,9 +24,9 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import labelling_mode, questions_and_labels
-from ragfilter.ui.kit import grid, measuring, problems, query_set_choice, question_box
+from ragfilter.ui.kit import grid, labelled_sets, measuring, problems
 from ragfilter.ui.kit.guide import GUARD
-from ragfilter.ui.kit.query_set_choice import ChosenSet
+from ragfilter.ui.kit.labelled_sets import ChosenSet
 from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
@@ -44,12 +44,12 @@ def draw(page_run: PageRun) -> None:
         problems.draw_empty(page_run, None)
         return
     problems.draw_incomplete(page_run.incomplete)
-    chosen = query_set_choice.chosen_set(page_run)
+    chosen = labelled_sets.chosen_set(page_run)
     if state.session().labelling:
         labelling_mode.draw(chosen)
         return
     saved = _bar(chosen, page_run.saved_runs)
-    query_set_choice.explain(chosen)
+    labelled_sets.explain(chosen)
     if st.session_state.get("sets-open"):
         _sets(chosen)
     elif saved:
@@ -76,7 +76,7 @@ def _sets(chosen: ChosenSet) -> None:
 def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
     with elements.row("evaluate-bar", "bottom"):
-        query_set_choice.choose(chosen)
+        labelled_sets.choose(chosen)
         label, none = _measure_label(chosen), chosen.measurable is None
         about = (
             "Measures the sidebar's settings on the labelled questions of this set. Continues a stopped run. "
@@ -91,7 +91,7 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             saved = {run.id: run, **saved}
         if len(saved) > 1:
             labels = {each: runs.run_label(run, state.session().tuned_on) for each, run in saved.items()}
-            widget.select("Run", labels, _chosen_id(saved), "run-box", state.set_field, "run", width=330)
+            widget.draw_list("Run", labels, _chosen_id(saved), "run-box", state.set_field, "run", width=330)
         about = "Label chunks, question by question, with the keys 2, 1 and 0."
         elements.button("Label", "open-labelling", state.set_field, True, "labelling", icon="edit_note", about=about)
         with st.popover("More", key="evaluate-more", type="tertiary"):
@@ -127,10 +127,10 @@ def _more(chosen: ChosenSet) -> None:
     about = "Edit the questions of this set, see who labelled what, or let an LLM propose labels."
     st.toggle("Questions and labels", key="sets-open", persist_state="session", help=about)
     about = "Used for chunks that no person has labelled. Off: only people's labels count."
-    st.toggle("Count an LLM's labels", key=query_set_choice.LLM, persist_state="session", help=about)
+    st.toggle("Count an LLM's labels", key=labelled_sets.LLM, persist_state="session", help=about)
     on, keep = chosen.book.records_history(chosen.collection), partial(chosen.book.record_history, chosen.collection)
     about = 'Keeps the questions you ask as the query set "asked". Turning this off deletes them.'
-    given = widget.key_and_callback("history-box", on, state.tell_errors()(keep))
+    given = widget.key_and_callback("history-box", on, state.notice_errors()(keep))
     st.toggle("Keep asked questions", on, help=about, **given)
 
 
@@ -139,7 +139,7 @@ def _chosen_id(saved: Mapping[int, Run]) -> int:
     return run if run in saved else next(iter(saved))
 
 
-VIEWS = ROWS, LAYERS, QUERIES, PLOTS = "Comparison", "Layers", "Questions", "Plots"
+TABS = ROWS, LAYERS, QUERIES, PLOTS = "Comparison", "Layers", "Questions", "Plots"
 FILE = "baseline.json"
 
 
@@ -159,14 +159,14 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
     if sentence:
         elements.draw(f'<p class="rf-lead">{elements.text(sentence)}</p>')
     elements.aside(*_staleness_notes(measured, chosen))
-    _views(measured, chosen.resources)
+    _tabs(measured, chosen.resources)
 
 
 @st.fragment
 @problems.show_errors()
-def _views(measured: MeasuredRun, resources: Resources) -> None:
+def _tabs(measured: MeasuredRun, resources: Resources) -> None:
     with elements.row("views-bar"):
-        view = elements.choice("View", VIEWS, key="view", default=ROWS)
+        view = elements.choice("View", TABS, key="view", default=ROWS)
         measure, every = "f1", False
         if view == ROWS:
             labels = {name: metrics.FIGURES[name].label for name in measuring.MEASURES}
@@ -267,7 +267,7 @@ def _queries(measured: MeasuredRun) -> None:
     clicked = grid.draw_clickable(shown, rows["id"], name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
         plan = measured.run.plan
-        question_box.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
+        state.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
 
 
 FIGURES = ["query", "lost", "f1", "gain", "precision", "recall", "kept", "relevant", "unlabelled"]

@@ -30,8 +30,8 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
-from ragfilter.ui.kit import grid, question_box
-from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
+from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.labelled_sets import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
@@ -142,7 +142,7 @@ def _files(chosen: ChosenSet) -> None:
     elements.button(label, "set-import", _import, chosen, questions, qrels, by_llm, disabled=not questions, about=about)
 
 
-@state.tell_errors()
+@state.notice_errors()
 def _save(chosen: ChosenSet, name: str | None, revision: str, before: Mapping[str, str]) -> None:
     title = str(st.session_state[f"set-name-{revision}"]).strip()
     questions = lines(st.session_state[f"set-text-{revision}"])
@@ -159,21 +159,21 @@ def _save(chosen: ChosenSet, name: str | None, revision: str, before: Mapping[st
     st.toast(message(f"Saved {title} with {counted(len(questions), 'question')}."))
 
 
-@state.tell_errors()
+@state.notice_errors()
 def _add_asked(chosen: ChosenSet, key: str) -> None:
     history = chosen.book.queries(chosen.collection, ASKED)
     text = str(st.session_state.get(key) or "")
     st.session_state[key] = "\n".join(lines("\n".join([text, *map(one_line, history.values())])))
 
 
-@state.tell_errors()
+@state.notice_errors()
 def _remove(chosen: ChosenSet) -> None:
     chosen.book.remove_set(chosen.collection, chosen.name)
     _saved(None)
     st.toast(message(f"Removed the set {chosen.name}. The labels of its questions stay."))
 
 
-@state.tell_errors()
+@state.notice_errors()
 def _import(chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, by_llm: bool) -> None:
     warnings: list[str] = []
     with as_files(questions, qrels) as paths:
@@ -239,7 +239,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     if row is not None:
         query, chunk_id = judged[row]
         state.open_chunk(chunk_id)
-        question_box.open_inspect(query, state.session().profile, state.session().changes)
+        state.open_inspect(query, state.session().profile, state.session().changes)
 
 
 def _lost(chosen: ChosenSet) -> None:

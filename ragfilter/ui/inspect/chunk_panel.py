@@ -17,7 +17,7 @@ from ragfilter.layers.visibility import without_hidden_refs
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.results.rows import rerank_score, visible_ids
 from ragfilter.rules.match import compiled_rules
-from ragfilter.stores.labels import conflicts
+from ragfilter.stores.labels import GRADES, conflicts
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, reference_tree
@@ -28,7 +28,7 @@ from ragfilter.ui.resources import open_resources
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.page_run import View
 
-MARKS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
+GRADE_BUTTONS = {2: "Relevant", 1: "Partly", 0: "Not relevant"}
 """The button for each grade, whose shortcut key is the grade."""
 PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
 NAMED, TITLE_WIDTH = 3, 44
@@ -97,36 +97,39 @@ def _labels(view: View, chunk_id: str) -> None:
     """Draw the buttons that grade the chunk, and its existing labels."""
     asked, grade_now, undoable = view.asked, view.grades.get(chunk_id), state.session().label_history
     with elements.row("marks"):
-        for grade, word in MARKS.items():
-            mark = partial(_mark, asked.collection, asked.query, chunk_id, grade)
+        for grade, word in GRADE_BUTTONS.items():
+            act = partial(_label, asked.collection, asked.query, chunk_id, grade)
             look = "primary" if grade_now == grade else "secondary"
-            elements.button(word, f"mark-{grade}", mark, type=look, shortcut=str(grade))
+            elements.button(word, f"mark-{grade}", act, type=look, shortcut=str(grade))
         elements.button("Undo", "mark-undo", _undo, icon="undo", disabled=not undoable, shortcut="U")
-    words = "; ".join(label.words for label in view.labels if label.chunk_id == chunk_id)
+    labels = [label for label in view.labels if label.chunk_id == chunk_id]
+    words = "; ".join(label.words for label in labels)
+    if grade_now is not None and all(label.made_by == "llm" for label in labels):
+        words = "; ".join(filter(None, (f"Came with the collection: {GRADES.get(grade_now, grade_now)}", words)))
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(view.labels)):
         words += ". They disagree, and the last one counts"
     if words:
         elements.draw(f'<p class="rf-aside">{elements.text(words)}.</p>')
 
 
-@state.tell_errors()
-def _mark(collection: str, query: str, chunk_id: str, grade: int) -> None:
-    marked = open_resources().bench.labels.label(collection, query, [chunk_id], grade, who=state.author())
-    state.remember_labels(marked, chunk_id, collection, query)
+@state.notice_errors()
+def _label(collection: str, query: str, chunk_id: str, grade: int) -> None:
+    made = open_resources().bench.labels.label(collection, query, [chunk_id], grade, who=state.author())
+    state.remember_labels(made, chunk_id, collection, query)
     state.open_chunk(chunk_id)
 
 
-@state.tell_errors()
+@state.notice_errors()
 def _undo() -> None:
-    mark = state.undo_labels(open_resources().bench.labels)
-    if mark is None:
+    change = state.undo_labels(open_resources().bench.labels)
+    if change is None:
         # The key was pressed again before the page disabled the button.
         return
     asked = state.session().asked
-    if asked is None or (asked.collection, asked.query) != (mark.collection, mark.query):
-        st.toast(message(f"Undone: the last label for “{mark.query}” in {mark.collection}."))
+    if asked is None or (asked.collection, asked.query) != (change.collection, change.query):
+        st.toast(message(f"Undone: the last label for “{change.query}” in {change.collection}."))
     else:
-        state.open_chunk(mark.chunk_id)
+        state.open_chunk(change.chunk_id)
 
 
 def _text(view: View, chunk: Chunk) -> None:
@@ -141,7 +144,7 @@ def _part(view: View, chunk_id: str) -> str:
     """Draw the choice of the chunk's part, kept when another chunk opens. Returns the part."""
     shown = state.session().part
     with elements.row("part-bar"):
-        widget.choose("Part", PARTS, shown, "chunk-part", state.set_field, "part")
+        widget.draw_buttons("Part", PARTS, shown, "chunk-part", state.set_field, "part")
         elements.hint(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop it. Rule: the "
             "questions it is meant for (query_must), with an editor and a preview. References: chunks that the judge's "
@@ -149,7 +152,7 @@ def _part(view: View, chunk_id: str) -> str:
         )
         ids = [row.id for row in hit_table.listed(view, view.rows)]
         with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
-            grid.draw_neighbours(ids, chunk_id, state.open_chunk, "chunk")
+            grid.draw_previous_next(ids, chunk_id, state.open_chunk, "chunk")
     return shown
 
 

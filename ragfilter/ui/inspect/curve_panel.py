@@ -36,7 +36,7 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.page_run import View
 from ragfilter.ui.session.state import ALL, CUT
 
-VIEW, TITLE_WIDTH = "cut", 30
+PREFIX, TITLE_WIDTH = "cut", 30
 KEY, SECOND = "drag", "second-score"
 # Announces the count in an element that persists, because a redrawn one is not read aloud.
 HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
@@ -137,7 +137,7 @@ def draw_controls(view: View) -> None:
         paths = _cut_settings(result)
         for path in paths:
             controls.draw_setting(
-                field_info(path), result.settings, start, view=VIEW, kept=dict(view.summary.strategies)
+                field_info(path), result.settings, start, prefix=PREFIX, kept=dict(view.summary.strategies)
             )
         if not paths:
             elements.aside(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 
 from ragfilter.answer.extractive import unmentioned
-from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.labelled_queries import relevant_of
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
@@ -21,10 +19,9 @@ from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
-from ragfilter.ui.kit import problems, query_set_choice
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import View, current_collections
+from ragfilter.ui.session.page_run import View, refresh_collections
 
 NAMED, NAMED_WIDTH = 2, 40
 """How many dropped chunks the headline names, and how many characters of each title."""
@@ -45,7 +42,7 @@ def draw(view: View, story: Story) -> None:
             elements.aside(notes, width="content")
             offered = foreign and not state.session().present
             if offered and elements.button("Recalibrate", "fit-here", type="tertiary"):
-                problems.open_recalibration()
+                state.open_recalibration()
 
 
 def draw_headline(sentence: str, drops: Sequence[DropGroup]) -> None:
@@ -80,7 +77,7 @@ def draw_strip(view: View) -> None:
 
 def _unmentioned(view: View) -> str:
     """A sentence naming an uncommon word of the question that no kept chunk has, if any."""
-    kept, info = view.as_user.kept, current_collections(view.resources).get(view.asked.collection)
+    kept, info = view.as_user.kept, refresh_collections(view.resources).get(view.asked.collection)
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"No kept chunk mentions “{word}”." if word else ""
@@ -88,13 +85,7 @@ def _unmentioned(view: View) -> str:
 
 def _relevant_drops(view: View) -> str:
     """A sentence on dropped chunks that are labelled relevant to the question, if any."""
-    labels = None
-    with suppress(RagfilterError):
-        labels = query_set_choice.every_label(view.resources, view.asked.collection, view.user)
-    if labels is None:
-        return ""
-    same = [i for i, query in labels.queries.items() if query.strip() == view.asked.query.strip()]
-    relevant = {chunk_id for i in same for chunk_id in relevant_of(labels.qrels.get(i, {}))}
+    relevant = relevant_of(view.grades_for(view.user))
     dropped = relevant & {hit.id for hit in view.as_user.pool.hits} - {hit.id for hit in view.as_user.kept}
     if not dropped:
         return ""
@@ -105,7 +96,7 @@ def _relevant_drops(view: View) -> str:
 
 def _foreign_thresholds(view: View) -> str:
     """A warning if the current thresholds were fitted to another collection or model."""
-    info = current_collections(view.resources).get(view.result.pool.collection)
+    info = refresh_collections(view.resources).get(view.result.pool.collection)
     if info is None:
         return ""
     fit = Fit(info.name, info.embedder, info.space)

@@ -92,7 +92,7 @@ def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str
         "outcome": [[f"{theme.mark(row.outcome, row.layer, row.setting).sign} {row.outcome}"] for row in rows],
         "title": [[on_button(title) + WIDE] for title in titles],
     }
-    if view.grades:
+    if view.grades.keys() & {row.id for row in view.rows}:
         columns["label"] = [view.grades.get(row.id) for row in rows]
     if edited := _edited_rules(view):
         columns["rule"] = [edited.get(row.id, []) for row in rows]
@@ -145,7 +145,9 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
             args=("rows-open", NAME, "title", [row.id for row in shown]),
         ),
         "label": column.NumberColumn(
-            width=52, format=f"{theme.LABELLED} %d", help="2: relevant, 1: partly, 0: not relevant."
+            width=52,
+            format=f"{theme.LABELLED} %d",
+            help="2: relevant, 1: partly, 0: not relevant. By people or, without one, from the collection.",
         ),
         "rule": grid.chip_column(
             92, theme.rule_chips(dark=dark), "draft: not saved. changed: edited since the last export."

@@ -1,4 +1,5 @@
-"""The judge on the page: a call's cost, its result, and its verdict on every chunk."""
+"""The judge on the page: a call's cost, its result, and its verdict on every chunk. Also the button for a model and
+the messages of a prompt, which the reranker and the answer share."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import grid
 from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.resources import Resources
-from ragfilter.ui.session import pools, state
+from ragfilter.ui.session import asking, state
 from ragfilter.ui.session.page_run import View
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
@@ -63,7 +64,7 @@ def draw(view: View) -> None:
             n, why = numbers.chunk_count(result.trace("judge").n_out), stats.error.rstrip(".")
             elements.draw(
                 f'<p class="rf-verdict rf-bad" role="alert">{sign}<b>The judge failed:</b> '
-                f"{elements.text(why)}. The first {n} by distance are kept, marked fallback.</p>"
+                f"{elements.text(why)}. Kept by distance, marked fallback: {n}.</p>"
             )
             if costs := costs_of(result, resources):
                 draw_button(result, costs)
@@ -99,7 +100,7 @@ def draw_button(result: PoolResult, costs: Forecast) -> None:
 def draw_request(label: str, kind: NeedKind, *, again: bool, about: str) -> None:
     """Draw the main button that has a model add the missing data of this kind, perhaps `again` after a failure."""
     icon = "refresh" if again else "bolt"
-    elements.button(label, f"need-{kind}", pools.request, kind, again, icon=icon, type="primary", about=about)
+    elements.button(label, f"need-{kind}", asking.request, kind, again, icon=icon, type="primary", about=about)
 
 
 def draw_messages(messages: Iterable[Message]) -> None:
@@ -128,7 +129,7 @@ def in_prompt(costs: Forecast, settings: Judge) -> str:
     parts = [
         f"{costs.asked} in the prompt",
         _shortened(costs.shortened, settings),
-        f"{costs.left_out} do not fit into {room} (Prompt budget), and will be dropped" if costs.left_out else "",
+        f"{costs.left_out} dropped to fit {room} (Prompt budget)" if costs.left_out else "",
     ]
     return f"{'; '.join(filter(None, parts))}."
 
@@ -191,7 +192,7 @@ def _waiting(result: PoolResult, resources: Resources) -> None:
         return
     stay = numbers.chunk_count(result.trace("judge").n_out)
     sent = in_prompt(costs, result.settings.judge)
-    elements.empty("Not asked yet.", f"{n} wait for a verdict. Until then, the nearest {stay} are kept. {sent}")
+    elements.empty("Not asked yet.", f"Waiting for a verdict: {n}. Kept until then, by distance: {stay}. {sent}")
     draw_button(result, costs)
 
 

@@ -29,7 +29,7 @@ from ragfilter.ui.kit.answer_making import answer_sides
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
-from ragfilter.ui.session import link, pools, state, widget
+from ragfilter.ui.session import asking, link, state, widget
 from ragfilter.ui.session.page_run import PageRun, View, gather_view
 from ragfilter.ui.session.state import PANELS
 
@@ -88,7 +88,7 @@ def finish(view: View, slots: Slots) -> None:
     outcome."""
     session = state.session()
     with slots.bar:
-        _open_more(view)
+        _draw_bar(view)
     with slots.below:
         if slots.panel is None:
             elements.unseen_heading("Answers")
@@ -114,7 +114,7 @@ def _draw_below(view: View) -> DeltaGenerator:
     return slot.container(key="below")
 
 
-def _open_more(view: View) -> None:
+def _draw_bar(view: View) -> None:
     """Draw the buttons that open the controls and the evidence, and those that share the result."""
     session = state.session()
     label = "Close controls" if session.cut_controls else "Adjust"
@@ -130,7 +130,7 @@ def _open_more(view: View) -> None:
         ask = partial(state.set_fields, use_trace=not only, pending="current")
         elements.button("Search again" if only else "Recorded hits", "open-recorded", ask, about=about)
     question_box.draw_present_button()
-    if link.view_params(ids := visible_ids(view.result)):
+    if link.open_parts(ids := visible_ids(view.result)):
         # The address bar has the rest.
         link.draw_button(st.container(key="share", width="content"), ids)
     st.space("stretch")
@@ -147,7 +147,7 @@ def _draw_needs(view: View) -> None:
     """Draw buttons for data that the result lacks and, if the settings have outgrown the pool, for asking again. While
     the judge's tab is open, its button is there."""
     result, resources = view.result, view.resources
-    wider = pools.falls_short(view.asked, result, result.settings)
+    wider = asking.falls_short(view.asked, result, result.settings)
     rerank, again = _reranking(result)
     costs = None if state.session().panel == "Judge" else judge_panel.costs_of(result, resources)
     if rerank is None and costs is None and not wider:
@@ -168,7 +168,7 @@ def _draw_needs(view: View) -> None:
 def _reranking(result: PoolResult) -> tuple[Need | None, bool]:
     """The need for a reranker's scores, and whether reranking has failed before. The need is also
     None if trying again cannot help; `problems.draw_failures` then gives the remedy."""
-    if problems.hopeless(result) is not None:
+    if problems.lasting_failure(result) is not None:
         return None, False
     again, needs = False, result.needs
     key = reranker_key(result.settings.quality)
@@ -196,7 +196,7 @@ def _draw_panel(view: View) -> DeltaGenerator:
     panel = st.container(key="panel", border=True, height=584, gap="small")
     with panel:
         with elements.row("panel-bar"):
-            widget.choose("Panel", PANELS, name, "panel-box", state.set_field, "panel")
+            widget.draw_buttons("Panel", PANELS, name, "panel-box", state.set_field, "panel")
         elements.unseen_heading(name)
         if not view.result.kept:
             problems.draw_nothing_kept(view.result)

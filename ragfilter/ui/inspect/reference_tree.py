@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from ragfilter.layers.references import DEPTHS, ReachedChunk, finder, walk
+from ragfilter.layers.references import DEPTHS, ReachedChunk, finder, preview_expansion, walk
 from ragfilter.model import Chunk, PoolResult
 from ragfilter.protocols import Collection
-from ragfilter.results.verdicts import preview_expansion
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.text.words import estimate_tokens
@@ -174,7 +173,7 @@ def draw(view: View, chunk: Chunk) -> None:
         "hidden": "hidden from the user",
         "unknown": "unknown to this collection",
         "ruled": "excluded by a rule",
-        "beyond": f"beyond {result.settings.judge.max_expansion} chunks",
+        "beyond": f"past the limit of {result.settings.judge.max_expansion} chunks",
     }
     if not_followed := [f"{tree.not_followed[why]} {word}" for why, word in words.items() if why in tree.not_followed]:
         names = f": {', '.join(tree.names)}" if tree.names else ""

@@ -54,7 +54,7 @@ class AnswerSide:
         return citation.sub(anew, text)
 
 
-def page_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
+def citation_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
     """One number per chunk of several prompts, by id: the longest prompt's first, then the chunks that it lacks."""
     longest_first = sorted(prompts, key=len, reverse=True)
     ids = dict.fromkeys(hit.id for hits in longest_first for hit in hits)
@@ -63,7 +63,7 @@ def page_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
 
 def numbered_sides(names: tuple[str, str], contexts: tuple[Context, Context]) -> tuple[AnswerSide, AnswerSide]:
     """The two columns of these contexts."""
-    number = page_numbers(*(each.chunks for each in contexts))
+    number = citation_numbers(*(each.chunks for each in contexts))
     first, second = (
         AnswerSide(name, each, tuple(number[hit.id] for hit in each.chunks))
         for name, each in zip(names, contexts, strict=True)

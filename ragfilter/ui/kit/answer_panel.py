@@ -199,7 +199,7 @@ def _cites(side: AnswerSide, cites: Sequence[int], unknown: Sequence[int]) -> No
                 elements.button(label, f"cite-{side.name}-{n}", state.open_chunk, chunks[n - 1].id, type="tertiary")
     if unknown:
         listed = numbers.first_of([f"[{n}]" for n in unknown], MAX_UNKNOWN)
-        elements.aside(f"Cites {listed}, not in its prompt.")
+        elements.aside(f"Cites {listed}, which {'is' if len(unknown) == 1 else 'are'} not in its prompt.")
 
 
 def _cost(answer: Answer) -> str:
@@ -279,6 +279,6 @@ def draw_preference(view: View, pair: tuple[PairSide, PairSide], names: tuple[st
         elements.draw(f'<p class="rf-aside" role="status">{elements.text(words)}</p>')
 
 
-@state.tell_errors()
+@state.notice_errors()
 def _prefer(collection: str, query: str, left: PairSide, right: PairSide, choice: Choice) -> None:
     open_resources().bench.preferences.record(collection, query, left, right, choice, who=state.author())

@@ -42,14 +42,14 @@ ORDER_HELP = (
 )
 COST_HELP: dict[Cost, str] = {
     "free": "Free: decided in milliseconds, without the store or a model.",
-    "store query": "Costs one store query per side when the question is asked; its controls are free.",
+    "store query": "Costs one more store query per thing compared when the question is asked. Its controls are free.",
     "local model": "Runs a model on this machine if the first results are poor. Its scores are cached.",
     "API call": "Sends chunks to the reranker's endpoint if the first results are poor. Its scores are cached.",
     "LLM call": "Costs one LLM call, made only when you press its button. The answer is cached.",
 }
 
 
-def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
+def draw_choices(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
     """Draw the product's name, the choice of collection and profile, and undo, redo and
     reset. A page that draws these itself passes `undo=False` or `reset=False`."""
     # Leave out the count for a user from whom chunks may be hidden.
@@ -63,10 +63,10 @@ def choose(page_run: PageRun, *, undo: bool = True, reset: bool = True) -> None:
         collection, profile = state.session().collection, state.session().profile
         called, _, date = state.settings_label().partition(" (")
         given = {"placeholder": "none yet", "disabled": not labels}
-        widget.select("Collection", labels, collection or None, "collection-box", state.open_collection, **given)
+        widget.draw_list("Collection", labels, collection or None, "collection-box", state.open_collection, **given)
         with st.container(key="profile", gap=None):
             offered = {name: name for name in profiles.PROFILES} | {profile: called}
-            widget.select("Profile", offered, profile, "profile-box", state.choose_profile, filter_mode=None)
+            widget.draw_list("Profile", offered, profile, "profile-box", state.choose_profile, filter_mode=None)
             if date:
                 elements.draw(f'<p class="rf-line">{elements.text(date.rstrip(")"))}, from {profile}</p>')
             if undo:
@@ -196,26 +196,26 @@ def _files(page_run: PageRun) -> None:
         name = st.selectbox("Saved settings", saved, key="settings-saved")
         with elements.row(align="top"):
             elements.button("Load", "load-saved", _load, files, name)
-            elements.button("Delete", "delete-saved", state.tell_errors()(config.forget), files, name)
+            elements.button("Delete", "delete-saved", state.notice_errors()(config.forget), files, name)
     about = "A downloaded file, or any that `ragfilter query --config` reads. Undo restores the earlier settings."
     st.file_uploader(
         "Load a settings file", "toml", key="settings-file", max_upload_size=1, on_change=_load_file, help=about
     )
 
 
-@state.tell_errors()
+@state.notice_errors()
 def _save(text: Callable[[], str], files: TextFiles) -> None:
     name = st.session_state["settings-name"].strip()
     config.save(files, name, text())
     st.session_state["settings-saved"] = name
 
 
-@state.tell_errors()
+@state.notice_errors()
 def _load(files: TextFiles, name: str) -> None:
     state.load_settings_file(config.find_saved(files, name).read_bytes(), name)
 
 
-@state.tell_errors()
+@state.notice_errors()
 def _load_file() -> None:
     upload = st.session_state["settings-file"]
     if upload is not None:
@@ -240,13 +240,13 @@ ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second, so moving one past the other moves both."""
 
 
-def setting_key(path: str, view: str = "set") -> str:
-    """A setting's widget key, ``set-cutoff-gap_threshold``. `view` separates two widgets."""
-    return f"{view}-{path.replace('.', '-')}"
+def setting_key(path: str, prefix: str = "set") -> str:
+    """A setting's widget key, ``set-cutoff-gap_threshold``. `prefix` separates two widgets."""
+    return f"{prefix}-{path.replace('.', '-')}"
 
 
 def draw_setting(
-    info: FieldInfo, settings: Settings, start: Config, *, view: str = "set", kept: Mapping[str, int] | None = None
+    info: FieldInfo, settings: Settings, start: Config, *, prefix: str = "set", kept: Mapping[str, int] | None = None
 ) -> None:
     """Draw the setting's widget. A value that differs from `start`, the profile in this environment, is marked
     and gets a reset button. `kept` is how many chunks each strategy of the cutoff would keep."""
@@ -260,14 +260,14 @@ def draw_setting(
     before = start.settings.get(info.path)
     is_changed = value != before
     # The container is the same whether or not the value is changed, because a widget that moves loses focus.
-    with st.container(key=f"box-{setting_key(info.path, view)}", gap=None):
-        _widget(info, value, view, f"{MARK} {info.label}" if is_changed else info.label, kept or {})
-        if view == "set":
+    with st.container(key=f"box-{setting_key(info.path, prefix)}", gap=None):
+        _widget(info, value, prefix, f"{MARK} {info.label}" if is_changed else info.label, kept or {})
+        if prefix == "set":
             tell_variable(info.path, value, start)
         if is_changed:
             variable = start.variable(info.path, before)
             label = value_text(info, before) + (f" ({variable})" if variable else "")
-            key, back, about = f"back-{setting_key(info.path, view)}", {info.path: before}, "Back to this value."
+            key, back, about = f"back-{setting_key(info.path, prefix)}", {info.path: before}, "Back to this value."
             elements.button(label, key, state.change_settings, back, icon="undo", type="tertiary", about=about)
 
 
@@ -306,13 +306,13 @@ def apply_choice(value: Any, path: str) -> None:
     state.change_settings(values)
 
 
-def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[str, int]) -> None:
+def _widget(info: FieldInfo, value: Any, prefix: str, label: str, kept: Mapping[str, int]) -> None:
     names = {each: choice_label(each) for each in info.choices or ()}
     if info.path == STRATEGY:
         names |= {each: f"{each} · {n}" for each, n in kept.items()}
         if state.settings().cutoff.calibration is None:
             names[LEARNED] = f"{LEARNED} · {UNLEARNED}"
-    given = widget.key_and_callback(setting_key(info.path, view), value, apply_choice, info.path, labels=names)
+    given = widget.key_and_callback(setting_key(info.path, prefix), value, apply_choice, info.path, labels=names)
     unit = f" Unit: {info.unit}." if info.unit else ""
     given["help"] = f"`{info.path}`: {info.help}{unit}"
     if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
@@ -368,7 +368,9 @@ def _viewer() -> str:
 def _choose_viewer() -> None:
     session, user = state.session(), state.session().user
     role = OPERATOR if session.operator else USER
-    widget.choose("Role", (USER, OPERATOR), role, "view-as", lambda role: state.set_field(role == OPERATOR, "operator"))
+    widget.draw_buttons(
+        "Role", (USER, OPERATOR), role, "view-as", lambda role: state.set_field(role == OPERATOR, "operator")
+    )
     choose_user("seen-as")
     given = widget.key_and_callback(LEVEL, user.level, lambda level: _become(level=level))
     about = "Chunks of a higher level are hidden."
@@ -378,7 +380,7 @@ def _choose_viewer() -> None:
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     offered = list(dict.fromkeys((*departments(open_resources()), *names)))
     given = widget.key_and_callback(
-        DEPARTMENTS, names, lambda names: _become(departments=link.departments(",".join(names)))
+        DEPARTMENTS, names, lambda names: _become(departments=link.parse_departments(",".join(names)))
     )
     about = "Chunks of other departments are hidden. Choose from this collection's, or type another."
     st.multiselect("Departments", offered, names, placeholder="none", accept_new_options=True, help=about, **given)
@@ -397,7 +399,7 @@ def choose_user(name: str) -> None:
         state.session().user = users.get(chosen, state.session().user)
 
     labels = {each: each for each in users}
-    widget.select("User", labels, current, name, become, placeholder="someone else", filter_mode=None)
+    widget.draw_list("User", labels, current, name, become, placeholder="someone else", filter_mode=None)
 
 
 def _offered_users() -> Mapping[str, User]:

@@ -86,7 +86,7 @@ def draw(
     st.dataframe(_marked(table, columns), key=key, height=height, column_config=columns, on_select=on_select, **CLICKED)
 
 
-def draw_neighbours(ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str) -> None:
+def draw_previous_next(ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str) -> None:
     """Draw buttons for the rows before and after the chosen one. `pick` gets the new id."""
     at = ids.index(chosen) if chosen in ids else -1
     for label, to, arrow in (("Previous", at - 1, "Up"), ("Next", at + 1, "Down")):

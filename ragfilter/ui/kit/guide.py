@@ -18,12 +18,12 @@ from ragfilter.evaluate.runs import BASELINE
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue
 from ragfilter.layers.tuned_on import origin
-from ragfilter.ui.kit import query_set_choice
+from ragfilter.ui.kit import labelled_sets
 from ragfilter.ui.kit.question_box import examples
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import PageRun, View, queue_indexing
+from ragfilter.ui.session.page_run import PageRun, View
 
 NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
@@ -105,7 +105,7 @@ def _steps(page_run: PageRun) -> list[PathStep]:
     saved_runs = page_run.saved_runs.values()
     if name not in known and any(run.complete and run.who for run in saved_runs):
         known.add(name)
-    labelled = len(query_set_choice.labelled_questions(page_run.resources, name))
+    labelled = len(labelled_sets.labelled_questions(page_run.resources, name))
     included, measured = not page_run.resources.bench.labels.holds(name), name in known
     asked = (session.asked is not None and not session.example) or measured or bool(labelled and not included)
     tuned, guarded = origin(page_run.settings) is not None, any(run.name == BASELINE for run in saved_runs)
@@ -187,6 +187,6 @@ def draw_build_button(name: str, queue: Queue, about: str) -> None:
     """Draw the button that queues a demo for indexing and opens Collections."""
     look = "primary" if name == "demo" else "secondary"
     if elements.button(DEMOS[name][0], f"build-{name}", icon="play_arrow", type=look, about=about):
-        with state.tell_errors():
-            queue_indexing(Order(name, name), queue)
+        with state.notice_errors():
+            state.queue_indexing(Order(name, name), queue)
         st.switch_page("pages/collections.py")

@@ -19,8 +19,8 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
-from ragfilter.ui.kit import grid, problems
-from ragfilter.ui.kit.query_set_choice import ChosenSet, counts_llm_labels
+from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.labelled_sets import ChosenSet, counts_llm_labels
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.theme import THREE_DECIMALS, Ink
 from ragfilter.ui.resources import CacheSpec, Resources
@@ -62,7 +62,7 @@ def watch(run: Run, resources: Resources) -> bool:
     jobs.wait_for_result(job, "measuring", "Measuring", stop=STOP)
     error = job.future.exception() if job is not None and job.done else None
     if getattr(error, "action", "") == "recalibrate" and elements.button("Recalibrate", "run-recalibrate", icon="sync"):
-        problems.open_recalibration()
+        state.open_recalibration()
     return error is None
 
 

@@ -14,7 +14,7 @@ from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import layer
 from ragfilter.model import Failure, PoolResult
 from ragfilter.results.verdicts import judge_stats
-from ragfilter.ui.kit import guide
+from ragfilter.ui.kit import controls, guide
 from ragfilter.ui.look import elements, prose
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
@@ -37,15 +37,9 @@ def draw_error(error: RagfilterError, *, retry: bool = True) -> None:
         st.error(f"{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry and error.action == "recalibrate":
             if elements.button("Recalibrate", "problem-recalibrate", icon="sync"):
-                open_recalibration()
+                state.open_recalibration()
         elif retry:
             elements.button("Try again", "retry", icon="refresh")
-
-
-def open_recalibration() -> None:
-    """Open Tune, and recalibrate the settings there."""
-    state.session().recalibrate = True
-    st.switch_page("pages/tune.py")
 
 
 @contextmanager
@@ -69,11 +63,11 @@ def draw_failures(result: PoolResult) -> None:
     quality = result.settings.quality
     failed = {f.model: f for f in result.pool.failures}.get(reranker_key(quality))
     if failed is None and any(need.kind == "rerank" for need in result.needs):
-        failed = hopeless(result)
+        failed = lasting_failure(result)
     if quality.enabled and failed:
         then = " Then ask the question again." if failed.lasting else ""
         st.warning(
-            f"**The reranker {prose.literal(quality.reranker)} failed; the "
+            f"**The reranker {controls.choice_label(quality.reranker)} failed; the "
             "quality layer uses distances instead.** "
             f"{prose.message(failed.error)}{then}"
         )
@@ -83,11 +77,11 @@ def draw_failures(result: PoolResult) -> None:
         st.warning(f"**The judge failed; the nearest chunks are kept instead.** {prose.message(judged.error)}")
 
 
-def hopeless(result: PoolResult) -> Failure | None:
+def lasting_failure(result: PoolResult) -> Failure | None:
     """Why the current reranker is unavailable, as known from any question of this session; None if
     it may work. A new question tries it anyway."""
     pool, key = result.pool, reranker_key(result.settings.quality)
-    known = state.session().hopeless
+    known = state.session().lasting_failures
     if pool.reranker == key:
         known.pop(key, None)
     known.update({failure.model: failure for failure in pool.failures if failure.lasting})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.ui.kit import query_set_choice
+from ragfilter.ui.kit import labelled_sets
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import CacheSpec, Resources
@@ -84,9 +84,9 @@ def _follow(page_run: PageRun) -> None:
     if asked is None or state.session().pending or asked.collection not in page_run.collections:
         return
     if resources.bench.stores.of(asked.collection).outdated(asked.version):
-        from ragfilter.ui.session import pools
+        from ragfilter.ui.session import asking
 
-        if pools.follow_edits(resources):
+        if asking.update_after_edits(resources):
             st.toast("Rules or chunks changed elsewhere; the results are refreshed.")
 
 
@@ -110,13 +110,6 @@ def _ask() -> None:
         state.ask(question)
     else:
         st.toast("Type a question first.")
-
-
-def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
-    """Open this question in Inspect with these settings."""
-    state.use_settings(profile, changes)
-    state.ask(query)
-    st.switch_page("pages/inspect.py")
 
 
 def draw_present_button() -> None:
@@ -174,7 +167,7 @@ def examples(collection: str, resources: Resources) -> dict[str, str]:
         every = resources.cache(QUERIES).of(collection, lambda: bundled.queries(collection))
         return {label: every.get(i, i) for i, label in EXAMPLES[collection].items()}
     with suppress(RagfilterError):
-        labelled = [*query_set_choice.labelled_questions(resources, collection)][:MAX_EXAMPLES]
+        labelled = [*labelled_sets.labelled_questions(resources, collection)][:MAX_EXAMPLES]
         return {_short(question): question for question in labelled}
     return {}
 

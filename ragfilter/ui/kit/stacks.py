@@ -15,7 +15,7 @@ from ragfilter.model import Hit, Outcome, PoolResult
 from ragfilter.results.summary import DropGroup
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit.answer_making import page_numbers
+from ragfilter.ui.kit.answer_making import citation_numbers
 from ragfilter.ui.look import elements
 
 MAX_ROWS = 15
@@ -70,7 +70,7 @@ def before_and_after(result: PoolResult, drops: Sequence[DropGroup]) -> tuple[St
     plain_ids = {hit.id for hit in plain}
     beyond = [hit for hit in result.kept if hit.id not in plain_ids]
     fitting = fits(plain, result.settings.context.max_context_tokens)[0]
-    cited = page_numbers(result.kept, [*compress(plain, fitting)])
+    cited = citation_numbers(result.kept, [*compress(plain, fitting)])
     before = (*map(row, plain), *(None for _ in beyond))
     after = (*(row(hit) if hit.id in kept else None for hit in plain), *map(row, beyond))
     return Stack("Before: plain search", before), Stack("After: filtered", after)

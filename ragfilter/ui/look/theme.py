@@ -1,6 +1,7 @@
 """The palette of outcomes and layers: a colour, a sign and a marker shape for each. Every view and plot uses it, so
 that things look the same in curve, funnel, table and panel. Signs and shapes differ as well as colours. People with any
-kind of colour vision can tell the colours apart, in light and dark; tests/test_theme.py has the figures."""
+kind of colour vision can tell the colours apart, in light and dark; tests/test_theme.py has the figures. Also what all
+Plotly plots share: ink, traces, markers and drawing."""
 
 from __future__ import annotations
 

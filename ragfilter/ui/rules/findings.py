@@ -13,7 +13,7 @@ import streamlit as st
 from ragfilter.evaluate.effect import SuggestedRules, suggest
 from ragfilter.rules.bulk import BulkPlan, plan_fixes
 from ragfilter.rules.lint import Finding, by_severity
-from ragfilter.rules.rule import place_name
+from ragfilter.rules.rule import place_name, pretty_rule
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
@@ -23,7 +23,7 @@ from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import CacheSpec
-from ragfilter.ui.rules import drafts, many_rules, row_filter
+from ragfilter.ui.rules import listed_rows, many_drafts, many_rules
 from ragfilter.ui.session import state
 
 KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
@@ -39,10 +39,10 @@ Listed = tuple[str, Finding]
 
 def draw(visible: VisibleCollection) -> None:
     """Draw the findings, and the effect of applying them."""
-    row_filter.draw_filter(visible)
+    listed_rows.draw_filter(visible)
     running = drafting.is_running(visible.collection, visible.resources)
     with st.expander("Draft rules with an LLM", expanded=running):
-        drafts.draw(visible)
+        many_drafts.draw(visible)
     findings = _findings(visible, _families(visible))
     if not findings:
         elements.empty("No findings.", "The rules of these chunks have no known problem.")
@@ -95,13 +95,13 @@ def _families(visible: VisibleCollection) -> SuggestedRules | None:
 
 def _findings(visible: VisibleCollection, families: SuggestedRules | None) -> list[Listed]:
     """The findings about filtered chunks: problems, proposals, then families with rules."""
-    ids = [row.id for row in row_filter.selected(visible)]
-    ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), row_filter.listing(visible).shared
+    ids = [row.id for row in listed_rows.selected(visible)]
+    ruled, shared = visible.read(i for i in ids if visible.chunks[i].rule), listed_rows.listing(visible).shared
     if len(ruled) > (most := visible_collection.MAX_READ):
         elements.aside(f"Texts are read for up to {most:,} rules. A narrower filter may find more.")
     findings = [finding for chunk in ruled.values() for finding in visible.resources.checks.findings(chunk)]
     findings += [shared[i] for i in ids if i in shared]
-    proposed = [(draft.kind, draft) for draft in drafts.findings(visible)]
+    proposed = [(draft.kind, draft) for draft in many_drafts.findings(visible)]
     if families is not None:
         pairs = [(each, visible.chunks.get(each.chunk.id)) for each in families.proposals]
         known = [(each, chunk) for each, chunk in pairs if chunk is not None and chunk.rule != each.rule]
@@ -180,5 +180,5 @@ def _one(visible: VisibleCollection, finding: Finding | None) -> None:
 def _edit(visible: VisibleCollection, finding: Finding) -> None:
     chunk = visible.chunks[finding.chunk_ids[0]]
     if finding.fix is not None:
-        saving.set_unsaved(saving.pretty_rule(finding.fixed), chunk.id, chunk.rule)
-    row_filter.edit(chunk.id)
+        saving.set_unsaved(pretty_rule(finding.fixed), chunk.id, chunk.rule)
+    listed_rows.edit(chunk.id)

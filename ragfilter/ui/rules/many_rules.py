@@ -13,14 +13,15 @@ from ragfilter.basics.files import as_files
 from ragfilter.errors import InputError, RagfilterError, StoreError
 from ragfilter.rules import bulk, edits, rule_files
 from ragfilter.rules.bulk import BulkPlan, RuleChange
+from ragfilter.rules.rule import in_words, pretty_rule
 from ragfilter.rules.rule_files import FileChange, ImportPlan, RefusedLine
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import rule_effect, saving, visible_collection
+from ragfilter.ui.kit.rule_editor import rule_effect, visible_collection
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.rules import row_filter
+from ragfilter.ui.rules import listed_rows
 from ragfilter.ui.session import state
 
 GROUP, SPELLINGS, REPLACE, SET = "Add a group", "Add spellings", "Replace a term", "Set a rule"
@@ -86,7 +87,7 @@ def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) ->
 
 
 def _diff(before: str | None, after: str | None) -> str:
-    old, new = saving.pretty_rule(before).splitlines(), saving.pretty_rule(after).splitlines()
+    old, new = pretty_rule(before).splitlines(), pretty_rule(after).splitlines()
     return "\n".join(
         f'<span class="{LOOKS.get(line[0], "")}">{line[0]} {elements.text(line[2:])}</span>'
         for line in ndiff(old or ["no rule"], new or ["no rule"])
@@ -96,7 +97,7 @@ def _diff(before: str | None, after: str | None) -> str:
 
 def draw(visible: VisibleCollection) -> None:
     """Draw the filter, the choice of change, its preview and the button that saves it."""
-    row_filter.draw_filter(visible)
+    listed_rows.draw_filter(visible)
     kind = st.segmented_control(
         "Change", ACTIONS, key=KIND, default=GROUP, required=True, persist_state="session", on_change=_forget
     )
@@ -104,9 +105,9 @@ def draw(visible: VisibleCollection) -> None:
         change = _change(str(kind))
     except InputError as error:
         if any(st.session_state.get(name) for name in FIELDS):
-            elements.aside(saving.error_text(error))
+            elements.aside(in_words(error))
         return
-    plan = bulk.plan(change, [row.chunk for row in row_filter.selected(visible)])
+    plan = bulk.plan(change, [row.chunk for row in listed_rows.selected(visible)])
     preview(visible, ACTIONS[str(kind)], plan, "bulk")
 
 

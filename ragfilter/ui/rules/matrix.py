@@ -14,17 +14,17 @@ from ragfilter.errors import RuleError
 from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.overview import brief
-from ragfilter.rules.rule import parse, place_name
+from ragfilter.rules.rule import in_words, parse, place_name
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import rule_effect, saving
+from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import CacheSpec
-from ragfilter.ui.rules import row_filter
+from ragfilter.ui.rules import listed_rows
 
 MATRICES: CacheSpec[Matrix] = CacheSpec(4)
 TITLE_WIDTH, RULE_CHARS = 27, 29
@@ -98,7 +98,7 @@ def _matrix(visible: VisibleCollection, questions: GatheredQuestions) -> Matrix:
 
 def draw(visible: VisibleCollection) -> None:
     """Draw the matrix of the labelled or else the asked questions, and one rule by part."""
-    if not rule_effect.available(visible):
+    if not rule_effect.begin_gathering(visible):
         return
     questions = rule_effect.gathered(visible)
     if questions is None:
@@ -135,11 +135,11 @@ def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questi
         elements.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
-    elements.button("Edit", "matrix-edit", row_filter.edit, row.chunk_ids[0], about="Opens the chunk under Chunks.")
+    elements.button("Edit", "matrix-edit", listed_rows.edit, row.chunk_ids[0], about="Opens the chunk under Chunks.")
     try:
         rule = parse(row.rule)
     except RuleError as error:
-        st.error(message(saving.error_text(error)))
+        st.error(message(in_words(error)))
         return
     all_chunks = visible.chunks.values()
     parts = build_parts(row.rule, questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)

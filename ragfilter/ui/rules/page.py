@@ -19,7 +19,7 @@ from ragfilter.ui.kit.rule_editor import editor, rule_effect, saving, visible_co
 from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements, theme
-from ragfilter.ui.rules import findings, many_rules, matrix, row_filter, tester, undo_history
+from ragfilter.ui.rules import findings, listed_rows, many_rules, matrix, tester, undo_history
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.page_run import PageRun
 
@@ -28,7 +28,7 @@ ABOUT = (
     "filtered chunks. Matrix: what each rule does to labelled questions; Chunks then shows it too. Tester: which "
     "rules pasted questions meet. Files: import and export. History: every change."
 )
-BOXES = {name: f"rules-{name}" for name in row_filter.FILTERS}
+BOXES = {name: f"rules-{name}" for name in listed_rows.FILTERS}
 """The widgets of the filter, by their parameters in the link."""
 PAGE_AT = "rules-page"
 PAGE = 200
@@ -48,7 +48,7 @@ def draw(page_run: PageRun) -> None:
     _open_link()
     visible = visible_collection.current(state.session().collection, page_run.settings, page_run.resources)
     with elements.row("rules-bar"):
-        part = elements.choice("Part", PARTS, ABOUT, key=row_filter.PART, default="Chunks")
+        part = elements.choice("Part", PARTS, ABOUT, key=listed_rows.PART, default="Chunks")
         undo_history.draw_undo_redo(visible)
         # Clear the previous part while this one is being drawn.
         fresh, rules.part = rules.part != part, part
@@ -60,7 +60,7 @@ def draw(page_run: PageRun) -> None:
     with (st.empty() if fresh else st).container(key="rules-work"):
         PARTS[part](visible)
     saving.keep_in_browser()
-    _share(visible, part)
+    _update_link(visible, part)
 
 
 def _open_link() -> None:
@@ -70,7 +70,7 @@ def _open_link() -> None:
     if not look:
         return
     if (look.get(link.PART) or "Chunks") in PARTS:
-        st.session_state[row_filter.PART] = look.get(link.PART) or "Chunks"
+        st.session_state[listed_rows.PART] = look.get(link.PART) or "Chunks"
     session.rules.chunk = look.get(link.CHUNK)
     for name, box in BOXES.items():
         listed = look.get(name, "").split(link.SEPARATOR)
@@ -78,7 +78,7 @@ def _open_link() -> None:
         st.session_state[box] = look.get(name, "") if name == link.TEXT else words
 
 
-def _share(visible: VisibleCollection, part: str) -> None:
+def _update_link(visible: VisibleCollection, part: str) -> None:
     """Put the open part, filter and chunk into the address, so that a reload restores them."""
     chosen = {name: st.session_state.get(box) or "" for name, box in BOXES.items()}
     more = {k: v if isinstance(v, str) else link.SEPARATOR.join(v) for k, v in chosen.items()}
@@ -86,16 +86,16 @@ def _share(visible: VisibleCollection, part: str) -> None:
     # People share addresses, so leave out a chunk that only an operator sees.
     more[link.CHUNK] = chunk.id if chunk is not None and state.user().sees(chunk) else ""
     more[link.PART] = part if part != "Chunks" else ""
-    link.share(more={name: value for name, value in more.items() if value})
+    link.update(more={name: value for name, value in more.items() if value})
     link.show_address()
 
 
 def _chunks(visible: VisibleCollection) -> None:
-    rows = row_filter.listing(visible)
+    rows = listed_rows.listing(visible)
     left, right = st.columns((1, 1.3), gap="medium")
     with left:
-        row_filter.draw_filter(visible, rows)
-        ids = row_filter.row_order(visible, rows)
+        listed_rows.draw_filter(visible, rows)
+        ids = listed_rows.row_order(visible, rows)
         _table(rows, ids, matrix.measured(visible))
     with right:
         _open_chunk(visible, rows, ids)
@@ -114,7 +114,7 @@ def _table(rows: Listing, ids: Sequence[str], latest: Matrix | None) -> None:
     columns = _columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE)
     height, chosen = min(HEIGHT, grid.ROW_PX * (len(shown) + 1) + 6), state.session().rules.chunk
     with st.container(key="table"):
-        grid.draw(table, keys, name="rules", height=height, columns=columns, chosen=chosen, pick=row_filter.open_chunk)
+        grid.draw(table, keys, name="rules", height=height, columns=columns, chosen=chosen, pick=listed_rows.open_chunk)
 
 
 def _frame(rows: Sequence[ListingRow], latest: Matrix | None) -> pd.DataFrame:
@@ -162,7 +162,7 @@ def _open_chunk(visible: VisibleCollection, rows: Listing, ids: Sequence[str]) -
     place = ids.index(chunk.id) + 1 if chunk is not None and chunk.id in ids else 0
     with st.container(key="rules-panel", border=True, gap="small"):
         with elements.row("rules-steps"):
-            grid.draw_neighbours(ids, state.session().rules.chunk, partial(_go, ids), "rules")
+            grid.draw_previous_next(ids, state.session().rules.chunk, partial(_go, ids), "rules")
             if place:
                 elements.aside(f"{place:,} of {len(ids):,}", width="content")
         if chunk is None:
@@ -186,7 +186,7 @@ def _open_chunk(visible: VisibleCollection, rows: Listing, ids: Sequence[str]) -
 
 def _go(ids: Sequence[str], chunk_id: str) -> None:
     """Open a chunk, and show the page of the table with its row."""
-    row_filter.open_chunk(chunk_id)
+    listed_rows.open_chunk(chunk_id)
     st.session_state[PAGE_AT] = ids.index(chunk_id) // PAGE + 1
 
 

@@ -1,5 +1,6 @@
-"""The address bar: query, collection, profile and changed settings of a session. A link that names a profile describes
-the whole state, ignores the reader's environment, and so shows the same result everywhere. It has no secret."""
+"""The address bar: query, collection, profile and changed settings of a session, which it opens. A link that names a
+profile describes the whole state, ignores the reader's environment, and so shows the same result everywhere. It has no
+secret."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.state import CUT, KEY, PANELS, WINDOWS, Session
 
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
-CHUNK, PANEL, WINDOW, VIEW, FILTER, RULE = "chunk", "panel", "places", "view", "filter", "rule"
+CHUNK, PANEL, WINDOW, ROLE, FILTER, RULE = "chunk", "panel", "places", "view", "filter", "rule"
 """The open parts of the page. Inspect puts them only into a copied link, because updating the address bar takes
 the browser as long as drawing a small chart. Rules puts its chunk into the address."""
 PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states"
@@ -35,7 +36,7 @@ BUTTON = (
     'out."><i aria-hidden="true">link</i><span>Link</span></button>'
     '<p class="rf-unseen" role="status"></p>'
 )
-VIEW_PARAMS = (CHUNK, PANEL, WINDOW, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
+LINKED_PARTS = (CHUNK, PANEL, WINDOW, FILTER, RULE, ROLE, PART, TEXT, TYPES, SOURCES, STATES)
 UNSCORED = "unscored"
 """In the link if rerank scores were wanted but not fetched, so that the link shows the same result."""
 LEVEL, DEPARTMENTS = "level", "departments"
@@ -49,7 +50,7 @@ SIDES = ("a", "b")
 QUERY_SET = "set"
 """The Compare page: each side by its word, ``a=full``, with the settings in which it differs from a
 profile, ``a.cutoff.max_results=5``; and the query set, if there is one."""
-NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, OPEN, *VIEW_PARAMS, *SIDES, QUERY_SET)
+NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, OPEN, *LINKED_PARTS, *SIDES, QUERY_SET)
 OPERATOR = "operator"
 
 
@@ -68,7 +69,7 @@ def read(params: Mapping[str, str]) -> Session:
         errors.append(f"The level {level!r} is not a whole number; 0 is used instead.")
         level = "0"
     query, opened = params.get(QUERY, "").strip(), params.get(OPEN, "").split(",")
-    look = {name: params[name].strip() for name in VIEW_PARAMS if params.get(name, "").strip()}
+    look = {name: params[name].strip() for name in LINKED_PARTS if params.get(name, "").strip()}
     parts: dict[str, Any] = {field: part in opened for part, field in PARTS.items()}
     return Session(
         name,
@@ -77,8 +78,8 @@ def read(params: Mapping[str, str]) -> Session:
         pending="question" if query else "",
         collection=params.get(COLLECTION, "").strip(),
         unscored=UNSCORED in params,
-        user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
-        operator=look.get(VIEW) == OPERATOR,
+        user=User(int(level), parse_departments(params.get(DEPARTMENTS, ""))),
+        operator=look.get(ROLE) == OPERATOR,
         present=PRESENT in params,
         opened={PART: "", **look},
         compared={k: v.strip() for k, v in params.items() if _is_compared(k) and v.strip()},
@@ -91,7 +92,7 @@ def _is_compared(name: str) -> bool:
     return name in (*SIDES, QUERY_SET) or name.startswith(tuple(f"{side}." for side in SIDES))
 
 
-def departments(text: str) -> tuple[str, ...]:
+def parse_departments(text: str) -> tuple[str, ...]:
     """The departments in ``ops, referee``, each once."""
     return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
 
@@ -172,7 +173,7 @@ def _went_back() -> bool:
     return moved and st.query_params.to_dict() != state.session().shared
 
 
-def restore_view() -> None:
+def open_linked_parts() -> None:
     """Open the parts that the link names, once its question is answered."""
     session = state.session()
     look, session.opened = session.opened, {}
@@ -184,7 +185,7 @@ def restore_view() -> None:
         session.window = look[WINDOW]
 
 
-def view_params(nameable: Collection[str]) -> dict[str, str]:
+def open_parts(nameable: Collection[str]) -> dict[str, str]:
     """The open parts that the address bar lacks. People share links, so the open chunk has to be `nameable`."""
     session = state.session()
     look = {
@@ -193,12 +194,12 @@ def view_params(nameable: Collection[str]) -> dict[str, str]:
         WINDOW: "" if session.window == CUT else session.window,
         FILTER: st.session_state.get("filter") or "",
         RULE: st.session_state.get("filter-rule") or "",
-        VIEW: OPERATOR if session.operator else "",
+        ROLE: OPERATOR if session.operator else "",
     }
     return {name: value for name, value in look.items() if value}
 
 
-def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> None:
+def update(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> None:
     """Update the link to the shown state. `more` has parameters that a page adds."""
     session = state.session()
     session.shared = session.unshown = write(session, unscored=unscored) | dict(more or {})
@@ -213,8 +214,8 @@ def show_address() -> None:
 
 
 def draw_button(slot: DeltaGenerator, nameable: Collection[str]) -> None:
-    """Draw the button in `slot` that copies the link, if a question was asked. `nameable` is as in `view_params`."""
+    """Draw the button in `slot` that copies the link, if a question was asked. `nameable` is as in `open_parts`."""
     if shared := state.session().shared:
         with slot:
-            data = urlencode(shared | view_params(nameable))
+            data = urlencode(shared | open_parts(nameable))
             elements.mount("kit/copy_link.js", BUTTON, key="copy-link", data=data, width="content")

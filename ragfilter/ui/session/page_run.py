@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ragfilter.errors import RagfilterError, StoreError
-from ragfilter.indexing.order import Order
-from ragfilter.indexing.queue import Queue, queue_of
-from ragfilter.model import PoolResult, User
+from ragfilter.indexing.queue import queue_of
+from ragfilter.model import UNRESTRICTED, PoolResult, User
 from ragfilter.results.rows import ChunkRow, rows
 from ragfilter.results.summary import Summary, summary
 from ragfilter.settings.schema import Settings
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
     from ragfilter.stores.runs import Run
 
 
-def current_collections(resources: Resources, *, relist: bool = False) -> dict[str, CollectionInfo]:
+def refresh_collections(resources: Resources, *, relist: bool = False) -> dict[str, CollectionInfo]:
     """The collections by name, as of the start of the session or the last change in the queue; with `relist`, as the
-    store has them now. While the store is unreachable, they are the last known ones."""
+    store has them now. While the store is unreachable, they are the last known ones. Also opens an awaited collection,
+    or another one if the chosen one is gone."""
     session = state.session()
     held = session.collections
     moved: tuple[tuple[int, str], ...] = ()
@@ -52,12 +52,6 @@ def current_collections(resources: Resources, *, relist: bool = False) -> dict[s
             state.notice(f"There is no collection {session.collection!r}.")
         session.collection = "demo" if "demo" in infos else next(iter(infos), "")
     return infos
-
-
-def queue_indexing(order: Order, queue: Queue) -> None:
-    """Queue an indexing job, whose collection then becomes the chosen one. Raises StoreError."""
-    job = queue.put(order)
-    state.set_fields(awaited_collection=order.collection, indexing={job.id})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +134,17 @@ class View:
 
     @cached_property
     def grades(self) -> dict[str, int]:
-        """The grades of the question's chunks, by id. The chunk panel reports a failure."""
+        """The grades of the question's shown chunks, by id: those that measuring counts, and all by people."""
+        counted = self.grades_for(UNRESTRICTED if self.operator else self.user)
         with suppress(RagfilterError):
-            return qrels_of(self.labels).get(self.asked.query.strip(), {})
+            return counted | qrels_of(self.labels).get(self.asked.query.strip(), {})
+        return counted
+
+    def grades_for(self, user: User) -> dict[str, int]:
+        """The grades that measuring counts, on chunks that `user` can see. The chunk panel reports a failure."""
+        with suppress(RagfilterError):
+            labels = self.resources.labels_for(self.asked.collection, user)
+            return labels.grades_of(self.asked.query) if labels else {}
         return {}
 
     @cached_property
@@ -158,7 +160,7 @@ def begin_page(*, relist: bool = False) -> PageRun:
         # Opened first, because the link may name a judge prompt of the workspace.
         resources = open_resources()
         link.open_session()
-        return PageRun(state.settings(), current_collections(resources, relist=relist), resources)
+        return PageRun(state.settings(), refresh_collections(resources, relist=relist), resources)
 
 
 def gather_view(page_run: PageRun, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
@@ -169,15 +171,15 @@ def gather_view(page_run: PageRun, more: Mapping[str, str] | None = None) -> tup
         return None, None
     if session.pending or session.asked is not None:
         # Imported with the first question.
-        from ragfilter.ui.session import pools
+        from ragfilter.ui.session import asking
 
         try:
-            pool = pools.pool_for_this_run(page_run.settings, page_run.resources)
+            pool = asking.pool_for_this_run(page_run.settings, page_run.resources)
             if pool is not None and session.asked is not None:
                 result = session.replays.of(pool, page_run.settings, state.user())
                 view = View(session.asked, result, session.operator, page_run.resources)
         except RagfilterError as error:
             return None, error
     unscored = view is not None and any(need.kind == "rerank" for need in view.result.needs)
-    link.share(unscored=unscored, more=more)
+    link.update(unscored=unscored, more=more)
     return view, None

@@ -24,6 +24,8 @@ from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.resources import open_resources
 
 if TYPE_CHECKING:
+    from ragfilter.indexing.order import Order
+    from ragfilter.indexing.queue import Queue
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.labels import Label, LabelBook
     from ragfilter.ui.jobs import Job
@@ -32,7 +34,7 @@ P = ParamSpec("P")
 KEY = "session"
 """The key of the `Session` in Streamlit's session state. Widgets and some pages have keys of their own."""
 CLEARANCE = "clearance.enabled"
-"""The setting that only a visitor's hand changes, never a profile, file, link or variable."""
+"""The setting that only a visitor can change, by hand; no profile, file, link or variable can."""
 ON = {CLEARANCE: True}
 SWITCHED_OFF = (
     "Clearance is switched off, so everyone sees everything here, in answers and exports as well. "
@@ -174,7 +176,7 @@ class Session:
     answering: Literal["", "missing", "all"] = ""
     """Which answers the next run asks an LLM for."""
     replays: Replays = field(default_factory=Replays)
-    hopeless: dict[str, Failure] = field(default_factory=dict)
+    lasting_failures: dict[str, Failure] = field(default_factory=dict)
     """Failures of rerankers that cannot work here."""
 
     cut_controls: bool = False
@@ -462,6 +464,25 @@ def open_collection(name: str) -> None:
     ask_again()
 
 
+def queue_indexing(order: Order, queue: Queue) -> None:
+    """Queue an indexing job, whose collection then becomes the chosen one. Raises StoreError."""
+    job = queue.put(order)
+    set_fields(awaited_collection=order.collection, indexing={job.id})
+
+
+def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
+    """Open this question in Inspect with these settings."""
+    use_settings(profile, changes)
+    ask(query)
+    st.switch_page("pages/inspect.py")
+
+
+def open_recalibration() -> None:
+    """Open Tune, and recalibrate the settings there."""
+    session().recalibrate = True
+    st.switch_page("pages/tune.py")
+
+
 def ask_again() -> None:
     """Ask the same question again, because the collection changed or the pool is too small."""
     if session().asked is not None:
@@ -512,7 +533,7 @@ def take_notices() -> list[str]:
 
 
 @contextmanager
-def tell_errors() -> Iterator[None]:
+def notice_errors() -> Iterator[None]:
     """Show an error raised inside at the top of the page. Decorates callbacks."""
     try:
         yield
@@ -525,7 +546,7 @@ def then_page(act: Callable[P, object]) -> Callable[P, None]:
 
     @wraps(act)
     def acting(*args: P.args, **kwargs: P.kwargs) -> None:
-        with tell_errors():
+        with notice_errors():
             act(*args, **kwargs)
         st.rerun()
 

@@ -26,7 +26,7 @@ def key_and_callback(name: str, value: Any, on_change: OnChange, *args: Any, lab
     return {"key": key, "on_change": _changed, "args": (name, key, on_change, args)}
 
 
-def select(
+def draw_list(
     label: str, labels: Mapping[V, str], value: V | None, name: str, on_change: OnChange, *args: Any, **given: Any
 ) -> None:
     """Draw the list called `name`, with `labels` by value, showing `value`. `on_change` gets the
@@ -37,7 +37,7 @@ def select(
     st.selectbox(label, options, index, format_func=lambda each: labels.get(each, str(each)), **given)
 
 
-def choose(label: str, options: Sequence[V], value: V, name: str, on_change: OnChange, *args: Any) -> None:
+def draw_buttons(label: str, options: Sequence[V], value: V, name: str, on_change: OnChange, *args: Any) -> None:
     """Draw the buttons called `name`, one for each of the `options`, with `value` pressed."""
     given = key_and_callback(name, value, on_change, *args)
     st.segmented_control(label, options, default=value, required=True, label_visibility="collapsed", **given)

@@ -20,15 +20,15 @@ from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import QueryChange, changes
 from ragfilter.evaluate.tune import MARGIN, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
+from ragfilter.layers.tuned_on import learned_elsewhere
 from ragfilter.model import Pool, User
-from ragfilter.results.thresholds import learned_elsewhere
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
-from ragfilter.ui.kit import measuring, problems, query_set_choice
+from ragfilter.ui.kit import labelled_sets, measuring, problems
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state
 from ragfilter.ui.session.page_run import PageRun
@@ -42,16 +42,16 @@ def draw(page_run: PageRun) -> None:
         problems.draw_empty(page_run, None)
         return
     problems.draw_incomplete(page_run.incomplete)
-    query_set, collection = query_set_choice.chosen_set(page_run), page_run.collection
+    query_set, collection = labelled_sets.chosen_set(page_run), page_run.collection
     labels = query_set.measurable
     assert collection is not None
     elsewhere = learned_elsewhere(page_run.settings, Fit(collection.name, collection.embedder, collection.space))
     with elements.row("tune-bar", "bottom"):
-        query_set_choice.choose(query_set)
+        labelled_sets.choose(query_set)
         request = draw_bar(page_run, labels, elsewhere=bool(elsewhere))
+    labelled_sets.explain(query_set)
     if elsewhere:
         elements.aside(f"{elsewhere} Recalibrate to derive them again.")
-    query_set_choice.explain(query_set)
     if labels is None:
         _carried_over(page_run)
         if elements.button("Label questions", "tune-label", icon="edit_note"):

@@ -28,7 +28,6 @@ from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.controls import value_text
-from ragfilter.ui.kit.question_box import open_inspect
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.theme import CLEAR, LEGEND, THREE_DECIMALS, UNDIMMED, Ink
@@ -340,4 +339,4 @@ def _draw_changes(replayed_map: ReplayedMap, settings: Settings) -> None:
     ids, table = (each.id for each in changed), pd.DataFrame(rows, columns=names)
     row = grid.draw_clickable(table, ids, name="changed", columns=columns)
     if row is not None:
-        open_inspect(queries[changed[row].id], state.session().profile, state.session().changes)
+        state.open_inspect(queries[changed[row].id], state.session().profile, state.session().changes)

@@ -18,7 +18,7 @@ from ragfilter.rules.journal import Journal
 from ragfilter.ui import resources
 from ragfilter.ui.kit.rule_editor import rule_effect, visible_collection
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
-from ragfilter.ui.rules import row_filter
+from ragfilter.ui.rules import listed_rows
 
 pytestmark = pytest.mark.model
 WIZARD = '{"contain":"wizard"}'
@@ -29,7 +29,7 @@ THEIRS, DRAFT = '{"contain":"theirs"}', '{"contain_one_of":[["eye","beholder"]]}
 def test_an_edit_reads_the_chunks_and_their_exports_no_second_time(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     open_chunk(page, "monster-beholder")
     for place, name in (
-        (row_filter, "make_listing"),
+        (listed_rows, "make_listing"),
         (visible_collection, "Catalogue"),
         (Journal, "edited_since_export"),
     ):

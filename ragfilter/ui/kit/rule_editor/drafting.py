@@ -27,7 +27,7 @@ from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import UnsavedRule
 
-Run = Job[list[Draft]]
+DraftingJob = Job[list[Draft]]
 REFRESH_S = 0.5
 """Seconds between two looks at a run in progress."""
 NO_LLM = "Drafting needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL."
@@ -104,7 +104,7 @@ def draw_note(editing: Editing, *, busy: bool) -> None:
             elements.aside(NO_LLM if bench.chat is None else HIDDEN)
 
 
-@state.tell_errors()
+@state.notice_errors()
 def _start_one(chunk_id: str, collection: str, rule: str | None) -> None:
     """Ask for a draft of one rule. `rule` is the stored rule that the author sees, because saving
     the draft must not overwrite a newer one."""
@@ -113,12 +113,12 @@ def _start_one(chunk_id: str, collection: str, rule: str | None) -> None:
     state.session().rules.awaited = (collection, chunk_id, saving.base(chunk_id, rule))
 
 
-def draw_progress(job: Run, collection: str) -> None:
+def draw_progress(job: DraftingJob, collection: str) -> None:
     """Draw the progress of a run with its Stop button, refreshed until it ends."""
     st.fragment(_progress, run_every=REFRESH_S)(job, collection)
 
 
-def _progress(job: Run, collection: str) -> None:
+def _progress(job: DraftingJob, collection: str) -> None:
     if job.done:
         st.rerun()
     done, count, used = job.progress
@@ -129,7 +129,7 @@ def _progress(job: Run, collection: str) -> None:
     elements.button("Stop", "drafts-stop", state.then_page(_stop), collection, icon="stop", about=about)
 
 
-def last_run(collection: str, resources: Resources) -> Run | None:
+def last_run(collection: str, resources: Resources) -> DraftingJob | None:
     """The last run over this collection since the server started; None if there is none."""
     return resources.jobs.find(("drafting", collection))
 
@@ -155,7 +155,7 @@ def start(collection: str, ids: Sequence[str]) -> None:
     if chat is None:
         return
 
-    def work(job: Run) -> list[Draft]:
+    def work(job: DraftingJob) -> list[Draft]:
         done: list[Draft] = []
         job.tell(0, len(ids))
         chunks = _readable(collection, ids, user, resources)

@@ -15,7 +15,7 @@ from ragfilter.errors import RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.journal import Turn
 from ragfilter.rules.lint import Finding
-from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
+from ragfilter.rules.rule import MODES, InvalidRule, Rule, in_words, parse, place_name, pretty_rule, read_rule, starter
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing, Trouble
@@ -42,7 +42,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     chunk = editing.chunk
     busy = drafting.collect(editing)
     unsaved = state.unsaved_rule(chunk.id)
-    drawn = saving.pretty_rule(saving.base(chunk.id, chunk.rule)) if unsaved is None else unsaved.text
+    drawn = pretty_rule(saving.base(chunk.id, chunk.rule)) if unsaved is None else unsaved.text
     text = saving.text_so_far(chunk.id, drawn)
     rule, trouble = read_rule(text.strip()), saving.outcome_of(chunk.id, Trouble)
     error = rule.error if isinstance(rule, InvalidRule) else None
@@ -63,7 +63,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
             if trouble.conflict:
                 _choose_version(editing, trouble)
         elif error is not None:
-            elements.draw_action_result(saving.error_text(error), good=False)
+            elements.draw_action_result(in_words(error), good=False)
         elif outcome := saving.outcome_of(chunk.id, str):
             elements.draw_action_result(outcome, good=True)
         if edit := saving.pending(chunk.id):
@@ -74,7 +74,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     saving.tell_restored(chunk)
     if trouble is not None and trouble.conflict:
         elements.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
-        st.code(saving.pretty_rule(trouble.stored) or "no rule", language="json")
+        st.code(pretty_rule(trouble.stored) or "no rule", language="json")
     elif error is None:
         _findings(editing, rule_effect.as_stored(text))
     # Below the editor, the effect would cover it while a harmful edit waits, whose harm is shown.
@@ -175,7 +175,7 @@ def _buttons(editing: Editing, *, busy: bool) -> None:
             elements.button("Discard", "rule-discard", saving.discard, chunk.id, about="Discards your unsaved text.")
         elif not chunk.rule:
             # Based on the rule that the author sees, not on a newer one.
-            use = partial(saving.set_unsaved, template(chunk.name), chunk.id, chunk.rule)
+            use = partial(saving.set_unsaved, starter(chunk.name), chunk.id, chunk.rule)
             elements.button("Template", "rule-template", use, about="Starts a rule from the title.")
 
 
@@ -200,7 +200,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: {elements.text(finding.message)}</p>'
         )
         if finding.fix is not None:
-            fix = partial(saving.set_unsaved, saving.pretty_rule(finding.fixed), chunk.id, chunk.rule)
+            fix = partial(saving.set_unsaved, pretty_rule(finding.fixed), chunk.id, chunk.rule)
             about = "Puts the fixed rule into the editor. Nothing is saved."
             elements.button("Fix", f"rule-mend-{number}", fix, about=about)
 

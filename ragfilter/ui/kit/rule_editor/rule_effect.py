@@ -61,8 +61,8 @@ def wait(visible: VisibleCollection) -> None:
         st.rerun()
 
 
-def available(visible: VisibleCollection) -> bool:
-    """Whether questions are gathered or being gathered. Draws hints and any failure."""
+def begin_gathering(visible: VisibleCollection) -> bool:
+    """Gather the questions, once. Draws hints and any failure. Returns False if there are none, or if it failed."""
     if visible.labels is None:
         elements.aside(NO_LABELS)
     job, rules = _job(visible), state.session().rules
@@ -112,7 +112,7 @@ def as_stored(text: str | None) -> str | None:
 
 def draw(visible: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
     """Draw how many questions keep the chunk with and without `rule`, and what would change."""
-    known = gathered(visible) if available(visible) else None
+    known = gathered(visible) if begin_gathering(visible) else None
     if known is None:
         return
     n_keeping = sum(chunk.id in ids for ids in known.kept.values())
@@ -134,7 +134,7 @@ def _effect(visible: VisibleCollection, known: GatheredQuestions, changes: Chang
 
 def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:
     """Draw the effect of `changes`, and ask for confirmation if it does harm. Returns whether they can be saved."""
-    known = gathered(visible) if available(visible) else None
+    known = gathered(visible) if begin_gathering(visible) else None
     if known is not None:
         _draw(visible, _effect(visible, known, changes))
     losses = harm(visible, changes)

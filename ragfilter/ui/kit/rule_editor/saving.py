@@ -11,16 +11,16 @@ from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
-from ragfilter.errors import ConflictError, OutcomeUnknown, RagfilterError, RuleError
+from ragfilter.errors import ConflictError, OutcomeUnknown, RagfilterError
 from ragfilter.model import Chunk, User
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.lint import Finding
-from ragfilter.rules.rule import place_name, read_rule
+from ragfilter.rules.rule import in_words, pretty_rule
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
-from ragfilter.ui.session import pools, state, widget
+from ragfilter.ui.session import asking, state, widget
 from ragfilter.ui.session.state import UnsavedRule
 
 T = TypeVar("T")
@@ -83,7 +83,7 @@ def pending(chunk_id: str) -> HarmfulEdit | None:
     return edit if edit and edit.unsaved == state.unsaved_rule(chunk_id) else None
 
 
-@state.tell_errors()
+@state.notice_errors()
 def perform(editing: Editing, action: Act, expected: str | None, *, confirmed: bool = False) -> None:
     """Save, undo or redo unless that does harm, then update the result. `expected` is the rule that the user sees."""
     chunk_id, resources, unsaved = editing.chunk.id, open_resources(), state.unsaved_rule(editing.chunk.id)
@@ -118,9 +118,9 @@ def perform(editing: Editing, action: Act, expected: str | None, *, confirmed: b
         conflict = isinstance(error, ConflictError)
         stored = store.rule(chunk_id) if conflict else None
         failed = "" if isinstance(error, OutcomeUnknown) else f"Not {DONE[action]}: "
-        show_outcome(chunk_id, Trouble(f"{failed}{error_text(error)}", conflict, stored))
+        show_outcome(chunk_id, Trouble(f"{failed}{in_words(error)}", conflict, stored))
         return
-    pools.follow_edits(resources)
+    asking.update_after_edits(resources)
 
 
 def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
@@ -132,14 +132,6 @@ def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
     if unsaved.base == seen:
         store_unsaved(chunk_id, UnsavedRule(unsaved.text, stored or None))
     return " The text in the editor is not saved."
-
-
-def error_text(error: RagfilterError) -> str:
-    """An error in words, which names a place in a rule as the form does."""
-    if not isinstance(error, RuleError):
-        return str(error)
-    place = f"{place_name(error.place)}: " if error.place else ""
-    return f"{place}{error.message.removeprefix(f'{error.place}: ')} {error.remedy}".strip()
 
 
 def base(chunk_id: str, rule: str | None) -> str | None:
@@ -193,12 +185,6 @@ def store_unsaved(chunk_id: str, unsaved: UnsavedRule | None) -> None:
     unsaved_rules.pop(key, None)
     if unsaved is not None:
         unsaved_rules[key] = unsaved
-
-
-def pretty_rule(rule: str | None) -> str:
-    """A stored rule formatted for the editor; an invalid one is returned unchanged."""
-    read = read_rule(rule)
-    return "" if read is None else read.pretty
 
 
 def tell_restored(chunk: Chunk) -> None:

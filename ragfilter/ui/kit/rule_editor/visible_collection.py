@@ -13,7 +13,6 @@ from ragfilter.protocols import Catalogue
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.kit import query_set_choice
 from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import state
 
@@ -46,7 +45,7 @@ class VisibleCollection:
     def labels(self) -> Labels | None:
         """The labels of the visible chunks; None if there are none. Raises StoreError."""
         # Read once, not at every key press.
-        return query_set_choice.every_label(self.resources, self.collection, self.user)
+        return self.resources.labels_for(self.collection, self.user)
 
     @cached_property
     def questions(self) -> Mapping[str, str]:

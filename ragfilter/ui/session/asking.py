@@ -90,7 +90,7 @@ def _gather_question(question: str, settings: Settings, resources: Resources, sl
             session.panel = "Answer"
     session.example = session.pending == "example" or (session.example and session.pending == "current")
     session.asked, session.pending = asked, ""
-    link.restore_view()
+    link.open_linked_parts()
     return pool
 
 
@@ -112,18 +112,18 @@ def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources
     return _fulfil(pool, asked, settings, resources, slot)
 
 
-def follow_edits(resources: Resources) -> bool:
+def update_after_edits(resources: Resources) -> bool:
     """Update the current question after rules were edited. It is asked again only if that needs a
     search. Returns whether its user can see a difference."""
     try:
-        return _follow_edits(resources)
+        return _update_after_edits(resources)
     except RagfilterError:
         # Asking the question again shows the error.
         state.ask_again()
         return False
 
 
-def _follow_edits(resources: Resources) -> bool:
+def _update_after_edits(resources: Resources) -> bool:
     session, settings = state.session(), state.settings()
     asked = session.asked
     if asked is None or session.pending:

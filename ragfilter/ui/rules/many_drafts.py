@@ -21,7 +21,7 @@ from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message, model_label
 from ragfilter.ui.resources import CacheSpec
-from ragfilter.ui.rules import row_filter
+from ragfilter.ui.rules import listed_rows
 from ragfilter.ui.session import state
 
 DOUBTED: CacheSpec[list[Finding]] = CacheSpec(4)
@@ -87,7 +87,7 @@ def _begin(visible: VisibleCollection) -> None:
     """Draw the cost of drafting, and the button that starts it."""
     sender = state.user()
     drafted = {draft.chunk_id for draft in _stored(visible) if draft.rule is not None}
-    rows = row_filter.selected(visible)
+    rows = listed_rows.selected(visible)
     left = [row.chunk for row in rows if row.id not in drafted and sender.sees(row.chunk)]
     # Chunks with a written rule are drafted only if the filter shows no others.
     chunks = [chunk for chunk in left if not chunk.rule] or left
@@ -95,7 +95,7 @@ def _begin(visible: VisibleCollection) -> None:
         elements.empty("Nothing to draft.", "No filtered chunk lacks a draft.")
         return
     st.markdown(message(_cost(visible, chunks)))
-    start = partial(state.tell_errors()(drafting.start), visible.collection, [chunk.id for chunk in chunks])
+    start = partial(state.notice_errors()(drafting.start), visible.collection, [chunk.id for chunk in chunks])
     about = "Drafts rules for filtered chunks without a draft. Saves nothing."
     elements.button(f"Draft {counted(len(chunks), 'rule')}", "drafts-begin", start, about=about)
 
@@ -133,7 +133,7 @@ def _review(visible: VisibleCollection, stored: Sequence[Draft], *, busy: bool) 
     ]
     if listed:
         st.warning("\n".join(listed), title="These chunks got no draft. Draft again to retry.")
-    forget = partial(state.tell_errors()(bench.drafts.forget), visible.collection, [draft.chunk_id for draft in stored])
+    forget = partial(state.notice_errors()(bench.drafts.forget), visible.collection, [each.chunk_id for each in stored])
     about = "Deletes them, so you can draft again. Accepted rules stay."
     elements.button("Forget these drafts", "drafts-forget", forget, disabled=busy, about=about)
 

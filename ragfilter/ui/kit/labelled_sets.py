@@ -1,4 +1,4 @@
-"""The query sets of a collection: the choice of one, its labelled questions, and everybody's labels."""
+"""The query sets of a collection: the choice of one, and the labelled questions that a user can see."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.text import numbers
 from ragfilter.ui.look import elements
-from ragfilter.ui.resources import CacheSpec, Resources
+from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.page_run import PageRun
 
 LLM = "with-llm"
-LABELS: CacheSpec[Labels | None] = CacheSpec(4)
-"""The labels of each collection that a user can see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,9 @@ def choose(chosen: ChosenSet) -> None:
         "The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under More."
     )
-    widget.select("Questions", named, chosen.name, "query-set-box", state.set_field, "query_set", width=200, help=about)
+    widget.draw_list(
+        "Questions", named, chosen.name, "query-set-box", state.set_field, "query_set", width=200, help=about
+    )
 
 
 def explain(chosen: ChosenSet) -> None:
@@ -119,21 +119,7 @@ def explain(chosen: ChosenSet) -> None:
         elements.aside(f"LLM labels count here. {query_sets.agreed(chosen.labels).sentence}")
 
 
-def every_label(resources: Resources, collection: str, user: User) -> Labels | None:
-    """The labels of the chunks that the user can see, from the workspace and the demo; None if
-    there are none. Cached. Raises StoreError."""
-    book, opened = resources.bench.labels, resources.bench.collection(collection).snapshot()
-    # Rules make no difference.
-    indexed = opened.content or opened.version
-    key = (collection, indexed, book.version(collection, questions=True), user)
-
-    def read() -> Labels | None:
-        return query_sets.everything(book, collection, opened.entries(), user)
-
-    return resources.cache(LABELS).of(key, read)
-
-
 def labelled_questions(resources: Resources, collection: str) -> Collection[str]:
     """The labelled questions that the user can see, in order. Cheap. Raises StoreError."""
-    labels = every_label(resources, collection, state.user())
+    labels = resources.labels_for(collection, state.user())
     return dict.fromkeys(map(str.strip, labels.labelled.values() if labels else ())).keys()

@@ -1,0 +1,80 @@
+"""Hits that other libraries fuse, which carry the dense distance or only an order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from haystack import Document, Pipeline
+from haystack.components.joiners import DocumentJoiner
+from langchain_core import documents as langchain
+from llama_index.core.llms import MockLLM
+from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+import ragfilter as rf
+
+QUERY = "How strong is a troll?"
+DENSE = {"a": 0.2, "c": 0.3, "d": 0.9}
+LEXICAL = {"b": 12.0, "c": 3.0, "a": 1.0}
+FUSED = "acbd"
+"""The order of the hits as reciprocal ranks fuse them."""
+
+
+def filtered(score: str = "", **values: Any) -> rf.Filter:
+    settings = rf.Filter("adaptive-gap").settings
+    paths = {f"cutoff.{name}": value for name, value in values.items()}
+    return rf.Filter(settings.with_values({"cutoff.score": score, **paths}))
+
+
+def test_langchains_fused_documents_are_cut_by_the_dense_distance() -> None:
+    docs = [langchain.Document(f"Trolls, part {i}.", metadata={"dense": DENSE.get(i)}) for i in FUSED]
+    compressor = filtered().as_langchain(metric={"dense": "cosine"})
+    assert compressor.compress_documents(docs, QUERY) == docs[:2]
+
+
+class Found(BaseRetriever):
+    """A retriever that finds these nodes."""
+
+    def __init__(self, nodes: list[NodeWithScore]) -> None:
+        super().__init__()
+        self.nodes = nodes
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self.nodes
+
+
+@pytest.mark.parametrize(("score", "expected"), [("", "ac"), ("fused", "ac")])
+def test_llamaindexs_fused_nodes_are_cut(score: str, expected: str) -> None:
+    nodes = {i: TextNode(id_=i, text=f"Trolls, part {i}.", metadata={"dense": DENSE.get(i)}) for i in FUSED}
+    dense = [NodeWithScore(node=nodes[i], score=1 - DENSE[i]) for i in DENSE]
+    lexical = [NodeWithScore(node=nodes[i], score=LEXICAL[i]) for i in LEXICAL]
+    fusion = QueryFusionRetriever(
+        [Found(dense), Found(lexical)],
+        mode="reciprocal_rerank",
+        num_queries=1,
+        use_async=False,
+        llm=MockLLM(),
+        similarity_top_k=4,
+    )
+    fused = fusion.retrieve(QUERY)
+    metric = {"dense": "cosine", "fused": "rank"}
+    post = filtered(score, max_results=2).as_llamaindex(metric=metric)
+    assert {each.node.id_ for each in post.postprocess_nodes(fused, query_str=QUERY)} == {*expected}
+
+
+def test_haystacks_joined_documents_are_cut() -> None:
+    def found(scores: Mapping[str, float]) -> list[Document]:
+        return [
+            Document(id=i, content=f"Trolls, part {i}.", score=score, meta={"dense": DENSE.get(i)})
+            for i, score in scores.items()
+        ]
+
+    pipeline = Pipeline()
+    metric = {"dense": "cosine", "fused": "rank"}
+    pipeline.add_component("filter", filtered().as_haystack(metric=metric))
+    near = {i: 1 - distance for i, distance in DENSE.items()}
+    joined = DocumentJoiner("reciprocal_rank_fusion").run([found(near), found(LEXICAL)])
+    given = {"filter": {"query": QUERY, **joined}}
+    assert {doc.id for doc in pipeline.run(given)["filter"]["documents"]} == {"a", "c"}
