@@ -24,8 +24,6 @@ CLICKED = TABLE | {"selection_mode": ("single-row", "single-cell")}
 """A table whose rows can be clicked."""
 EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 """Widths in a cell: both edges together, a space, a small letter and a capital."""
-GAINS = ("gain", "ΔF1")
-"""Columns of gains and losses."""
 PROSE_PX = 230
 """Columns of text that are at least this wide may have longer sentences."""
 
@@ -114,11 +112,10 @@ def draw_clickable(
     with st.container(key=box):
         height = min(height, ROW_PX * (len(table) + 1) + 7)
         key = key_of(name, ids)
-        gains: Columns = {each: signed for each in GAINS if each in table}
+        gains: Columns = {each: signed for each in ("gain", "ΔF1") if each in table}
+        shown: Any = _marked(table, columns)
         # A column's own format would write another minus.
-        shown = (
-            _marked(table, columns).style.format(gains, na_rep="–", precision=0) if gains else _marked(table, columns)
-        )
+        shown = shown.style.format(gains, na_rep="–", precision=0) if gains else shown
         event = st.dataframe(shown, key=key, height=height, column_config=columns, on_select="rerun", **CLICKED)
     selection = event["selection"]
     chosen = [row for row, _ in selection["cells"]] or selection["rows"]

@@ -142,7 +142,6 @@ def _row_name(row: Row, own: str, best: bool) -> str:
 
 SMALL = theme.LEGEND | {"font": {"size": 12}}
 SYMBOLS = {"plain": "square", "strategy": "hexagon", "profile": "diamond", "settings": "circle", "oracle": "cross"}
-"""The circle is the visitor's own settings, as in the table."""
 
 
 def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:

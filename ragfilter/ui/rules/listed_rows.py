@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
 from ragfilter.rules.overview import WORDS, Listing, ListingRow, RuleFilter, make_listing
@@ -59,10 +57,11 @@ def draw_filter(visible: VisibleCollection, rows: Listing | None = None) -> None
 
 def _choice(label: str, name: str, options: tuple[str, ...], about: str | None = None) -> None:
     # Every run sends all options to the browser.
-    many = len(options) > MAX_OPTIONS
+    many, key = len(options) > MAX_OPTIONS, f"rules-{name}"
     sent = () if many else options
-    look: dict[str, Any] = {"persist_state": "session", "placeholder": "all", "width": 150, "help": about}
-    st.multiselect(label, sent, key=f"rules-{name}", disabled=many, **look)
+    st.multiselect(
+        label, sent, key=key, help=about, persist_state="session", placeholder="all", disabled=many, width=150
+    )
 
 
 def selected(visible: VisibleCollection) -> tuple[ListingRow, ...]:
