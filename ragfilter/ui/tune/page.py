@@ -179,7 +179,7 @@ def _carried_over(page_run: PageRun) -> None:
         need = "Press Recalibrate." if asked else "Nothing changed, because no question was asked yet."
         if not any(page_run.settings.get(path) for path in RECORDS):
             need = "Nothing changed, because your settings were not tuned."
-        how = "Without labels, tuned thresholds are carried over by the questions asked on Inspect."
+        how = "Without labels, Recalibrate carries tuned thresholds over, by the questions asked on Inspect."
         elements.empty(how, f"{need} Or label questions.")
         return
     with st.container(key="suggestion", border=True, gap="small"):
