@@ -44,6 +44,11 @@ def between_ends(of: Interval, write: Callable[[float], str] = "{:.3f}".format, 
     return mark.join(map(write, of.ends)) if of.ends else TOO_FEW
 
 
+def stated(of: Interval, digits: int = 3) -> str:
+    """A gain in a sentence: ``+0.012 (95% interval −0.004 to +0.028)``."""
+    return f"{signed(of.mean, digits)} ({'95% interval ' if of.ends else ''}{ends(of, digits)})"
+
+
 def compared(of: Interval) -> str:
     """A gain in words, such as ``better than``, claiming only what its interval shows."""
     if of.shows_gain:
@@ -58,10 +63,10 @@ def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current 
     if gained is None:
         return ""
     if not (gained.shows_gain or gained.shows_loss):
-        return f"{who} are not shown to beat the {FIXED}: F1 {gain(gained)}."
+        return f"{who} are not shown to beat the {FIXED}: F1 {stated(gained)}."
     verb = "beat" if gained.shows_gain else "are worse than"
     size = gained if gained.shows_gain else gained.mapped(neg)
-    return f"{who} {verb} the {FIXED} by {size.mean:.3f} in F1 ({between_ends(size)})."
+    return f"{who} {verb} the {FIXED} by {size.mean:.3f} in F1 (95% interval {between_ends(size)})."
 
 
 def unlabelled(row: Mapping[str, float]) -> str:
@@ -157,7 +162,7 @@ UNCHANGED = (
 
 def gain_in(figure: str, differences: Figures) -> str:
     """``F1 +0.012 (…)`` or ``tokens −12 (…)``."""
-    return f"{FIGURES[figure].label} {gain(differences[figure], FIGURES[figure].digits)}"
+    return f"{FIGURES[figure].label} {stated(differences[figure], FIGURES[figure].digits)}"
 
 
 def verdict(tuning: Tuning) -> str:

@@ -43,7 +43,7 @@ def page(open_page: Callable[..., Any], place: Path) -> Callable[..., Any]:
 
 def said(page: Any) -> str:
     """The sentence over one question, or the figures over a query set."""
-    starts = ("Both keep", "Only", "F1 of B")
+    starts = ("Both keep", "Only", "Comparison", "B better")
     return next(text for text in page.html if text.startswith(starts))
 
 
@@ -106,6 +106,7 @@ def test_a_query_set_is_measured_and_compared(page: Callable[..., Any]) -> None:
     assert any("A is not measured yet" in t or "A and B are not" in t for t in shown.html)
     shown.press("compare-measure")
     assert "paired permutation test p" in said(shown)
+    assert any(text.startswith("B is not shown to differ from A: F1 +") for text in shown.html)
     better, worse = _count(shown, "B better"), _count(shown, "B worse")
     assert better + worse + _count(shown, "the same") == FEW
     # The run of B has A as a row, so only one run was made.

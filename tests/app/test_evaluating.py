@@ -59,9 +59,9 @@ def test_a_run_shows_its_rows_best_first_and_every_view(measured: Any) -> None:
     table = page.at.dataframe[0].value
     names = list(table["settings"])
     assert names[-1] == "oracle (knows the labels)"
-    assert names[0].startswith("★ ")
+    assert names[0].startswith("▲ ")
     (own,) = (name.split("● ")[1] for name in names if "● current settings" in name)
-    names = [name.removeprefix("★ ").removeprefix("● ") for name in names]
+    names = [name.removeprefix("▲ ").removeprefix("● ") for name in names]
     # They keep what their profile keeps.
     assert {"gap", "adaptive-gap"} <= {*own.split(" = ")}
     every = [each for name in names for each in name.split(" = ")]
@@ -70,6 +70,7 @@ def test_a_run_shows_its_rows_best_first_and_every_view(measured: Any) -> None:
     assert sorted(table["F1"][:-1], reverse=True) == list(table["F1"][:-1])
     assert any("are not shown to beat the best fixed k" in text for text in page.html)
     assert set(table["95% interval"]) == {TOO_FEW}
+    assert any("otsu the split into a near and a far class" in text for text in page.html)
     page.at.toggle(key="all-figures").set_value(True)
     page.at.selectbox(key="measure").set_value("tokens")
     table = page.run().at.dataframe[0].value

@@ -114,6 +114,16 @@ def test_without_labels_thresholds_are_carried_over_by_the_questions_asked(page:
     assert page.changes["cutoff.gap_threshold"] != 0.9
 
 
+def test_recalibrating_without_labels_says_what_it_needs(page: Any) -> None:
+    page.session.query_set = ASKED
+    for changes, said in (({}, "your settings were not tuned"), (OF_ANOTHER_MODEL, "no question was asked yet")):
+        page.session.changes = changes
+        page.at.switch_page("pages/collections.py")
+        page.run().press("manage-recalibrate")
+        assert any(f"Nothing changed, because {said}. Or label questions." in text for text in page.html)
+        assert "tune-label" in page.buttons
+
+
 def test_the_best_place_of_a_map_is_used(page: Any) -> None:
     open_map(page).press("map")
     assert "Current: Gap threshold 0.100, Distance offset 0.400" in strip(page)

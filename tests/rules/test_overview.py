@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ragfilter.model import Chunk
-from ragfilter.rules.overview import Checks, RuleFilter, make_listing
+from ragfilter.rules.overview import Checks, RuleFilter, brief, make_listing
 
 RULES = {
     "good": '{"contain":"cleric"}',
@@ -26,6 +26,12 @@ CHUNKS = [
 def listed(wanted: RuleFilter, drafts: Sequence[str] = (), **given: object) -> list[str]:
     listing = make_listing(CHUNKS, Checks(), **given)  # type: ignore[arg-type]
     return [row.id for row in listing.with_drafts(drafts).find(wanted)]
+
+
+def test_a_rule_in_a_line_names_the_first_term_of_each_part() -> None:
+    rule = '{"contain_one_of":[["psionic","psionics"],["1"]],"contain_none_of":["arctic","tundra"]}'
+    assert brief(rule) == "psionic +1 · 1 · not arctic +1"
+    assert brief(rule, counts=False) == "psionic…, 1, not arctic…"
 
 
 def test_what_needs_attention_comes_first() -> None:

@@ -248,10 +248,11 @@ def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run
         names=(a.variant, b.variant),
         settings=(sides[0].settings, sides[1].settings),
     )
-    elements.aside(*compared.notes)
     if compared.sides.empty:
         elements.empty("The two sides have no questions in common.", "Choose runs over the same query set.")
         return
+    elements.draw(f'<p class="rf-lead">{elements.text(lead(compared))}</p>')
+    elements.aside(*compared.notes)
     _facts(compared, resources.bench.prices)
     report = partial(of_runs, compared, sides, resources.bench.prices)
     elements.report("compare-set-report", report, "ragfilter-compare.html")
@@ -285,13 +286,17 @@ def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, questions: str)
             st.rerun()
 
 
+def lead(compared: ComparedRuns) -> str:
+    """Which side is better, and by how much, unless labels chose a side."""
+    gain, tuned = compared.paired.gain, any(compared.in_sample)
+    verdict = "cannot be compared with A, as labels chose a side" if tuned else f"is {wording.compared(gain)} A"
+    return f"B {verdict}: F1 {wording.stated(gain)}."
+
+
 def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
-    paired, gain = compared.paired, compared.paired.gain
-    sure = "B is better" if gain.shows_gain else "B is worse" if gain.shows_loss else "unclear"
-    sure = "tuned on labels" if any(compared.in_sample) else sure
+    paired = compared.paired
     chunks, tokens = ((compared.mean(figure, "a"), compared.mean(figure, "b")) for figure in ("kept", "tokens"))
     facts: list[Fact] = [
-        (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), wording.ends(gain)),
         ("B better", str(paired.wins), ""),
         ("B worse", str(paired.losses), ""),
         ("the same", str(paired.ties), ""),
@@ -322,7 +327,7 @@ def _changes(compared: ComparedRuns) -> None:
     number = st.column_config.NumberColumn
     columns = {
         "query": st.column_config.TextColumn("question", width=420),
-        "gain": number("ΔF1", format="%+.3f", help="F1 of B minus F1 of A."),
+        "gain": number("ΔF1", help="F1 of B minus F1 of A."),
         "f1_a": number("F1 A", format="%.3f"),
         "f1_b": number("F1 B", format="%.3f"),
         "kept_a": "chunks A",

@@ -19,6 +19,7 @@ from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.protocols import Prices
 from ragfilter.publish.reports import of_run
+from ragfilter.settings.schema import STRATEGIES
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -224,6 +225,7 @@ def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: 
             *wording.about_records(measured.records, measured.variants),
             wording.unlabelled(current) if current else "",
             *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
+            f"Where each strategy cuts: {' '.join(f'`{name}` {what}' for name, what in STRATEGIES.items())}",
         ]
         elements.aside(*filter(None, notes))
 
@@ -275,7 +277,7 @@ _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
     "question": st.column_config.TextColumn(width=300),
     "lost": _number(width=50, help="Relevant chunks in the pool that the filter drops."),
-    "ΔF1": _number(width=66, format="%+.3f", help="F1 minus the F1 of the unfiltered first k."),
+    "ΔF1": _number(width=66, help="F1 minus the F1 of the unfiltered first k."),
     **{name: _number(width=78, format="%.3f") for name in ("precision", "recall")},
     "F1": _number(width=60, format="%.3f"),
     "unlabelled": _number(help="Kept chunks without a label."),

@@ -11,6 +11,7 @@ import streamlit as st
 
 from ragfilter.errors import StoreError
 from ragfilter.layers.cutoff import cutoff_detail
+from ragfilter.model import VALUE_NAMES
 from ragfilter.results.rows import ChunkRow, csv, kept_first, references
 from ragfilter.results.thresholds import compared
 from ragfilter.rules.overview import WORDS, make_listing
@@ -95,7 +96,8 @@ def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str
         columns["label"] = [view.grades.get(row.id) for row in rows]
     if edited := _edited_rules(view):
         columns["rule"] = [edited.get(row.id, []) for row in rows]
-    columns["reason"] = [row.reason for row in rows]
+    # The column would cut off the figures.
+    columns["reason"] = [row.reason.replace(VALUE_NAMES["lowered"], "distance − words") for row in rows]
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
     detail = cutoff_detail(view.shown)

@@ -12,6 +12,7 @@ from zlib import crc32
 import pandas as pd
 import streamlit as st
 
+from ragfilter.text.numbers import signed
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state
@@ -111,9 +112,11 @@ def draw_clickable(
     with st.container(key=box):
         height = min(height, ROW_PX * (len(table) + 1) + 7)
         key = key_of(name, ids)
-        event = st.dataframe(
-            _marked(table, columns), key=key, height=height, column_config=columns, on_select="rerun", **CLICKED
-        )
+        gains: Columns = {each: signed for each in ("gain", "ΔF1") if each in table}
+        shown: Any = _marked(table, columns)
+        # A column's own format would write another minus.
+        shown = shown.style.format(gains, na_rep="–", precision=0) if gains else shown
+        event = st.dataframe(shown, key=key, height=height, column_config=columns, on_select="rerun", **CLICKED)
     selection = event["selection"]
     chosen = [row for row, _ in selection["cells"]] or selection["rows"]
     return int(chosen[0]) if chosen and chosen[0] < len(table) else None

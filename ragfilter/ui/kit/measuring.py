@@ -98,7 +98,7 @@ HELP = {
     "cost": "Price of the context tokens for 1,000 questions.",
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
-HIGHEST, OWN = "★", "●"
+HIGHEST, OWN = "▲", "●"
 NARROW, WIDTH = 62, 72
 """Pixels of figure columns: a window 900 wide shows the default ones, one 400 wide the first with its interval."""
 
@@ -141,7 +141,7 @@ def _row_name(row: Row, own: str, best: bool) -> str:
 
 
 SMALL = theme.LEGEND | {"font": {"size": 12}}
-SYMBOLS = {"plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star", "oracle": "cross"}
+SYMBOLS = {"plain": "square", "strategy": "hexagon", "profile": "diamond", "settings": "circle", "oracle": "cross"}
 
 
 def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import streamlit as st
 from ragfilter.rules.overview import WORDS, Listing, ListingRow, RuleFilter, make_listing
 from ragfilter.text import numbers
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
-from ragfilter.ui.look import elements
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.session import link, state
 
@@ -46,7 +46,7 @@ def draw_filter(visible: VisibleCollection, rows: Listing | None = None) -> None
         st.text_input(
             "Filter", key=key, persist_state="session", icon=":material/search:", placeholder=hint, width="stretch"
         )
-        _choice("State", STATES, WORDS)
+        _choice("State", STATES, WORDS, theme.RULE_STATES_HELP)
         chosen = rule_filter()
         with st.popover("More ●" if chosen.types or chosen.sources else "More", help="Filter by type and source."):
             _choice("Type", TYPES, every.types)
@@ -55,12 +55,12 @@ def draw_filter(visible: VisibleCollection, rows: Listing | None = None) -> None
         elements.aside(f"{numbers.count(len(selected(visible)))} of {numbers.chunk_count(len(every.rows))}")
 
 
-def _choice(label: str, name: str, options: tuple[str, ...]) -> None:
+def _choice(label: str, name: str, options: tuple[str, ...], about: str | None = None) -> None:
     # Every run sends all options to the browser.
-    many = len(options) > MAX_OPTIONS
+    many, key = len(options) > MAX_OPTIONS, f"rules-{name}"
     sent = () if many else options
     st.multiselect(
-        label, sent, key=f"rules-{name}", persist_state="session", placeholder="all", disabled=many, width=150
+        label, sent, key=key, help=about, persist_state="session", placeholder="all", disabled=many, width=150
     )
 
 

@@ -27,7 +27,7 @@ from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.rules import listed_rows
 
 MATRICES: CacheSpec[Matrix] = CacheSpec(4)
-TITLE_WIDTH, RULE_CHARS = 27, 27
+TITLE_WIDTH, RULE_CHARS = 27, 29
 """Characters that fit into a column of the tables, even in capitals."""
 
 
@@ -81,7 +81,7 @@ def measured(visible: VisibleCollection) -> Matrix | None:
 
 def rule_cell(rule: str | None) -> str:
     """A rule shortened to fit into a column."""
-    return short_title(brief(rule), RULE_CHARS)
+    return short_title(brief(rule, counts=False), RULE_CHARS)
 
 
 def _matrix(visible: VisibleCollection, questions: GatheredQuestions) -> Matrix:

@@ -146,7 +146,7 @@ def _columns(state_width: int) -> dict[str, Any]:
     return {
         "state": grid.chip_column(state_width, chips, about),
         "title": text(width=TITLE_PX),
-        "rule": text(width=192, help="The first term of each part, and how many others it has."),
+        "rule": text(width=192, help="The first term of each part. An ellipsis stands for its other terms."),
         "source": text(width=136),
         "type": text(width=56),
         "id": text(width="medium"),

@@ -171,10 +171,16 @@ def _carry_over(page_run: PageRun, asked: Mapping[str, str]) -> None:
 
 
 def _carried_over(page_run: PageRun) -> None:
-    """Draw the carried-over thresholds, if they were requested."""
+    """Draw the carried-over thresholds or, if they were not requested, what that needs."""
     job = page_run.resources.jobs.find(_key(page_run, None, None))
     after: Settings | None = jobs.wait_for_result(job, "carrying", "Gathering", stop=tuning_map.STOP)
     if after is None:
+        asked = page_run.resources.bench.labels.queries(state.session().collection, ASKED)
+        need = "Press Recalibrate." if asked else "Nothing changed, because no question was asked yet."
+        if not any(page_run.settings.get(path) for path in RECORDS):
+            need = "Nothing changed, because your settings were not tuned."
+        how = "Without labels, Recalibrate carries tuned thresholds over, by the questions asked on Inspect."
+        elements.empty(how, f"{need} Or label questions.")
         return
     with st.container(key="suggestion", border=True, gap="small"):
         elements.draw(f'<p class="rf-lead">{elements.text(wording.GUESS)}</p>')
@@ -259,7 +265,9 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
                 elements.draw(f'<p class="rf-lead">{elements.text(wording.headline(chosen))}</p>')
                 means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
                 rows = [{"variant": word, **flat(each)} for word, each in means.items()]
-                measuring.draw_table(rows, target, key="tuned-figures")
+                # If nothing does better, the sentence above says so.
+                if tuning.before != chosen.tuned.means:
+                    measuring.draw_table(rows, target, key="tuned-figures")
             else:
                 elements.draw(f'<p class="rf-lead">{elements.text(wording.no_worse(chosen, margin))}</p>')
                 columns = zip(wording.SIDES, zip(*wording.sides(chosen), strict=True), strict=True)

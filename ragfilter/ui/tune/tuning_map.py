@@ -335,7 +335,7 @@ def _draw_changes(replayed_map: ReplayedMap, settings: Settings) -> None:
     st.markdown(f"**{len(changed)} of {every} questions change** since the click: {better} better, {worse} worse.")
     rows = [(queries[each.id], each.gain, each.lost, each.won, each.before, each.after) for each in changed]
     names = ["question", "ΔF1", "relevant lost", "relevant won", "kept before", "kept now"]
-    columns = {"question": st.column_config.TextColumn(width=420), "ΔF1": st.column_config.NumberColumn(format="%+.3f")}
+    columns = {"question": st.column_config.TextColumn(width=420)}
     ids, table = (each.id for each in changed), pd.DataFrame(rows, columns=names)
     row = grid.draw_clickable(table, ids, name="changed", columns=columns)
     if row is not None:

@@ -60,6 +60,8 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
         _buttons(editing, busy=busy)
         if trouble is not None:
             elements.draw_action_result(trouble.message, good=False)
+            if trouble.conflict:
+                _choose_version(editing, trouble)
         elif error is not None:
             elements.draw_action_result(in_words(error), good=False)
         elif outcome := saving.outcome_of(chunk.id, str):
@@ -71,13 +73,16 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
         effect = beside or st.container(key="rule-effect", gap="small")
     saving.tell_restored(chunk)
     if trouble is not None and trouble.conflict:
-        _conflict(editing, trouble)
+        elements.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
+        st.code(pretty_rule(trouble.stored) or "no rule", language="json")
     elif error is None:
         _findings(editing, rule_effect.as_stored(text))
-    with effect:
-        editing.draw_effect(rule_effect.as_stored(text if error is None else chunk.rule))
-        if error is not None:
-            elements.aside(UNREADABLE)
+    # Below the editor, the effect would cover it while a harmful edit waits, whose harm is shown.
+    if beside or not edit:
+        with effect:
+            editing.draw_effect(rule_effect.as_stored(text if error is None else chunk.rule))
+            if error is not None:
+                elements.aside(UNREADABLE)
     drafting.draw_note(editing, busy=busy)
 
 
@@ -200,10 +205,8 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             elements.button("Fix", f"rule-mend-{number}", fix, about=about)
 
 
-def _conflict(editing: Editing, trouble: Trouble) -> None:
-    """Draw both versions of a rule that somebody else has changed."""
-    elements.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
-    st.code(pretty_rule(trouble.stored) or "no rule", language="json")
+def _choose_version(editing: Editing, trouble: Trouble) -> None:
+    """Draw the choice between both versions of a rule that somebody else has changed."""
     with elements.row(align="top"):
         about = "Discards your text."
         elements.button("Use the stored rule", "rule-take", saving.use_stored, editing.chunk.id, about=about)
