@@ -84,7 +84,7 @@ def gather_with_scan(
     settings = with_clearance_for(settings, user)
 
     # 1. Open the collection as this user, so that hidden chunks affect nothing below.
-    search = _open(backends.collection, settings, user)
+    search = _open(backends.collection, settings, user, wide=wide)
     collection = search.collection
     # Not `backends.incomplete`, which would look the collection up again.
     incomplete = getattr(collection, "incomplete", "")
@@ -127,9 +127,9 @@ def gather_with_scan(
 # -- 1. open ---------------------------------------------------------------------------------------
 
 
-def _open(collection: Collection, settings: Settings, user: User) -> Search:
-    """Open the collection as `user` sees it. Without a catalogue, clearance is pushed down to the
-    store, and chunks become known as they are found."""
+def _open(collection: Collection, settings: Settings, user: User, *, wide: bool) -> Search:
+    """Open the collection as `user` sees it. Without a catalogue, clearance is pushed down to the store, and chunks
+    become known as they are found. With one, a database is still faster if it sorts out hidden chunks itself."""
     snapshot = getattr(collection, "snapshot", None)
     # Looked up only once for all searches.
     collection = snapshot() if snapshot else collection
@@ -138,7 +138,8 @@ def _open(collection: Collection, settings: Settings, user: User) -> Search:
         return Search(collection, {}, user, push_down=not user.unrestricted)
     catalogue = known if isinstance(known, Catalogue) else Catalogue(known)
     files = _only_sources(settings, user, collection.name, catalogue)
-    return Search(collection, catalogue, user, files, catalogue=catalogue, share=catalogue.share(user))
+    push_down = isinstance(collection, DistinctRules) and not wide and not user.unrestricted
+    return Search(collection, catalogue, user, files, push_down, catalogue, catalogue.share(user))
 
 
 def _only_sources(settings: Settings, user: User, name: str, catalogue: Catalogue) -> tuple[str, ...] | None:

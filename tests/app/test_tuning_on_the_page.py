@@ -116,11 +116,11 @@ def test_without_labels_thresholds_are_carried_over_by_the_questions_asked(page:
 
 def test_recalibrating_without_labels_says_what_it_needs(page: Any) -> None:
     page.session.query_set = ASKED
-    for changes, said in (({}, "your settings were not tuned"), (OF_ANOTHER_MODEL, "no question was asked yet")):
+    for changes, said in (({}, "not tuned, so there is nothing"), (OF_ANOTHER_MODEL, "works best with labelled")):
         page.session.changes = changes
         page.at.switch_page("pages/collections.py")
         page.run().press("manage-recalibrate")
-        assert any(f"Nothing changed, because {said}. Or label questions." in text for text in page.html)
+        assert any(said in text for text in page.html)
         assert "tune-label" in page.buttons
 
 

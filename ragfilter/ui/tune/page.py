@@ -175,12 +175,11 @@ def _carried_over(page_run: PageRun) -> None:
     job = page_run.resources.jobs.find(_key(page_run, None, None))
     after: Settings | None = jobs.wait_for_result(job, "carrying", "Gathering", stop=tuning_map.STOP)
     if after is None:
-        asked = page_run.resources.bench.labels.queries(state.session().collection, ASKED)
-        need = "Press Recalibrate." if asked else "Nothing changed, because no question was asked yet."
-        if not any(page_run.settings.get(path) for path in RECORDS):
-            need = "Nothing changed, because your settings were not tuned."
-        how = "Without labels, Recalibrate carries tuned thresholds over, by the questions asked on Inspect."
-        elements.empty(how, f"{need} Or label questions.")
+        if any(page_run.settings.get(path) for path in RECORDS):
+            then = "Without labels, it estimates thresholds from questions asked on Inspect."
+            elements.empty("Recalibrate works best with labelled questions.", then)
+        else:
+            elements.empty("Your settings are not tuned, so there is nothing to recalibrate.", "Label questions first.")
         return
     with st.container(key="suggestion", border=True, gap="small"):
         elements.draw(f'<p class="rf-lead">{elements.text(wording.GUESS)}</p>')
