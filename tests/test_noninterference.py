@@ -42,7 +42,7 @@ from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Delta, Message
 from ragfilter.results.document import document, trace_text
 from ragfilter.results.rows import rows
-from ragfilter.results.summary import headline, summary
+from ragfilter.results.summary import summary, why_this_many
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect import curve_plot
 
@@ -158,6 +158,6 @@ def test_a_user_who_may_see_nothing_is_told_the_level_and_no_more() -> None:
         documents.append(made)
         assert (made["status"], made["max_security_level"]) == ("insufficient_clearance", 4)
         assert (made["hits"], made["retrieved"], made["hidden"]) == ([], 0, None)
-        assert "Ask someone with clearance level 4." in headline(result)
+        assert "Ask someone with clearance level 4." in why_this_many(result)
         assert "status insufficient_clearance" in trace_text(result)
     assert json.dumps(documents[0]) == json.dumps(documents[1])

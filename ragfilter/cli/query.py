@@ -143,7 +143,7 @@ def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
         if each.enabled
     ]
     parts = [
-        f"{result.query}\n{view.kept} kept of {view.retrieved} | {view.headline} | "
+        f"{result.query}\n{view.kept} kept of {view.retrieved} | {view.why} | "
         f"about {numbers.token_count(view.tokens)}, {numbers.count(view.tokens_unfiltered)} unfiltered "
         f"({unfiltered_label(view.unfiltered, view.left_out)}) | "
         f"{result.pool.collection}, {result.pool.space}, profile {profile}\n",

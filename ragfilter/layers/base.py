@@ -172,7 +172,7 @@ class LayerSpec:
     """The label of a button and the settings it changes, offered if the layer let nothing through.
     Without settings, the text says why nothing is offered. None: offer to switch the layer off."""
     limits: bool = False
-    """Whether it decides how many stay. The headline is the line of the last such one to change the number of hits."""
+    """Whether it decides how many stay. The summary quotes the last such one to change the number of hits."""
     candidates: Callable[[Settings], int] | None = None
     """The most chunks that it looks at after clearance and rules; their texts are fetched. None if
     that is not known: it then gets all that the page would gather, with their texts."""

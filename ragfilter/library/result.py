@@ -82,7 +82,7 @@ class Result(model.PoolResult):
 
     def __repr__(self) -> str:
         result_summary = summary(self)
-        why = result_summary.headline.removeprefix(f"keeps {result_summary.kept} with ")
+        why = result_summary.why.removeprefix(f"keeps {result_summary.kept} with ")
         return f"<Result: {result_summary.kept} of {result_summary.retrieved} kept, {why}>"
 
     def __bool__(self) -> bool:

@@ -29,7 +29,7 @@ class Summary:
 
     kept: int
     retrieved: int
-    headline: str
+    why: str
     tokens: int
     tokens_unfiltered: int
     unfiltered: int
@@ -46,7 +46,7 @@ def summary(result: PoolResult, *, as_operator: bool = False) -> Summary:
     return Summary(
         kept=len(result.kept),
         retrieved=result.retrieved,
-        headline=headline(result),
+        why=why_this_many(result),
         tokens=prompt_size(result.kept, result.settings)[1],
         tokens_unfiltered=tokens_unfiltered,
         unfiltered=len(plain),
@@ -56,7 +56,7 @@ def summary(result: PoolResult, *, as_operator: bool = False) -> Summary:
     )
 
 
-def headline(result: PoolResult) -> str:
+def why_this_many(result: PoolResult) -> str:
     """Why this many stay, in a few words: ``gap 0.118 ≥ 0.100 after hit 3``."""
     if not result.kept:
         return result.message or ("nothing is left" if result.hits else "nothing was found")

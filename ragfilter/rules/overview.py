@@ -150,20 +150,19 @@ def make_listing(
     return Listing(tuple(rows), same, tuple(texts))
 
 
-def brief(rule: str | None, *, counts: bool = True) -> str:
-    """A rule in one line: each part's first term, with the number of its other terms or, without `counts`, an ellipsis
-    for them."""
+def brief(rule: str | None) -> str:
+    """A rule in one line: each part's first term and the number of its other terms."""
     read = read_rule(rule)
     if read is None:
         return ""
     if isinstance(read, InvalidRule):
         return f"invalid: {read.error.message}"
-    parts = [_first(group, counts) for group in read.demands.values()]
-    parts += [f"not {_first(read.contain_none_of, counts)}"] if read.contain_none_of else []
+    parts = [_first(group) for group in read.demands.values()]
+    parts += [f"not {_first(read.contain_none_of)}"] if read.contain_none_of else []
     more = [f"and {len(parts) - MAX_PARTS} more"] if len(parts) > MAX_PARTS else []
-    return (" · " if counts else ", ").join(parts[:MAX_PARTS] + more) or "asks for nothing"
+    return ", ".join(parts[:MAX_PARTS] + more) or "asks for nothing"
 
 
-def _first(terms: Sequence[str], counts: bool) -> str:
-    others = f" +{len(terms) - 1}" if counts else "…"
-    return f"{shorten(terms[0])}{others if len(terms) > 1 else ''}"
+def _first(terms: Sequence[str]) -> str:
+    others = f" (+{len(terms) - 1})" if len(terms) > 1 else ""
+    return f"{shorten(terms[0])}{others}"

@@ -38,7 +38,7 @@ from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.session.state import KEY, Session
 
-LINK = "ragfilter.kit.copy_link"
+LINK = "ragfilter.session.copy_link"
 """The component that copies the link."""
 APP = Path(__file__).resolve().parents[2] / "app.py"
 

@@ -30,8 +30,7 @@ def listed(wanted: RuleFilter, drafts: Sequence[str] = (), **given: object) -> l
 
 def test_a_rule_in_a_line_names_the_first_term_of_each_part() -> None:
     rule = '{"contain_one_of":[["psionic","psionics"],["1"]],"contain_none_of":["arctic","tundra"]}'
-    assert brief(rule) == "psionic +1 · 1 · not arctic +1"
-    assert brief(rule, counts=False) == "psionic…, 1, not arctic…"
+    assert brief(rule).split(", ") == ["psionic (+1)", "1", "not arctic (+1)"]
 
 
 def test_what_needs_attention_comes_first() -> None:

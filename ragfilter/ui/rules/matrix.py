@@ -81,7 +81,7 @@ def measured(visible: VisibleCollection) -> Matrix | None:
 
 def rule_cell(rule: str | None) -> str:
     """A rule shortened to fit into a column."""
-    return short_title(brief(rule, counts=False), RULE_CHARS)
+    return short_title(brief(rule), RULE_CHARS)
 
 
 def _matrix(visible: VisibleCollection, questions: GatheredQuestions) -> Matrix:

@@ -218,4 +218,4 @@ def draw_button(slot: DeltaGenerator, nameable: Collection[str]) -> None:
     if shared := state.session().shared:
         with slot:
             data = urlencode(shared | open_parts(nameable))
-            elements.mount("kit/copy_link.js", BUTTON, key="copy-link", data=data, width="content")
+            elements.mount("session/copy_link.js", BUTTON, key="copy-link", data=data, width="content")
