@@ -1,7 +1,6 @@
 """The values that flow through the filter. All are frozen; none knows a store, a model or a page.
 
-Gathering fills a `Pool` (with effects). Replaying turns the pool into a `PoolResult` (pure).
-"""
+Gathering fills a `Pool` (with effects). Replaying turns the pool into a `PoolResult` (pure)."""
 
 from __future__ import annotations
 
@@ -39,9 +38,8 @@ class Chunk:
 
     `clearance` is 0 for public; higher is more secret. It is None, which hides the chunk, if the stored clearance is
     not a level or the department is not text. `rule` is the `query_must` JSON text as stored, readable or not. `loaded`
-    is False if the text was not fetched: text, page and metadata are missing. `metadata` holds the source's own
-    fields as plain JSON values; no bundled layer reads them.
-    """
+    is False if the text was not fetched: text, page and metadata are missing. `metadata` holds the source's own fields
+    as plain JSON values; no bundled layer reads them."""
 
     id: str
     text: str = field(default="", repr=False)
@@ -80,10 +78,9 @@ class User:
     """The user who asks. `level` is 0 for the public, and higher levels see more. Only users of a
     department see its chunks.
 
-    Only `sees` decides who sees what, and it fails closed. An `unrestricted` user sees
-    everything, as does a call without a user if the clearance layer is off. Raises InputError if
-    the level is not a whole number ≥ 0 or a department is not text.
-    """
+    Only `sees` decides who sees what, and it fails closed. An `unrestricted` user sees everything, as does a call
+    without a user if the clearance layer is off. Raises InputError if the level is not a whole number ≥ 0 or a
+    department is not text."""
 
     level: int = 0
     departments: Collection[str] = ()
@@ -154,13 +151,12 @@ class Hit:
     """A chunk that a search found.
 
     `distance` is always to the *query*, in the collection's space. `found_by` names the search that found the chunk:
-    ``query``, ``rules`` (an exact search of the clean chunks), ``lexical``, ``entity:<name>`` or
-    ``expansion:<chunk id>``. `rank` is the 1-based rank by distance, or 0 for a chunk added by expansion.
-    `rerank_score` is 0..1; higher is better. `scores` holds the scores of other searches by name: ``lexical``,
-    ``fused``, a caller's own. `contributions` is a pruner's estimate of what each piece of the text adds to the answer,
-    0..1. `struck` lists the spans of the text that the context leaves out, in order. `doc` is the object that a caller
-    passed, or None if a search found the hit.
-    """
+    ``query``, ``rules`` (an exact search of the clean chunks), ``lexical``, ``entity:<name>`` or ``expansion:<chunk
+    id>``. `rank` is the 1-based rank by distance, or 0 for a chunk added by expansion. `rerank_score` is 0..1; higher
+    is better. `scores` holds the scores of other searches by name: ``lexical``, ``fused``, a caller's own.
+    `contributions` is a pruner's estimate of what each piece of the text adds to the answer, 0..1. `struck` lists the
+    spans of the text that the context leaves out, in order. `doc` is the object that a caller passed, or None if a
+    search found the hit."""
 
     chunk: Chunk
     distance: float
@@ -211,8 +207,7 @@ class Judgement:
     `prompt_version` is the variant's name@version, and `prompt_key` a hash of the prompt; the answer is valid for no
     other prompt. Both are empty if no prompt was made. `cached`: no call was made now, and tokens and milliseconds
     describe the original call. `reply` is the beginning of the raw answer; it can name hidden chunks, so only operators
-    see it.
-    """
+    see it."""
 
     asked: tuple[str, ...]
     verdicts: tuple[Verdict, ...] = ()
@@ -258,8 +253,7 @@ class Pool:
     ``lexical`` and ``fused`` scores are valid for no other user. `source_pattern` is the file pattern that limited the
     search. `exhaustive`: the pool holds every chunk that the user can see. `incomplete` says why the collection may
     lack chunks; it is empty if the collection is complete. `warnings` say what looked wrong in the caller's scores and
-    documents. `queries` counts the searches, each once, even if hidden chunks made it ask the store again.
-    """
+    documents. `queries` counts the searches, each once, even if hidden chunks made it ask the store again."""
 
     query: str
     collection: str
@@ -311,8 +305,7 @@ def undecided(needs: Iterable[Need]) -> bool:
 class Decision(NamedTuple):
     """What one layer did with one chunk, the value and limit it compared, and the path of the setting that decided.
 
-    A named tuple, because a query makes a thousand; a frozen dataclass takes four times as long.
-    """
+    A named tuple, because a query makes a thousand; a frozen dataclass takes four times as long."""
 
     chunk_id: str
     layer: str
@@ -357,8 +350,7 @@ class Cut:
     """Where a cutoff strategy cut a list of values, and why.
 
     `kept` counts the values that stay, and `strategy_kept` those that the strategy kept, if more stay. `limit` is the
-    absolute limit, if that decided. `cliff_after_rank` (1-based) and `gap` describe the winning cliff.
-    """
+    absolute limit, if that decided. `cliff_after_rank` (1-based) and `gap` describe the winning cliff."""
 
     strategy: str
     kept: int

@@ -23,8 +23,7 @@ class Where:
     """The conditions that are pushed down to the store; None means no condition.
 
     `user`: only chunks that this user can see. `sources`: only chunks from these sources, spelled as in the catalogue.
-    `rules`: only chunks without a rule or with one of these; only a `DistinctRules` collection receives it.
-    """
+    `rules`: only chunks without a rule or with one of these; only a `DistinctRules` collection receives it."""
 
     user: User | None = None
     sources: tuple[str, ...] | None = None

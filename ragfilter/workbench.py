@@ -2,8 +2,7 @@
 
 Source: docs/design.md#parts. The command line opens a workbench for one command; the app keeps one open while its
 server runs. A workbench is thread-safe. `overview` lists its collections. Heavy modules (chromadb, torch) are imported
-on first use.
-"""
+on first use."""
 
 from __future__ import annotations
 

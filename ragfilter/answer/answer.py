@@ -2,8 +2,7 @@
 
 Source: docs/design.md#context, #parts and #cache. If a model fails, nothing here raises: the text already streamed is
 kept, and `Answer.error` says what went wrong. Complete LLM answers are cached under the exact request: the endpoint,
-the model and the whole prompt, which contains only chunks that the user can see. The prompt itself is not stored.
-"""
+the model and the whole prompt, which contains only chunks that the user can see. The prompt itself is not stored."""
 
 from __future__ import annotations
 
@@ -40,9 +39,8 @@ class Answer:
     `citations` are the chunk numbers it cites (from 1, in order of first use); `unknown_citations` are cited numbers
     that no chunk of the context has. `prompt` holds the exact messages sent; it is empty if no model was called
     (`extractive`, or an empty context). `cost`, in `currency`, is None without prices. `error` is a message, empty on
-    success; `failed` says in one word how an endpoint failed (see ChatError). `doubt` says why extractive
-    quotes may not answer the question. `cached`: no model was called now; tokens and milliseconds are the first call's.
-    """
+    success; `failed` says in one word how an endpoint failed (see ChatError). `doubt` says why extractive quotes may
+    not answer the question. `cached`: no model was called now; tokens and milliseconds are the first call's."""
 
     text: str
     citations: tuple[int, ...] = ()

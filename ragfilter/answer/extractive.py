@@ -3,8 +3,7 @@
 Source: docs/design.md#parts. Each quote names the number of its chunk. A row such as "Level 7-9: 10" stays whole and is
 quoted with the title of its table. It moves up if the query names its number ("7th level"), and down if the query names
 another. In a comparison, a side's numbers apply to the tables whose title names that side. `doubt` reports if the
-nearest sentence is far away or if the context lacks an uncommon word of the query.
-"""
+nearest sentence is far away or if the context lacks an uncommon word of the query."""
 
 from __future__ import annotations
 

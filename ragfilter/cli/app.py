@@ -4,8 +4,7 @@ Standard output has only the result; with `--json`, one JSON document. Progress 
 codes: 0 done; 1 a check failed; 2 the request could not be carried out, with one line on standard error; 130 stopped by
 Ctrl+C or SIGTERM.
 
-A command's module is imported only when the command runs, so that `--help` and `cut` are fast.
-"""
+A command's module is imported only when the command runs, so that `--help` and `cut` are fast."""
 
 from __future__ import annotations
 
@@ -101,11 +100,10 @@ def command(
 ) -> Callable[[Command], Command]:
     """Decorator that adds a function to `group` as a command; with `json`, it accepts `--json`.
 
-    A parameter whose type is a group of options (a dataclass) adds all of them. A parameter that is
-    annotated with texts is an option, or an argument if it has no default. Texts that begin with a
-    dash are its names (default: the parameter's), the other text is its help, and a mapping has
-    further arguments of `typer.Option`. Every command accepts `--verbose` and `--log`.
-    """
+    A parameter whose type is a group of options (a dataclass) adds all of them. A parameter that is annotated with
+    texts is an option, or an argument if it has no default. Texts that begin with a dash are its names (default: the
+    parameter's), the other text is its help, and a mapping has further arguments of `typer.Option`. Every command
+    accepts `--verbose` and `--log`."""
 
     def register(function: Command) -> Command:
         options: list[inspect.Parameter] = []

@@ -67,8 +67,7 @@ def export(
 ) -> None:
     """Write a collection as JSONL that can be re-indexed, including rule edits.
 
-    Writes only chunks that the user can see. Without a user, the settings decide.
-    """
+    Writes only chunks that the user can see. Without a user, the settings decide."""
     user = viewing.viewer
     with options.open_for(data_dir, "collections") as bench:
         records = list(manage.export(bench.workspace, bench.collection(name), user))
@@ -95,8 +94,7 @@ def open_(
 ) -> None:
     """Open an existing Chroma collection or pgvector table as it is, and show what works with it.
 
-    It is read-only unless you allow changes. Its folder must not be open in another program.
-    """
+    It is read-only unless you allow changes. Its folder must not be open in another program."""
     with options.open_for(data_dir, "collections") as bench:
         opening = Opening(folder, model, writable, columns_of(column or ()), metric)
         checks = bench.stores.open(name, opening, bench.load_embedder)
@@ -137,8 +135,7 @@ def copy(
     """Copy a whole workspace, such as a folder into PostgreSQL. If interrupted, run it again to
     continue. At the end, counts and checksums of both are compared.
 
-    Prompts, templates and other programs' Chroma collections are not copied.
-    """
+    Prompts, templates and other programs' Chroma collections are not copied."""
     with (
         open_files_and_store(read_deployment(data_dir=source), "copy") as here,
         open_files_and_store(read_deployment(data_dir=target), "copy") as there,

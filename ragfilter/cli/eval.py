@@ -101,9 +101,8 @@ def evaluate(
 ) -> None:
     """Measure settings on labelled queries, compared with the unfiltered search.
 
-    Several profiles, values or prompts are measured side by side, with 95% intervals and paired
-    tests. --set applies to every side except --against.
-    """
+    Several profiles, values or prompts are measured side by side, with 95% intervals and paired tests. --set applies to
+    every side except --against."""
     if save:
         options.refuse(
             "beside --save",

@@ -49,9 +49,8 @@ def gate(
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.
 
-    Also fails if the baseline's queries or relevant chunks are missing, unless --only or --except
-    selects queries. Exits with 1 if any check fails.
-    """
+    Also fails if the baseline's queries or relevant chunks are missing, unless --only or --except selects queries.
+    Exits with 1 if any check fails."""
     if watch is not None:
         options.refuse(
             "beside --watch",

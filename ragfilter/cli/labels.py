@@ -91,8 +91,7 @@ def import_(
 def map_(place: Place, dry_run: DryRun = False) -> None:
     """Map labels to the chunks that hold the labelled text after another chunking.
 
-    Indexing does this too. Labels that are ambiguous or gone do not count, and are listed.
-    """
+    Indexing does this too. Labels that are ambiguous or gone do not count, and are listed."""
     with place.open("labels") as bench:
         store = bench.collection(place.collection)
         keep_quotes(bench, place.collection)
@@ -185,8 +184,7 @@ def propose(
 ) -> None:
     """Have an LLM label the top chunks of every question, and those that people have labelled.
 
-    These labels are marked as made by an LLM, and count only on request.
-    """
+    These labels are marked as made by an LLM, and count only on request."""
     user, collection = viewing.user, place.collection
     settings = load_config(None, viewing.config, viewing.values, {}).settings
     with place.open("labels") as bench:

@@ -79,8 +79,7 @@ def emit(result: object, *, as_file: bool = False) -> bool:
     gone away (`| head`) is not an error.
 
     Control characters that a terminal would execute are replaced; a file or pipe gets them. Characters that the
-    encoding of standard output lacks are escaped in JSON and replaced in text, but text written `as_file` is UTF-8.
-    """
+    encoding of standard output lacks are escaped in JSON and replaced in text, but text written `as_file` is UTF-8."""
     _end_bar()
     shown = sys.stdout.isatty()
     if isinstance(result, str):

@@ -73,9 +73,8 @@ def serve_app(
 def serve_tools(place: Place, filtering: Filtering) -> None:
     """Serve the tools search_chunks and get_chunks to an agent over stdio (MCP).
 
-    The agent searches as the user of --level and --department, by default the public, whatever
-    profile it chooses. The server keeps the workspace until its input ends.
-    """
+    The agent searches as the user of --level and --department, by default the public, whatever profile it chooses. The
+    server keeps the workspace until its input ends."""
     loaded, _ = filtering.load()
     user = filtering.user or PUBLIC
     from ragfilter.library.tools import ChunkTools, make_server
@@ -104,9 +103,8 @@ def serve(
 ) -> None:
     """Serve searches and the filter over HTTP until Ctrl+C. /docs describes the addresses.
 
-    A request searches as the user of its token, whatever profile it chooses. Without tokens,
-    only this machine can ask, as the user of --level and --department, by default the public.
-    """
+    A request searches as the user of its token, whatever profile it chooses. Without tokens, only this machine can ask,
+    as the user of --level and --department, by default the public."""
     from ragfilter.library.tracing import exported
     from ragfilter.library.workspace import OpenWorkspace
     from ragfilter.service.access import Caller, read_tokens
@@ -155,8 +153,7 @@ def token(
 ) -> None:
     """Make a token, and print its entry for the file that `serve --tokens` reads.
 
-    Standard error shows the token once. The entry has only its hash: append it with >>.
-    """
+    Standard error shows the token once. The entry has only its hash: append it with >>."""
     from ragfilter.service.access import new_token, token_hash
 
     token, departments = new_token(), department or []

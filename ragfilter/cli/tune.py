@@ -67,8 +67,7 @@ def tune(
 ) -> None:
     """Find or learn the cutoff that suits your labelled queries best, and measure its gain.
 
-    All figures are cross-validated: no query is measured with settings that were chosen on it.
-    """
+    All figures are cross-validated: no query is measured with settings that were chosen on it."""
     loaded, user = filtering.load()
     target, out = wish.target, wish.out
     if strategy is not None:
@@ -179,8 +178,7 @@ def fit_reranker(
 ) -> None:
     """Fit a reranker's scores, of any range, to your labels, so that thresholds apply to them.
 
-    Without a fit, such scores only order the chunks.
-    """
+    Without a fit, such scores only order the chunks."""
     loaded, user = filtering.load()
     settings = loaded.settings
     if settings.quality.reranker == "none":
@@ -217,8 +215,7 @@ def recalibrate(
     """Tune again after a change of embedding model, space, reranker, chunking or corpus.
 
     Uses the existing labels. Writes nothing and exits with 1 unless the new settings are shown to be no worse on the
-    same questions. Without labels, estimates thresholds from the recorded questions, which is a guess.
-    """
+    same questions. Without labels, estimates thresholds from the recorded questions, which is a guess."""
     if old is not None:
         options.refuse("beside --from", config=filtering.config)
         filtering = replace(filtering, config=old)

@@ -1,7 +1,6 @@
 """Gather a pool of hits from the store (`Backends`), wide enough for the layers to decide.
 
-Source: docs/design.md#pool, with the measurements behind "wide pool, doubled, then `ids=`".
-"""
+Source: docs/design.md#pool, with the measurements behind "wide pool, doubled, then `ids=`"."""
 
 from __future__ import annotations
 
@@ -47,8 +46,7 @@ chunks are searched."""
 class Backends:
     """The store and models for one query.
 
-    `judgements` caches the judge's answers. Without it, every question calls the judge.
-    """
+    `judgements` caches the judge's answers. Without it, every question calls the judge."""
 
     collection: Collection
     embedder: Embedder
@@ -67,8 +65,7 @@ def gather(query: str, settings: Settings, backends: Backends, user: User | None
     """Gather a pool of hits, including those for each side of a comparison: wide enough for any
     settings, or only for these.
 
-    Raises the same errors as `engine.pipeline.search_and_filter`.
-    """
+    Raises the same errors as `engine.pipeline.search_and_filter`."""
     return gather_with_scan(query, settings, backends, user, wide=wide)[0]
 
 
@@ -145,9 +142,8 @@ def _open(collection: Collection, settings: Settings, user: User, *, wide: bool)
 def _only_sources(settings: Settings, user: User, name: str, catalogue: Catalogue) -> tuple[str, ...] | None:
     """The sources that match the file pattern; None if all do. Raises InputError.
 
-    If a pattern matches only hidden files, the error is the same as if it matches none. Otherwise
-    patterns would reveal hidden names, letter by letter.
-    """
+    If a pattern matches only hidden files, the error is the same as if it matches none. Otherwise patterns would reveal
+    hidden names, letter by letter."""
     pattern = settings.retrieval.source_pattern
     if not pattern.strip():
         return None

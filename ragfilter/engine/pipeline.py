@@ -1,9 +1,8 @@
 """Filter the chunks for one question: gather a pool, decide over it, and complete it until no layer lacks anything.
 
-A layer can need rerank scores, an LLM's verdicts with the chunks that its expansions reach, or the
-contributions of sentences to the answer. Failures are also added to the pool, and `replay` turns
-them into visible fallbacks. Source: docs/design.md#replay.
-"""
+A layer can need rerank scores, an LLM's verdicts with the chunks that its expansions reach, or the contributions of
+sentences to the answer. Failures are also added to the pool, and `replay` turns them into visible fallbacks. Source:
+docs/design.md#replay."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ def search_and_filter(
     Without a `user`, the settings decide who asks (`clearance.enabled`). Gathers only what the enabled layers can use
     or, with `wide`, everything that any settings could use and show. Raises InputError for an empty query or a file
     pattern without a match, StoreError, and ModelError (from the embedder). If the collection is incomplete or damaged,
-    the message says so, and so does the status unless it is `insufficient_clearance`.
-    """
+    the message says so, and so does the status unless it is `insufficient_clearance`."""
     started = perf_counter()
     pool, scan = gather_with_scan(query, settings, backends, user, wide=wide)
     result = replay_completed(pool, settings, backends, user, replayer=partial(replay, scan=scan), push_down=not wide)
@@ -111,8 +109,7 @@ def replay_completed(
 class PoolCompleter:
     """Completes pools for replays with these settings, as `user`.
 
-    With `push_down`, an expansion fetches only chunks that the user can see.
-    """
+    With `push_down`, an expansion fetches only chunks that the user can see."""
 
     settings: Settings
     backends: Backends

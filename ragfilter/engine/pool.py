@@ -20,9 +20,8 @@ MAX_JUDGEMENTS = 16
 def entering_hits(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
     """The hits that enter the first layer: the query's own and, if entities are on, each side's.
 
-    All are from files that match `source_pattern`, even if the pool was gathered without it. If the
-    pattern matches only files that are hidden from the user, there are none, as in `gather`.
-    """
+    All are from files that match `source_pattern`, even if the pool was gathered without it. If the pattern matches
+    only files that are hidden from the user, there are none, as in `gather`."""
     own: tuple[str, ...] = ("query", "rules")
     hits = _of_files(pool.hits, settings)
     user = effective_user(user, settings)
@@ -77,8 +76,7 @@ def count_clean(pool: Pool, settings: Settings, user: User | None = None) -> int
 def unfiltered(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
     """The hits that a plain search would put into the prompt: the first k of the query's own.
 
-    Clearance applies here too, if it is on: the comparison must not show hidden chunks.
-    """
+    Clearance applies here too, if it is on: the comparison must not show hidden chunks."""
     user = effective_user(user, settings)
     hits = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
     return tuple(hit for hit in hits if user.sees(hit.chunk))[: settings.retrieval.k]

@@ -1,7 +1,6 @@
 """`replay`: a pure function from pool and settings to result. Source: docs/design.md#replay.
 
-`Replays` remembers the steps of the last pool.
-"""
+`Replays` remembers the steps of the last pool."""
 
 from __future__ import annotations
 
@@ -38,9 +37,8 @@ def replay(
     rules, for a caller who replays with many rules. Without `explain`, layers can omit their decisions; the kept chunks
     are the same. Replays that share `memo` must have the same `explain`.
 
-    `PoolResult.needs` lists what layers lack (rerank scores, verdicts, sentence contributions).
-    Until the pool has it, such a layer falls back, and the note in its trace says so.
-    """
+    `PoolResult.needs` lists what layers lack (rerank scores, verdicts, sentence contributions). Until the pool has it,
+    such a layer falls back, and the note in its trace says so."""
     memo = {} if memo is None else memo
     user = visibility.effective_user(user, settings)
     settings = visibility.with_clearance_for(settings, user)
@@ -102,8 +100,7 @@ def replay_as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> Poo
     """The result as its user sees it: for the same pool without the chunks that clearance hides.
 
     Ranks, gaps, counts and reasons refer only to visible chunks, so that nothing reveals a hidden one. Only the message
-    that the clearance is insufficient stays. `memo` belongs to the result's own replay.
-    """
+    that the clearance is insufficient stays. `memo` belongs to the result's own replay."""
     user, pool = result.user, result.pool
     if all(user.sees(hit.chunk) for hit in pool.hits):
         return result

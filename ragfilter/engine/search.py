@@ -4,9 +4,8 @@ A search finds the same visible chunks as if the collection held only those. Wit
 the list, for operators. If they crowd out visible chunks, the store is asked for more, so they change neither the
 number of visible chunks found nor which ones. docs/design.md#replay and #file-filter.
 
-A store can have its own search by words. Otherwise BM25 ranks only the texts that the user can see,
-because the frequency of words in hidden chunks would reveal something about them.
-"""
+A store can have its own search by words. Otherwise BM25 ranks only the texts that the user can see, because the
+frequency of words in hidden chunks would reveal something about them."""
 
 from __future__ import annotations
 
@@ -46,10 +45,9 @@ RRF_K = 60
 class Search:
     """Searches `collection` as `user`, only in these `files` (None: all).
 
-    With `push_down`, the user's clearance is part of the store's own filter, and hidden chunks
-    never leave the store. `known` holds chunks by id: the `catalogue` or, if there is none, what the
-    searches found so far. `share` is the fraction of chunks that the user can see.
-    """
+    With `push_down`, the user's clearance is part of the store's own filter, and hidden chunks never leave the store.
+    `known` holds chunks by id: the `catalogue` or, if there is none, what the searches found so far. `share` is the
+    fraction of chunks that the user can see."""
 
     collection: Collection
     known: dict[str, Chunk]

@@ -1,8 +1,7 @@
 """Find the smallest change to one setting that keeps a dropped chunk or drops a kept one, or to two
 settings if a dropped chunk needs both.
 
-`replay` finds and verifies every answer. Clearance is never changed: nobody can grant themselves access.
-"""
+`replay` finds and verifies every answer. Clearance is never changed: nobody can grant themselves access."""
 
 from __future__ import annotations
 
@@ -65,9 +64,8 @@ def find_changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[S
     """The changes of one setting that keep a dropped chunk or drop a kept one, smallest first. If
     none keeps it, switch off the layer that dropped it and add the smallest change that is needed.
 
-    Empty if there is no such change, if the chunk is not among the hits, or if its user cannot see
-    it. The layer that dropped the chunk is tried first. Switching it off comes last.
-    """
+    Empty if there is no such change, if the chunk is not among the hits, or if its user cannot see it. The layer that
+    dropped the chunk is tried first. Switching it off comes last."""
     hit = next((hit for hit in result.hits if hit.id == chunk_id), None)
     if hit is None or not result.user.sees(hit.chunk):
         return ()
@@ -112,9 +110,8 @@ class Wording:
 def reword(result: PoolResult, chunk_id: str) -> Wording | None:
     """Find terms that, added to the question, keep a chunk that its rule drops.
 
-    None if its rule does not drop it, if another layer then would, or if the question contains
-    terms that the rule forbids.
-    """
+    None if its rule does not drop it, if another layer then would, or if the question contains terms that the rule
+    forbids."""
     hit = next((hit for hit in result.hits if hit.id == chunk_id), None)
     decisions = result.trace("query_must").decisions
     dropped = any(d.chunk_id == chunk_id and d.outcome == "dropped" for d in decisions)

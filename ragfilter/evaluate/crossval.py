@@ -1,8 +1,7 @@
 """Cross-validation: settings chosen on some queries are measured on others.
 
 A table of scores has a row for each query and a column for each candidate. Candidates are chosen by their mean over the
-other folds only. Pure; numpy and scipy, seeded, so the same labels give the same figures.
-"""
+other folds only. Pure; numpy and scipy, seeded, so the same labels give the same figures."""
 
 from __future__ import annotations
 
@@ -99,8 +98,7 @@ def intervals(table: Table, least: ArrayLike = -np.inf, most: ArrayLike = np.inf
     degrees of freedom are the number of values that differ from the most frequent one (n − 1
     without ties). `least` and `most` limit the ends, for all columns or for each.
 
-    Source: Hall, "On the Removal of Skewness by Transformation", 1992.
-    """
+    Source: Hall, "On the Removal of Skewness by Transformation", 1992."""
     n, mean = len(table), table.mean(axis=0)
     differing = n - _most_equal(table)
     low = high = mean

@@ -7,8 +7,7 @@ the change (such as a rerank score), it falls back. If a change leaves fewer hit
 new search would look further, so these questions are counted. Proposed rules are measured in the same way. A rule that
 would lose relevant chunks then also accepts the rarest word of each such question.
 
-Source: docs/design.md#rules.
-"""
+Source: docs/design.md#rules."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 `rf.measure`, `rf.tune` and `rf.recalibrate` for a caller's existing results, without new searches. A view of `frame`.
 
 `metrics` and `query_records` describe the conventions. Means are over queries. Noise reduction is 1 − irrelevant kept /
-irrelevant in the unfiltered first k, with the chunks of all queries counted together.
-"""
+irrelevant in the unfiltered first k, with the chunks of all queries counted together."""
 
 from __future__ import annotations
 
@@ -223,11 +222,10 @@ def measure(results: Mapping[str, PoolResult], qrels: Qrels) -> Evaluation:
     """Measure results by query id: precision, recall and F1, compared with the unfiltered order and its best fixed k
     (cross-validated; None for a single query). `qrels` maps query id to chunk id to grade; 1 or more is relevant.
 
-    Queries without a label are left out and named. The unfiltered order is as long as a result's
-    hits. Logs a warning if the settings may have been tuned on these labels. Raises InputError if
-    no query has a label, nothing is labelled relevant, no labelled chunk is among the hits, or the
-    results were made with different settings or for different users.
-    """
+    Queries without a label are left out and named. The unfiltered order is as long as a result's hits. Logs a warning
+    if the settings may have been tuned on these labels. Raises InputError if no query has a label, nothing is labelled
+    relevant, no labelled chunk is among the hits, or the results were made with different settings or for different
+    users."""
     one, labels = _checked(results, qrels, least=1)
     version = labels_version(labels)
     if caveat := wording.in_sample(one.settings, version, one.pool.collection):
@@ -244,9 +242,8 @@ def tune(
     is ``f1``, ``f2``, or ``tokens@0.8`` for the fewest tokens at a recall of 0.8. `rerank` also tries settings that
     always rerank; the results' first 50 hits must then have rerank scores.
 
-    Use `tuned.settings` for a new `Filter`. Raises InputError as `measure` does, for fewer than two
-    labelled queries or folds, if the judge is on, and with `rerank` if rerank scores are missing.
-    """
+    Use `tuned.settings` for a new `Filter`. Raises InputError as `measure` does, for fewer than two labelled queries or
+    folds, if the judge is on, and with `rerank` if rerank scores are missing."""
     return _tuned(results, qrels, measure, folds, rerank=rerank)
 
 
@@ -260,10 +257,9 @@ def recalibrate(
     folds: int = 5,
     rerank: bool = False,
 ) -> Tuning:
-    """Tune again after a change of model, chunking or corpus, like ``ragfilter recalibrate``. Make
-    `results` after the change; `old` are the settings in use, which started from `profile`. Check
-    ``loses_at_most(0.02)`` before you replace them with ``tuned.settings``. Raises as `tune` does.
-    """
+    """Tune again after a change of model, chunking or corpus, like ``ragfilter recalibrate``. Make `results` after the
+    change; `old` are the settings in use, which started from `profile`. Check ``loses_at_most(0.02)`` before you
+    replace them with ``tuned.settings``. Raises as `tune` does."""
     return _tuned(results, qrels, measure, folds, rerank=rerank, old=old, profile=profile)
 
 

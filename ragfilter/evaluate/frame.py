@@ -3,8 +3,7 @@
 Evaluate, Compare, `eval`, `runs`, `gate` and reports show what is computed here. Two rows are not settings. The best
 fixed k is cross-validated: every query is measured with the k that is best on the other folds. The oracle keeps the
 prefix of each query's unfiltered ranking with the best F1. It is not an upper bound: settings that drop chunks from
-within the ranking, or reorder it, can exceed it.
-"""
+within the ranking, or reorder it, can exceed it."""
 
 from __future__ import annotations
 
@@ -81,8 +80,7 @@ def frame(
     variant that all queries have, in order. It has the number of queries, the means of `SCORED` and `COUNTED` with the
     ends of their intervals (``f1``, ``f1_low``, ``f1_high``; NaN if there are too few queries), the mean costs, the
     noise reduction and the number of fallbacks. If `against` names a variant, each row is also compared with it in
-    pairs: ``wins``, ``losses``, ``ties``, ``gain``, ``gain_low``, ``gain_high``, ``p_value``.
-    """
+    pairs: ``wins``, ``losses``, ``ties``, ``gain``, ``gain_low``, ``gain_high``, ``p_value``."""
     each = _table([{name: getattr(record, name) for name in _COLUMNS} for record in records])
     if each.empty:
         return each

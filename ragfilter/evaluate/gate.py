@@ -8,8 +8,7 @@ Drift needs no labels: two-sample tests compare how questions are answered with 
 share of the background shows what the search finds before the filter acts. If it moved, the corpus, the model or the
 questions changed. If only other figures moved, the filter decides differently.
 
-Source: docs/design.md#evaluate.
-"""
+Source: docs/design.md#evaluate."""
 
 from __future__ import annotations
 

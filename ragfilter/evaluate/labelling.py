@@ -207,8 +207,7 @@ class Agreement:
 def agreement(human: Grades, llm: Grades) -> Agreement:
     """Cohen's kappa: (observed − expected) / (1 − expected) agreement on what is relevant.
 
-    Source: Cohen, "A coefficient of agreement for nominal scales", 1960.
-    """
+    Source: Cohen, "A coefficient of agreement for nominal scales", 1960."""
     both = [
         (grade > 0, llm[query][chunk] > 0)
         for query, grades in human.items()

@@ -4,9 +4,8 @@ The models are logistic regression and gradient boosting with small trees. Cross
 given queries chooses between them, the layers before the cutoff, and whether hits are taken in
 their order or likeliest first. See docs/design.md#calibrated.
 
-Reranker scores of any range are mapped to 0..1 by a logistic function: the share of relevant chunks
-among those with that score. See docs/tuning.md.
-"""
+Reranker scores of any range are mapped to 0..1 by a logistic function: the share of relevant chunks among those with
+that score. See docs/tuning.md."""
 
 from __future__ import annotations
 

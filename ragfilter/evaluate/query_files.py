@@ -1,10 +1,9 @@
 """Queries and labels in files: BEIR's `queries.jsonl` (`_id`, `text`), CSV or one question per
 line; the qrels of BEIR, TREC and NTCIR; spans; and traces with the retrieved documents.
 
-Source: docs/design.md#formats. A line of qrels has query, chunk and grade, or TREC's four columns,
-of which the second is ignored. NTCIR writes a grade of 2 as L2. A grade of 1 or more means
-relevant, 0 means judged but not relevant. TREC's negative grades (junk, spam) are read as 0.
-"""
+Source: docs/design.md#formats. A line of qrels has query, chunk and grade, or TREC's four columns, of which the second
+is ignored. NTCIR writes a grade of 2 as L2. A grade of 1 or more means relevant, 0 means judged but not relevant.
+TREC's negative grades (junk, spam) are read as 0."""
 
 from __future__ import annotations
 

@@ -95,10 +95,9 @@ def measure(
     """Yield the records of every labelled query except those in `done`, or of all queries if none
     has a label. There is one for each variant that applies.
 
-    The variants share one search and the models' outputs. `timed` runs every variant by itself to
-    measure its `query_ms`. Raises InputError if a variant needs an LLM and none is configured,
-    SettingsError if the first variant does not apply, and what `search_and_filter` raises.
-    """
+    The variants share one search and the models' outputs. `timed` runs every variant by itself to measure its
+    `query_ms`. Raises InputError if a variant needs an LLM and none is configured, SettingsError if the first variant
+    does not apply, and what `search_and_filter` raises."""
     check_llm(variants, backends.chat)
     user = viewer_of(variants, user)
     for number, (query_id, text) in enumerate((labels.labelled or labels.queries).items()):

@@ -99,9 +99,8 @@ def import_set(
     """Store questions under a name, with labels (question, chunk id, grade) by `who`. Returns the
     labelled ids that are not among the collection's `ids`; `incomplete` says why it may lack some.
 
-    Raises InputError if it has none of the labelled ids, or if the name has a set with other
-    questions (`replace` overwrites it, `otherwise` says what to do instead), and StoreError.
-    """
+    Raises InputError if it has none of the labelled ids, or if the name has a set with other questions (`replace`
+    overwrites it, `otherwise` says what to do instead), and StoreError."""
     unknown = missing((row[1] for row in rows), ids, collection=collection, remedy=incomplete)
     before, stored = book.queries(collection, name), _stored(book, collection, name)
     as_stored = {mend_characters(i): mend_characters(text).strip() for i, text in asked.items()}

@@ -2,8 +2,7 @@
 
 With labels, the settings are tuned again from `start`, and compared on the same questions with the settings in use, as
 if those still applied (`as_they_are`). Without labels, `carry_over` moves thresholds to the new scale of distances:
-each takes the value with the same share of hits below it, over the recorded questions. This is a guess.
-"""
+each takes the value with the same share of hits below it, over the recorded questions. This is a guess."""
 
 from __future__ import annotations
 

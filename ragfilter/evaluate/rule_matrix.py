@@ -13,9 +13,8 @@ delta_f1     mean F1 without the rule minus mean F1 with it; > 0: it harms. Also
 *Retrieved* are the hits down to the last one that a later layer can look at, and hits further down that their rule
 pins. If a rule blocks chunks even further down, this has no effect and is not counted, unless references are pinned.
 
-A rule is a rule text: chunks with the same text share a row. A part of a rule (a group, a term)
-decides about a chunk if the rule without it would decide differently, or no longer pin the chunk.
-"""
+A rule is a rule text: chunks with the same text share a row. A part of a rule (a group, a term) decides about a chunk
+if the rule without it would decide differently, or no longer pin the chunk."""
 
 from __future__ import annotations
 
@@ -238,10 +237,9 @@ class _Question:
     """A prepared question. `reached` are the retrieved hits that the user can see. `kept` and
     `scores` are the results with all rules applied.
 
-    If a blocking rule is removed, its chunks join the `survivors` of the rules. Nothing else
-    changes: pins and what the layers `behind` can look at stay the same. `blocked` has, by chunk
-    id, the number of survivors before the chunk, and the chunk without its rule.
-    """
+    If a blocking rule is removed, its chunks join the `survivors` of the rules. Nothing else changes: pins and what the
+    layers `behind` can look at stay the same. `blocked` has, by chunk id, the number of survivors before the chunk, and
+    the chunk without its rule."""
 
     id: str
     pool: Pool

@@ -1,8 +1,7 @@
 """Runs: plans that are measured, saved query by query, and resumed. Has side effects.
 
-A run measures its own settings and all the alternatives of `variants.variants`. The page and the
-command line start and read runs through this module.
-"""
+A run measures its own settings and all the alternatives of `variants.variants`. The page and the command line start and
+read runs through this module."""
 
 from __future__ import annotations
 

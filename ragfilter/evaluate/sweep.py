@@ -1,9 +1,8 @@
 """Many settings over the same pools: what each keeps, and how good it is. Pure; numpy.
 
-The layers before the cutoff are replayed once for all settings that share them. Those after it are
-replayed once for each number of hits that the cutoff keeps. So a thousand cutoffs cost a few dozen
-replays per query, and still keep exactly the chunks that `replay` keeps.
-"""
+The layers before the cutoff are replayed once for all settings that share them. Those after it are replayed once for
+each number of hits that the cutoff keeps. So a thousand cutoffs cost a few dozen replays per query, and still keep
+exactly the chunks that `replay` keeps."""
 
 from __future__ import annotations
 

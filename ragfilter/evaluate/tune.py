@@ -175,8 +175,7 @@ class Tuning:
     `dial` maps the share of relevant hits that the recall dial aims to keep to the share it kept on held-out queries.
     `budget` is `calibrated` with the target budget, None if nothing was learned; `why_not` says why. `seen`: the
     previous settings were chosen on labels, so their figures may be better here than elsewhere. If the previous
-    settings did not apply, `stands_in` says why, and `before` has the strategy gap with all their other values.
-    """
+    settings did not apply, `stands_in` says why, and `before` has the strategy gap with all their other values."""
 
     target: Target
     queries: int
@@ -295,8 +294,7 @@ def tune(
 
     Gather `pools` with `wide_settings`; every query must have labels. Only the cutoff and the quality layer of
     `settings` change. Raises InputError for fewer than two queries, if the judge is on, and if a reranker failed: then
-    only some queries would have its scores. Raises ValueError for fewer than two folds.
-    """
+    only some queries would have its scores. Raises ValueError for fewer than two folds."""
     check_tunable(settings, len(pools))
     check_reranked(pools.values())
     texts = [pool.query for pool in pools.values()]

@@ -4,9 +4,8 @@ A run always has the same rows: the current settings, a plain search, every cuto
 every profile. Then the layers are added one by one, and each is left out once. The best fixed k and
 the oracle are not settings; `evaluate.frame` computes them.
 
-Users are not compared, so clearance is either on in all rows or off in all. A run calls an LLM only
-if the current settings do; the other rows have no judge.
-"""
+Users are not compared, so clearance is either on in all rows or off in all. A run calls an LLM only if the current
+settings do; the other rows have no judge."""
 
 from __future__ import annotations
 

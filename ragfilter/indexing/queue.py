@@ -1,10 +1,9 @@
 """The queue of indexing jobs in the workspace's database, and the workers that run them: one in
 every process that has the workspace open as the app.
 
-Source: docs/decisions/0015-indexing-waits-in-a-queue.md. A job continues after its page is closed,
-and the command line can submit jobs while the app runs. Each job runs on one worker. If a worker
-stops sending heartbeats, another one takes over its job.
-"""
+Source: docs/decisions/0015-indexing-waits-in-a-queue.md. A job continues after its page is closed, and the command line
+can submit jobs while the app runs. Each job runs on one worker. If a worker stops sending heartbeats, another one takes
+over its job."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@
 in one number, tables by range and by terrain crowd out the rule that you look for, and most users cannot see a few
 referee secrets. `adsapi` is an invented advertising API as OpenAPI 3.1, in six descriptions that refer to each other.
 It is noisy because every API describes tokens, errors and limits, and because an answer often needs schemas that a
-search does not find, but the found chunks refer to.
-"""
+search does not find, but the found chunks refer to."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -56,10 +56,9 @@ REMEDY = (
 def load(source: str | os.PathLike[str], *, reading: ReadOptions = PLAIN) -> Iterator[Record]:
     """Yield the records of `source`; the files of a folder or zip are sorted by name.
 
-    The API descriptions of a folder come last, since they may refer to each other. A demo's name
-    takes precedence over a file of that name (write ``./demo`` for the file). Raises InputError
-    with file and line during iteration, unless `reading.skip` leaves unusable records out.
-    """
+    The API descriptions of a folder come last, since they may refer to each other. A demo's name takes precedence over
+    a file of that name (write ``./demo`` for the file). Raises InputError with file and line during iteration, unless
+    `reading.skip` leaves unusable records out."""
     return each_id_once(_load(source, reading), reading)
 
 

@@ -84,8 +84,7 @@ def front_matter(text: str) -> tuple[int, str]:
 
     Front matter is a YAML mapping between lines of three hyphens, or TOML between lines of three plus signs. Anything
     else is text, as is a mapping without keys, or without a title and with spaces in its keys. As in site generators,
-    YAML values may lack necessary quotes. A title that is not text (`true`, a list) is taken as it is written.
-    """
+    YAML values may lack necessary quotes. A title that is not text (`true`, a list) is taken as it is written."""
     match = _FRONT.match(text)
     if match is None:
         return 0, ""

@@ -39,8 +39,7 @@ def passages(text: str, longest: int = LONGEST, overlap: int = 0, code: Lines = 
 
     A longer paragraph is split after a sentence, otherwise between words, otherwise anywhere. Lines of `code` are kept
     as they are, and split only between lines, unless a line is too long. Only white space between passages is lost.
-    With `overlap`, each passage begins with the last words of the passage before it, up to this many characters.
-    """
+    With `overlap`, each passage begins with the last words of the passage before it, up to this many characters."""
     room = longest - overlap - 1 if overlap else longest
     packed: list[_Span] = []
     for piece in _pieces(text, code, room):

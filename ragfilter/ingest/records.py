@@ -54,8 +54,7 @@ class ReadOptions:
     `size` and `overlap` of passages are in characters. Without `headings`, Markdown is split like plain text. `columns`
     maps a field to the CSV column that contains it; empty means none, even if a column has the field's name. Rows
     without an id are numbered. Unusable records are passed to `skip` and left out; without `skip`, the first one
-    raises. Raises InputError for invalid options.
-    """
+    raises. Raises InputError for invalid options."""
 
     size: int = LONGEST
     overlap: int = 0

@@ -2,8 +2,7 @@
 
 Source: Intelligent Chunk Filtering; docs/design.md#judge. The verdict on one chunk depends on the others, so the whole
 answer is cached, by the model and the prompt (docs/decisions/0011-a-judgement-belongs-to-its-prompt.md). Failures are
-not, because asking again may help. Cache files hold no raw answers, which only operators can read.
-"""
+not, because asking again may help. Cache files hold no raw answers, which only operators can read."""
 
 from __future__ import annotations
 

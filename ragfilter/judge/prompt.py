@@ -3,8 +3,7 @@
 Source: Intelligent Chunk Filtering; docs/design.md#judge. One chunk takes at most a quarter of the budget. If not
 everything fits, all chunks get the same maximum number of tokens, the highest with which they fit. If too little text
 would be left to judge, the fields before it shrink to a short title. Ids are never cut, because the judge has to repeat
-them. Every variant says how to answer and that chunk text is data, because the guards need it.
-"""
+them. Every variant says how to answer and that chunk text is data, because the guards need it."""
 
 from __future__ import annotations
 

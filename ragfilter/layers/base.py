@@ -29,8 +29,7 @@ class LayerInput:
     """A layer's input: the settings, the pool, the `scan` of rules, the user, the pins with their reasons, whether an
     earlier layer put the hits in a reranker's order, and the distances that it adjusted. `shared` caches what layers
     compute once for all of them. Without `explain`, nobody reads decisions, details and notes, so a layer can leave
-    them out.
-    """
+    them out."""
 
     settings: Settings
     pool: Pool
@@ -92,9 +91,8 @@ class LayerInput:
 class LayerOutput:
     """A layer's output: the hits that it lets through, in order, and every decision.
 
-    `failed`: a model failed, so the layer fell back. `reranked`: the order is now a reranker's.
-    `adjusted_distances` decide the order, if the hits' own do not.
-    """
+    `failed`: a model failed, so the layer fell back. `reranked`: the order is now a reranker's. `adjusted_distances`
+    decide the order, if the hits' own do not."""
 
     hits: tuple[Hit, ...]
     decisions: tuple[Decision, ...] = ()
@@ -143,8 +141,7 @@ class LayerSpec:
     """One layer. Settings, switch, funnel, trace, explanations, docs and link are derived from it.
 
     Only the first four fields are required. All functions are pure. The layer's settings are the section of `Settings`
-    with its name, if there is one; its switch is `enabled` there, whose description says what the layer does.
-    """
+    with its name, if there is one; its switch is `enabled` there, whose description says what the layer does."""
 
     name: str
     title: str

@@ -1,7 +1,6 @@
 """Clearance: hide chunks that the user cannot see, as `model.User` decides. It is the first layer, and it fails closed.
 
-Source: Adaptive Retrieval System, "Security Filtering"; docs/design.md#clearance.
-"""
+Source: Adaptive Retrieval System, "Security Filtering"; docs/design.md#clearance."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Cutoff: cut the ranked list where relevance falls off, and say why. `cut` cuts a bare list of values.
 
-Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.md#cutoff.
-"""
+Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.md#cutoff."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0, backgroun
     `values` (lower is better) are in the current order. The first `pinned` of them are pins, which are always kept.
     Only the first max_results are examined. At least min_results are kept, or all if there are fewer; max_results takes
     precedence over min_results. `background` is the value of chunks unrelated to the query, by default the mean of the
-    farther half of `values`. Raises ValueError if a value is not a finite number or `pinned` is negative.
-    """
+    farther half of `values`. Raises ValueError if a value is not a finite number or `pinned` is negative."""
     for place, value in enumerate(values, start=1):
         if not math.isfinite(value):
             raise ValueError(f"value {place} is {value}; only finite numbers can be cut")

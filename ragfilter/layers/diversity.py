@@ -3,8 +3,7 @@
 Source: docs/design.md#diversity. It acts after the cutoff, which needs the cliffs among all hits, and before the judge,
 which need not read the same text twice. Texts are alike if they share runs of three words (Broder's resemblance). Words
 that more than half of the chunks have do not count. A chunk with none of the words is kept, since it was found by its
-meaning. Pinned chunks are kept. Chunks beyond the first 50 are not examined.
-"""
+meaning. Pinned chunks are kept. Chunks beyond the first 50 are not examined."""
 
 from __future__ import annotations
 

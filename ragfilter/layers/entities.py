@@ -1,8 +1,7 @@
 """Entities: in a comparison, pin the best chunk of each side, so that no cutoff can drop it.
 
 Gathering searched for each side separately. Source: Adaptive Result Filtering, "Comparison Detection Integration";
-docs/design.md#entities.
-"""
+docs/design.md#entities."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     the side, preferably not as part of a longer name ("bear", not "cave bear"). If no title does, it is the first whose
     text names the side, since many texts mention things that they are not about. A side that may end in an aspect
     ("MySQL performance") is tried with and without it. Last, a title can be the beginning of the side. A chunk that is
-    best for two sides is pinned once, for both.
-    """
+    best for two sides is pinned once, for both."""
     if not inputs.pool.entities:
         name = shared_name(inputs.pool.query)
         alike = f"all sides are “{name}”, so none is searched for separately"

@@ -3,12 +3,11 @@
 Source: Intelligent Chunk Filtering; docs/design.md#judge. Pure: the verdicts are in the pool. If
 there are none for exactly this prompt, the nearest chunks are kept and a `Need` is returned.
 
-Pinned chunks are kept whatever the verdict, but they are judged, since they may be expanded. Kept
-chunks come first, in order, followed by the chunks that they brought in: a deep expansion must not
-push a kept chunk out of the context. Expansion can bring in chunks that earlier layers dropped. It
-never adds or passes through a hidden chunk, one that the judge discarded by name, or (with
-query_must on) one whose rule fails. Every chunk visited counts toward `max_expansion`.
-"""
+Pinned chunks are kept whatever the verdict, but they are judged, since they may be expanded. Kept chunks come first, in
+order, followed by the chunks that they brought in: a deep expansion must not push a kept chunk out of the context.
+Expansion can bring in chunks that earlier layers dropped. It never adds or passes through a hidden chunk, one that the
+judge discarded by name, or (with query_must on) one whose rule fails. Every chunk visited counts toward
+`max_expansion`."""
 
 from __future__ import annotations
 

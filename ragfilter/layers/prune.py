@@ -3,8 +3,7 @@
 Source: docs/design.md#prune. A piece is a sentence, a heading, or a block that only makes sense as a whole: a table, a
 list or code, with the line that introduces it ("Parameters:"). Rows written as sentences ("Level 3: 5. Level 4: 6.")
 are a table too. The pieces cover the text, so that spans can be cut out of it. A heading stays if anything below it
-does. Chunks stay whole until a pruner has scored their pieces, or if it fails.
-"""
+does. Chunks stay whole until a pruner has scored their pieces, or if it fails."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """query_must: drop chunks whose own rule the query does not meet. Chunks without a rule pass.
 
-Source: Filtering, layers 2 and 3. The iterative re-query of layer 3 is replayed from the pool:
-`replay_rounds` computes what the loop of `$nin` queries would have asked for and kept.
-"""
+Source: Filtering, layers 2 and 3. The iterative re-query of layer 3 is replayed from the pool: `replay_rounds` computes
+what the loop of `$nin` queries would have asked for and kept."""
 
 from __future__ import annotations
 
@@ -22,10 +21,9 @@ TOGETHER = 2
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep hits whose rule holds. If a rule cannot be read, its chunk passes, and the decision says so.
 
-    With `pin`, pin the nearest chunks whose rule holds: a chunk without a rule merely passes, but
-    a rule that holds was written for such a query. With `references`, if two or more pins refer to
-    the best other chunk, also pin the chunks it refers to (docs/design.md#references).
-    """
+    With `pin`, pin the nearest chunks whose rule holds: a chunk without a rule merely passes, but a rule that holds was
+    written for such a query. With `references`, if two or more pins refer to the best other chunk, also pin the chunks
+    it refers to (docs/design.md#references)."""
     settings = inputs.settings
     passes = [inputs.scan.passes(hit.chunk.rule) for hit in hits]
     kept = tuple(compress(hits, passes))
@@ -67,10 +65,9 @@ def _references(kept: Sequence[Hit], met: Mapping[str, str], inputs: LayerInput)
 def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rounds: int) -> Rounds:
     """Simulate asking for k ids, excluding everything seen, and asking again.
 
-    `ids` are sorted by ascending distance. Stops once k are kept, after a round that excluded
-    nothing, at `max_rounds`, or if no ids are left. The next round also excludes kept ids, so each
-    chunk is counted once (docs/design.md#contradictions).
-    """
+    `ids` are sorted by ascending distance. Stops once k are kept, after a round that excluded nothing, at `max_rounds`,
+    or if no ids are left. The next round also excludes kept ids, so each chunk is counted once
+    (docs/design.md#contradictions)."""
     rounds: list[Round] = []
     kept: list[str] = []
     for start in range(0, len(ids), k)[:max_rounds]:

@@ -96,9 +96,8 @@ def preview_expansion(
     """The chunks that EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring in: depth → chunks, in
     order, with texts from the store. Calls no model.
 
-    If `query` is given and query_must is on, chunks whose rule fails are left out, as in an
-    expansion. Empty if the chunk is unknown or hidden from `user`. Raises StoreError.
-    """
+    If `query` is given and query_must is on, chunks whose rule fails are left out, as in an expansion. Empty if the
+    chunk is unknown or hidden from `user`. Raises StoreError."""
     user = effective_user(user, settings)
     if not query.strip():
         off = settings.query_must.model_copy(update={"enabled": False})

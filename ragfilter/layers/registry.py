@@ -1,6 +1,5 @@
 """The layers, in the order in which they act: clearance first, the rules before anything that counts results, and the
-LLM after everything that is cheap. Source: docs/design.md#layers.
-"""
+LLM after everything that is cheap. Source: docs/design.md#layers."""
 
 from __future__ import annotations
 

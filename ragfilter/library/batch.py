@@ -1,8 +1,7 @@
 """Filters many questions in processes of their own, one for each core.
 
 A result comes back as bytes and is decoded when it is first read. Decoding takes about a quarter of the time of a
-decision, and the process that asked would have to do it for all the others.
-"""
+decision, and the process that asked would have to do it for all the others."""
 
 from __future__ import annotations
 

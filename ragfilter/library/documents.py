@@ -1,8 +1,7 @@
 """Reads the hits of any store: texts, mappings, rows and objects, such as those of LangChain, LlamaIndex and Haystack.
 
 Objects are recognised by their attributes, so no library is imported. The metric of scores and its direction are never
-guessed; scores that contradict the metric cause a warning.
-"""
+guessed; scores that contradict the metric cause a warning."""
 
 from __future__ import annotations
 
@@ -111,8 +110,7 @@ def to_hits(
     Without any scores, the given order is the rank. Of chunks with the same id, the nearest is kept, with the named
     scores of all. Of several named scores, ``dense`` is the distance; a hit without it counts as far as the farthest
     hit with it. If no hit has it, the given order is the rank. Raises InputError for scores without a metric, for a
-    number of scores that differs from the number of documents, and for documents of unknown form.
-    """
+    number of scores that differs from the number of documents, and for documents of unknown form."""
     metrics = check_metrics(metric)
     metric_by_name: Mapping[str, Metric] = metrics if isinstance(metrics, Mapping) else {}
     metric = None if isinstance(metrics, Mapping) else metrics
@@ -476,8 +474,7 @@ def _fused(scores: Sequence[float]) -> bool:
     """Whether the scores come from reciprocal rank fusion: sums of 1 / (k + place) over searches.
 
     With the usual k of 60, three searches give at most 3 / 61, and similarities are hardly ever all that low. With
-    another k (Qdrant's is 2), most inverses of scores are whole numbers; above 1,000, many are so by chance.
-    """
+    another k (Qdrant's is 2), most inverses of scores are whole numbers; above 1,000, many are so by chance."""
     distinct = set(scores)
     if len(scores) < MIN_SCORES or min(distinct) <= 0:
         return False

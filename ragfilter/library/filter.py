@@ -61,8 +61,7 @@ class Filter:
     without their model fall back, and `Result.needs` lists what they need. Scores are valid only for the reranker that
     made them, so the filter's `settings` name the reranker that you pass. A filter is thread-safe. Raises
     SettingsError, InputError for an object without the required methods, and DependencyError for a name whose package
-    is not installed.
-    """
+    is not installed."""
 
     def __init__(
         self,
@@ -130,8 +129,7 @@ class Filter:
         and `metric` can be mappings with several named scores: ``dense`` is the distance, ``fused`` a score that
         another library fused, and ``cutoff.score`` names the one to cut by. Chunks hidden from `user` are left out,
         whatever the settings say. Without a user, only public chunks are visible if the clearance layer is on,
-        otherwise all are. Raises InputError, SettingsError.
-        """
+        otherwise all are. Raises InputError, SettingsError."""
         started_ns = time_ns()
         query = check_asked(query, user)
         user = effective_user(user, self.settings)
@@ -175,8 +173,7 @@ class Filter:
         The first call starts one process per core, which takes seconds; later calls reuse them. The processes import
         the program's main module, so call this under ``if __name__ == "__main__":`` in a script. A result is decoded
         when it is first read. Raises the same errors as a call of the filter, and ValueError if `hits` and `queries`
-        differ in length.
-        """
+        differ in length."""
         return self._workers.filter(queries, hits, metric, user)
 
     @cached_property
@@ -188,11 +185,10 @@ class Filter:
     ) -> FilterCompressor:
         """A LangChain document compressor. Kept documents are the objects that were passed in.
 
-        Scores are in ``metadata[score_key]``, and `metric` says what they are. If a document has
-        none, the order counts. With a mapping, for example after an EnsembleRetriever, each named
-        score is in ``metadata[name]``. In a comparison (X vs Y), the documents are searched in
-        order for each side's best chunk. Raises DependencyError, InputError.
-        """
+        Scores are in ``metadata[score_key]``, and `metric` says what they are. If a document has none, the order
+        counts. With a mapping, for example after an EnsembleRetriever, each named score is in ``metadata[name]``. In a
+        comparison (X vs Y), the documents are searched in order for each side's best chunk. Raises DependencyError,
+        InputError."""
         from ragfilter.library.langchain import FilterCompressor
 
         return FilterCompressor(filter=self, metric=check_metrics(metric), score_key=score_key, user=user)
@@ -208,10 +204,9 @@ class Filter:
     ) -> FilterRetriever:
         """A LangChain retriever over the ``similarity_search_with_score`` of `store`.
 
-        `metric` says what the store's scores are. `k` limits the number of returned documents
-        (default: no limit). `fetch_k` is the number of hits to filter (default:
-        ``retrieval.pool_size``). Raises DependencyError, InputError.
-        """
+        `metric` says what the store's scores are. `k` limits the number of returned documents (default: no limit).
+        `fetch_k` is the number of hits to filter (default: ``retrieval.pool_size``). Raises DependencyError,
+        InputError."""
         from ragfilter.library.langchain import FilterRetriever
 
         wide = self.settings.retrieval.pool_size if fetch_k is None else fetch_k
@@ -230,8 +225,7 @@ class Filter:
         ``exponential=True`` and the collection's metric (by default "l2") to restore the distance, or ``False`` if the
         scores are similarities. Without either, such scores cause a warning. If nodes have no scores, their order
         counts. With a mapping, for example after a QueryFusionRetriever, ``fused`` is the nodes' score, and other
-        scores are in their metadata. Raises DependencyError, InputError.
-        """
+        scores are in their metadata. Raises DependencyError, InputError."""
         from ragfilter.library.llamaindex import FilterPostprocessor
 
         return FilterPostprocessor(filter=self, metric=check_metrics(metric), exponential=exponential, user=user)
@@ -241,10 +235,9 @@ class Filter:
     ) -> FilterComponent:
         """A Haystack component with ``run(query, documents)``. Kept documents are the objects that were passed in.
 
-        `metric` says what their scores are. Without scores, the order counts. With a mapping, for
-        example after a DocumentJoiner, ``fused`` is the documents' score, and other scores are in
-        their ``meta``. Raises DependencyError, InputError.
-        """
+        `metric` says what their scores are. Without scores, the order counts. With a mapping, for example after a
+        DocumentJoiner, ``fused`` is the documents' score, and other scores are in their ``meta``. Raises
+        DependencyError, InputError."""
         from ragfilter.library.haystack import FilterComponent
 
         return FilterComponent(self, metric=check_metrics(metric), user=user)
@@ -269,8 +262,7 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
 
     `distances` are sorted, best first; lower is nearer. `settings` are the cutoff's, such as ``strategy="fixed"`` or
     ``gap_threshold=0.2``. Their defaults are those of `Settings()`, except that `max_results` has no limit. Raises
-    SettingsError, and InputError for values that are not finite numbers or not ascending.
-    """
+    SettingsError, and InputError for values that are not finite numbers or not ascending."""
     values = {"cutoff.max_results": MAX_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
     cutoff = merge([Given("cut()", values)])[0].cutoff
     check_distances_suffice(cutoff)

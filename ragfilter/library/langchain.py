@@ -131,10 +131,9 @@ def chunk_tools(
 ) -> list[BaseTool]:
     """The tools ``search_chunks`` and ``get_chunks`` over an open workspace, for an agent.
 
-    `collection` and `settings` (or a profile's name) apply unless the agent names others. `user` is
-    the user who asks, unless the run's configuration has one (``config["configurable"]["user"]``).
-    The agent can change neither, and no profile that it chooses shows it more.
-    """
+    `collection` and `settings` (or a profile's name) apply unless the agent names others. `user` is the user who asks,
+    unless the run's configuration has one (``config["configurable"]["user"]``). The agent can change neither, and no
+    profile that it chooses shows it more."""
     settings = of_profile(settings or DEFAULT) if isinstance(settings, str) else settings
     tools = ChunkTools(workspace, collection, settings, user)
 

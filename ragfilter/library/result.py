@@ -113,9 +113,8 @@ class Result(model.PoolResult):
     def prompt(self, *, reorder: bool = False) -> tuple[Message, ...]:
         """The messages that ask an LLM to answer the query from the context.
 
-        With `reorder`, the best chunks come first and last and the weakest in the middle, where an
-        LLM overlooks most (Liu et al., Lost in the Middle, 2023). Each chunk keeps its number.
-        """
+        With `reorder`, the best chunks come first and last and the weakest in the middle, where an LLM overlooks most
+        (Liu et al., Lost in the Middle, 2023). Each chunk keeps its number."""
         return messages(self.query, pack(self.kept, self.settings, reorder=reorder))
 
     def explain(self, chunk_id: str) -> str:
@@ -169,10 +168,9 @@ def kept_documents(
 ) -> list[Document]:
     """The documents that `flt` keeps, in its order.
 
-    If a score is missing, the given order is the rank. If there are several named scores, `scores`
-    are the fused ones. Logs why nothing is kept or what a layer lacks, since the documents alone do
-    not show it. Raises InputError, SettingsError.
-    """
+    If a score is missing, the given order is the rank. If there are several named scores, `scores` are the fused ones.
+    Logs why nothing is kept or what a layer lacks, since the documents alone do not show it. Raises InputError,
+    SettingsError."""
     fused = not isinstance(metric, Mapping) or FUSED in metric
     result = flt(query, docs, scores if fused else None, metric=metric, user=user)
     if result.status != "ok":

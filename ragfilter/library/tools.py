@@ -1,7 +1,6 @@
 """Tools that let an agent search an open workspace for chunks and read what they refer to.
 
-Source: Intelligent Chunk Filtering, "Agent Tool Usage". No profile that the agent chooses shows more to the user.
-"""
+Source: Intelligent Chunk Filtering, "Agent Tool Usage". No profile that the agent chooses shows more to the user."""
 
 from __future__ import annotations
 
@@ -65,10 +64,9 @@ class ChunkTools:
     ) -> dict[str, Any]:
         """Search for the chunks that answer a question. Chunks that do not fit it are left out.
 
-        Each chunk has its text, its source, its distance (lower is nearer) and the ids that it
-        refers to in `refs`; `get_chunks` reads those. `status` and `message` say if the search
-        found nothing good enough or may have missed something.
-        """
+        Each chunk has its text, its source, its distance (lower is nearer) and the ids that it refers to in `refs`;
+        `get_chunks` reads those. `status` and `message` say if the search found nothing good enough or may have missed
+        something."""
         # Only names of profiles, so that no agent can make us read a file.
         settings = of_profile(profile) if profile else self.settings
         if k is not None:
@@ -90,8 +88,7 @@ class ChunkTools:
         """Read chunks by their ids and, with a depth, the chunks they refer to.
 
         `chunks` holds the requested chunks, `expanded` those reached by references, nearest first. `missing` lists ids
-        that do not exist for you. `status` and `message` say if the collection itself may lack chunks.
-        """
+        that do not exist for you. `status` and `message` say if the collection itself may lack chunks."""
         where = self.workspace.collection(collection or self.collection)
         find_any = finder(where)
 

@@ -1,6 +1,5 @@
 """Exports questions as OpenTelemetry spans with OpenInference attributes: a RETRIEVER span for each, with a child for
-each layer that was on. Spans are made from the result as its user sees it, so they contain nothing hidden.
-"""
+each layer that was on. Spans are made from the result as its user sees it, so they contain nothing hidden."""
 
 from __future__ import annotations
 

@@ -50,8 +50,7 @@ class OpenCollection:
 
         `flt` is a filter, or settings for one. If it has no reranker or LLM of its own, the workspace's are used.
         Chunks hidden from `user` are left out, whatever the settings say. Without a user, only public chunks are
-        visible if the clearance layer is on, otherwise all are. Raises InputError, StoreError, ModelError.
-        """
+        visible if the clearance layer is on, otherwise all are. Raises InputError, StoreError, ModelError."""
         started_ns = time_ns()
         query = check_asked(query, user)
         flt = flt if isinstance(flt, Filter) else Filter(flt)
@@ -77,6 +76,5 @@ def open_workspace(folder: str | Path = "workspace") -> OpenWorkspace:
     PostgreSQL database; the environment configures the rest.
 
     Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. Only one process can open
-    a folder; many can share a database. Raises WorkspaceLocked, StoreError, SettingsError.
-    """
+    a folder; many can share a database. Raises WorkspaceLocked, StoreError, SettingsError."""
     return OpenWorkspace.open(read_deployment(data_dir=folder))

@@ -1,8 +1,7 @@
 """Asks a chat model and reads its reply: in whole characters, up to a maximum size, without its
 thoughts, and with its token usage. Stores replies.
 
-Models can send anything over the protocol, so every caller reads through this module.
-"""
+Models can send anything over the protocol, so every caller reads through this module."""
 
 from __future__ import annotations
 

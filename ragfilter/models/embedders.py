@@ -3,8 +3,7 @@ before its first use, and any sentence-transformers model.
 
 The bundled model runs in onnxruntime. Its first vector takes a fraction of a second; importing torch and
 sentence-transformers would take several seconds. The graph has no weights; they come from the model's package. The
-network is never used at run time unless the user asks for it. Source: docs/design.md#parts, docs/decisions/0020.
-"""
+network is never used at run time unless the user asks for it. Source: docs/design.md#parts, docs/decisions/0020."""
 
 from __future__ import annotations
 

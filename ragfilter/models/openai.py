@@ -4,8 +4,7 @@ checked once, and every failure there is a ChatError with a remedy.
 The client's own timeouts are per read, and name resolution has none, so a server that drips bytes could hold a caller
 forever. A call therefore runs in its own thread, and the caller waits for its pieces only until the deadline. If an
 endpoint refuses a key, its message is never repeated, since it may contain a part of the key. Undocumented behaviour of
-openai and httpx2 is used only in tested releases. Source: docs/design.md#parts.
-"""
+openai and httpx2 is used only in tested releases. Source: docs/design.md#parts."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@ endpoint that answers ``/rerank``: Cohere, Jina, vLLM, TEI.
 
 Source: Adaptive Retrieval System, "Reranker Integration"; docs/design.md#parts. Late interaction is ColBERT's sum of
 maximum similarities (Khattab and Zaharia, 2020), as a mean. Texts are sent to no other address, and the key appears in
-no message, log line or repr. Scores from an endpoint stay as they are, on any scale.
-"""
+no message, log line or repr. Scores from an endpoint stay as they are, on any scale."""
 
 from __future__ import annotations
 

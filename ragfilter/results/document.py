@@ -2,8 +2,7 @@
 
 Source: docs/design.md#json. For the trace: Adaptive Filtering Algorithm, "Debugging" (hits, gaps, thresholds, cut);
 Adaptive Result Filtering, "Debug Mode" (strategy, constraints, dropped hits; four decimals, so that gaps can be checked
-by hand); Filtering, layer 3 (rounds: requested, excluded, kept).
-"""
+by hand); Filtering, layer 3 (rounds: requested, excluded, kept)."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
     A pruned hit also has its ``prompt_text``, and a hit from several searches its ``scores`` by name.
 
     ``success``, ``message``, ``count`` and ``max_security_level`` come from the Adaptive Retrieval System's return
-    format; ``kept`` is its context, and ``status`` its error.
-    """
+    format; ``kept`` is its context, and ``status`` its error."""
     highest = max_security_level(result)
     result = replay_as_user(result)
     plain = unfiltered(result.pool, result.settings, result.user)

@@ -2,8 +2,7 @@
 
 With the clearance layer on, everything here shows only what the result's user can see. Hidden chunks are left out as if
 they were not in the store: ranks, gaps and counts describe the visible ones. `as_operator=True` shows all chunks with
-their real ranks.
-"""
+their real ranks."""
 
 from __future__ import annotations
 

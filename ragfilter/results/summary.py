@@ -1,6 +1,5 @@
 """A result at a glance: how many chunks are kept, why, what each layer did, and the tokens saved; also as a story for
-an audience, in which every layer has its own phrase (`LayerSpec.plain`). Pure. Source: docs/design.md#page.
-"""
+an audience, in which every layer has its own phrase (`LayerSpec.plain`). Pure. Source: docs/design.md#page."""
 
 from __future__ import annotations
 
@@ -73,8 +72,7 @@ def max_security_level(result: PoolResult) -> int | None:
     """The highest clearance among the kept chunks or, if the user's level is too low for all chunks, the highest that
     any of them needs. None if nothing is kept for another reason, or a kept chunk's level cannot be read.
 
-    Source: Adaptive Retrieval System, "Return Format".
-    """
+    Source: Adaptive Retrieval System, "Return Format"."""
     if result.status == "insufficient_clearance":
         return level_needed((hit.chunk for hit in result.hits), result.user)
     levels = [hit.chunk.clearance for hit in result.kept]

@@ -91,9 +91,8 @@ def _of(trace: LayerTrace, result: PoolResult, before: list[SettingLimit]) -> It
 
 
 def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict[str, float]]:
-    """The name of the value that the cutoff compared, and each hit's value, by id; also for hits
-    that have one but did not reach the cutoff. Hits dropped before the words layer have no lowered distance. Without a
-    cut, the distances."""
+    """The name of the value that the cutoff compared, and each hit's value, by id; also for hits that have one but did
+    not reach the cutoff. Hits dropped before the words layer have no lowered distance. Without a cut, the distances."""
     values = {hit.id: hit.distance for hit in result.hits}
     if detail is None:
         return VALUE_NAMES["distance"], values

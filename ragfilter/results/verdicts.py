@@ -1,6 +1,5 @@
 """The judge's effect on a result: its figures, and its verdict on every chunk; no hidden chunk is named. Pure, except
-that a forecast reads the cache. Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge.
-"""
+that a forecast reads the cache. Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge."""
 
 from __future__ import annotations
 
@@ -98,8 +97,7 @@ def judge_stats(result: PoolResult) -> JudgeStats | None:
 def judge_document(result: PoolResult) -> dict[str, Any] | None:
     """The value of ``judge`` in `query --json`: None if `judge_stats` is.
 
-    ``decisions`` has the judge's words by chunk id; ``remarks`` has the parts of its answer that were ignored.
-    """
+    ``decisions`` has the judge's words by chunk id; ``remarks`` has the parts of its answer that were ignored."""
     stats = judge_stats(result)
     if stats is None:
         return None

@@ -7,9 +7,8 @@ add spellings adds terms to every group that holds a given term
 replace term  replaces a given term with another one everywhere
 remove        takes the rule away
 
-Terms are compared as in the matcher, so "ac 6" finds "AC 6". Only *set* and *remove* change
-unreadable rules. The other changes leave such rules as they are and report them.
-"""
+Terms are compared as in the matcher, so "ac 6" finds "AC 6". Only *set* and *remove* change unreadable rules. The other
+changes leave such rules as they are and report them."""
 
 from __future__ import annotations
 

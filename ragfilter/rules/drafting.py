@@ -130,8 +130,7 @@ class Draft:
     `remarks` are doubts about it that a person should settle. `repaired`: the rule comes from the model's second
     answer. `failed` names the failure in one word: how the endpoint failed (see ChatError), ``chunk`` (nothing to
     send), ``rule`` (no usable rule in the answer) or ``model`` (the chat model raised an unexpected error). `usage`
-    counts both calls; `prompt_version` names prompt and template.
-    """
+    counts both calls; `prompt_version` names prompt and template."""
 
     chunk_id: str
     category: str = ""

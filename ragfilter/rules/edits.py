@@ -6,8 +6,7 @@ edits of the change are pending. `recover` then finishes it if every rule had re
 back those that had. If rules and journal are in one database, a change is one transaction (`store.transaction`).
 
 If two people edit a chunk at the same time, exactly one wins, even in two processes that share a journal. The journal
-takes one pending entry per chunk, and its owner compares the stored rule with the expected one before writing.
-"""
+takes one pending entry per chunk, and its owner compares the stored rule with the expected one before writing."""
 
 from __future__ import annotations
 
@@ -46,11 +45,10 @@ def save_all(
 ) -> tuple[Edit, ...]:
     """Store these rules (chunk id to JSON text, None for no rule) as one change.
 
-    `expected` are the stored texts that the user saw. Returns the edits, empty if nothing had to
-    change. Raises RuleError for an invalid rule, ConflictError if a stored text is not the expected
-    one or another edit of a chunk is in progress, and StoreError. Nothing is changed then, unless a
-    StoreError says that the next start finishes the change or rolls it back.
-    """
+    `expected` are the stored texts that the user saw. Returns the edits, empty if nothing had to change. Raises
+    RuleError for an invalid rule, ConflictError if a stored text is not the expected one or another edit of a chunk is
+    in progress, and StoreError. Nothing is changed then, unless a StoreError says that the next start finishes the
+    change or rolls it back."""
     entries = [Entry(i, expected.get(i) or None, stored_form(rule)) for i, rule in rules.items()]
     return _write(store, journal, entries, who=who, kind="edit")
 
@@ -90,9 +88,8 @@ def plan_turn(
     with the edits of its step. Redo restores what was undone last, unless another edit was saved since. With `among`,
     only edits of these chunks count, as if the others did not exist. Chunks that are gone are left out.
 
-    Raises InputError if there is nothing to undo or redo, or no such edit, and ConflictError naming
-    the chunks that have changed since.
-    """
+    Raises InputError if there is nothing to undo or redo, or no such edit, and ConflictError naming the chunks that
+    have changed since."""
     if edit_id is None:
         recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
         last = journal.turnable(kind, store.name, chunk_id)
@@ -122,8 +119,7 @@ def recover(
     A change that reached the store is finished. Otherwise it is rolled back and not written again, because nobody was
     told that it was saved. If the store has a third text, the edit is also rolled back, with a warning. If the rule
     cannot be read, the edit stays pending. Processes that share a store set `min_age_s` to leave each other's edits
-    alone; edits that failed in this process are settled at any age.
-    """
+    alone; edits that failed in this process are settled at any age."""
     settled: list[Edit] = []
     latest = datetime.now(UTC) - timedelta(seconds=min_age_s)
     seen: set[str | int] = set()

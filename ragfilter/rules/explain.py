@@ -1,9 +1,8 @@
 """Explains a rule's verdict on a question, part by part: where terms occur, the nearest match if
 none does, and the value in which the question differs from the rule. Pure.
 
-The verdict comes from the matcher (`ragfilter.rules.match`). This module only finds the places in
-the original question. Places are offsets into `whole(question)`.
-"""
+The verdict comes from the matcher (`ragfilter.rules.match`). This module only finds the places in the original
+question. Places are offsets into `whole(question)`."""
 
 from __future__ import annotations
 
@@ -153,9 +152,8 @@ def differing_quantity(text: str | None, question: str) -> str:
     """The value whose number differs between the stored rule and the question ("armor class 6" if
     the rule wants 7), in the rule's own words; derived only from the terms of the rule.
 
-    It is a part of the rule that the question does not meet. Most of the part's terms contain a
-    number, and one of them has the question's words. Empty if there is none.
-    """
+    It is a part of the rule that the question does not meet. Most of the part's terms contain a number, and one of them
+    has the question's words. Empty if there is none."""
     rule = read_rule(text)
     if not isinstance(rule, Rule):
         return ""

@@ -5,8 +5,7 @@ Armor Class 6", "Opponent Armor Class 7") and the texts are alike. Or the texts 
 kinds of values ("Armor Class 17", "Hit Points 135") under short titles ("Aboleth", "Red Dragon").
 
 Chunks with the same title belong together. A proposed rule asks for each mark of the title: a value or a name, in the
-spellings that the collection's texts and the questions use.
-"""
+spellings that the collection's texts and the questions use."""
 
 from __future__ import annotations
 

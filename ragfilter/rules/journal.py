@@ -6,8 +6,7 @@ becomes ``undone`` or ``done`` again. Nothing is ever deleted.
 
 Edits that were made together share a `batch`: they begin and end in one transaction, so a step over many chunks is
 applied completely or not at all. A chunk has at most one pending edit: a unique index enforces this, even between
-processes that share a journal. `rule_exports` stores when rules were exported.
-"""
+processes that share a journal. `rule_exports` stores when rules were exported."""
 
 from __future__ import annotations
 

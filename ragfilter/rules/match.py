@@ -8,9 +8,8 @@ in "armor class 10", "int" not in "point" and "7" not in "7th", but "10" and "13
 write "armor class 6" to tell them apart. A change of script is also an edge: "aws" is in "AWSの料金". Scripts that are
 written without spaces have no edges inside, so use ``substring`` for them.
 
-``substring`` mode does what the source does: it looks for one text in the other, both in lower
-case. As in ``word`` mode, all apostrophes are alike, and so are all quotation marks.
-"""
+``substring`` mode does what the source does: it looks for one text in the other, both in lower case. As in ``word``
+mode, all apostrophes are alike, and so are all quotation marks."""
 
 from __future__ import annotations
 

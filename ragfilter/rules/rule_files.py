@@ -6,9 +6,8 @@ lines without `query_must` and failed drafts; ``"query_must": null`` removes the
 Drafts with remarks are held back unless they are accepted; a later line for the same chunk replaces
 them. Any other second line with a different rule is refused, since bad merges leave such lines.
 
-An expectation is a line ``{"question": "…", "stay": ["id", …], "go": ["id", …]}``. A chunk stays if
-the question meets its rule, or if it has none.
-"""
+An expectation is a line ``{"question": "…", "stay": ["id", …], "go": ["id", …]}``. A chunk stays if the question meets
+its rule, or if it has none."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 A value is a number with the words that say what it counts. Titles such as "Attack matrix for clerics - Opponent Armor
 Class 6" differ only in a value, here in the 6, which counts "armor class". A value may be a range ("Levels 4-6"), an
 ordinal ("7th level") or a Roman numeral ("Part IV"), and the words may follow the number ("3 days"). Questions write
-values in many ways, and `spellings` lists them.
-"""
+values in many ways, and `spellings` lists them."""
 
 from __future__ import annotations
 

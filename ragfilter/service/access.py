@@ -3,8 +3,7 @@ Every error has the same JSON shape: its kind, what is wrong, what to do.
 
 A TOML file holds hashed tokens, one for each user:
 
-[[token]] name = "ada" sha256 = "…" level = 2 departments = ["ops"]
-"""
+[[token]] name = "ada" sha256 = "…" level = 2 departments = ["ops"]"""
 
 from __future__ import annotations
 
@@ -116,10 +115,9 @@ READING_S = 30.0
 class TokenGate:
     """ASGI middleware around `app`. It sets ``request.state.caller``.
 
-    `tokens` are the callers by the hashes of their tokens. Without tokens, everybody is `anyone`,
-    and only requests to `hosts` are answered, because another site could make its own name resolve
-    to this machine (DNS rebinding). `count` is called with the address and status of every answer.
-    """
+    `tokens` are the callers by the hashes of their tokens. Without tokens, everybody is `anyone`, and only requests to
+    `hosts` are answered, because another site could make its own name resolve to this machine (DNS rebinding). `count`
+    is called with the address and status of every answer."""
 
     app: ASGIApp
     tokens: Mapping[str, Caller]

@@ -1,7 +1,6 @@
 """The bodies of requests, with their settings and user, and the bodies of answers.
 
-Answers are made from results as their users see them, so they contain nothing hidden.
-"""
+Answers are made from results as their users see them, so they contain nothing hidden."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The sources of settings, where later ones win: defaults, profile, TOML, environment, flags; settings saved by name.
 
-The error for a bad value names the setting, the value, the allowed values and the source.
-"""
+The error for a bad value names the setting, the value, the allowed values and the source."""
 
 from __future__ import annotations
 

@@ -28,8 +28,7 @@ def setting(
     """Declare one setting: a widget offers values up to `ceiling`, validation allows up to `le`.
     The docstring below the setting says what it does.
 
-    Fixed choices are a Literal; choices from a mapping or a folder are ``Annotated[str, OneOf(...)]``.
-    """
+    Fixed choices are a Literal; choices from a mapping or a folder are ``Annotated[str, OneOf(...)]``."""
     extra: dict[str, Any] = {"unit": unit, "step": step, "label": label, "ceiling": ceiling}
     return Field(default, ge=ge, le=le, json_schema_extra=extra)
 

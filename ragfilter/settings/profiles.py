@@ -1,7 +1,6 @@
 """Profiles: each seed system alone with its defaults, and all of them tuned together.
 
-Sources: the documents named at each profile (docs/design.md). docs/tuning.md says how they were tuned.
-"""
+Sources: the documents named at each profile (docs/design.md). docs/tuning.md says how they were tuned."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Every field declares its default, range, unit and help once. Widgets, TOML, environment, flags and the settings
 reference in the docs are derived from these fields (`fields()`). Records of tuning are settings too:
-docs/design.md#tune and #calibrated.
-"""
+docs/design.md#tune and #calibrated."""
 
 from __future__ import annotations
 
@@ -119,8 +118,7 @@ class Calibration(Origin):
     `relevant` counts the labels of relevant hits that were found. `depth` is the number of hits used per query;
     `beyond` is the mean number of relevant chunks per query outside these. `keeps` has the thresholds for the recall
     setting: the lowest probability kept, by the share of relevant hits to keep. `held_out` has the share actually kept
-    on held-out queries in `folds` folds, by the same share.
-    """
+    on held-out queries in `folds` folds, by the same share."""
 
     relevant: int
     depth: int = Field(ge=1, le=200)
@@ -189,9 +187,8 @@ class QueryMust(Section):
     enabled: bool = setting(False)
     """Drop chunks whose rule (query_must) the question does not meet."""
     pin: bool = setting(False, label="Pin chunks whose rule is met")
-    """Pin the nearest chunks whose rule the query meets, at most as many as the unfiltered k, so
-    that no threshold of a later layer drops them. A met rule is stronger evidence than a distance.
-    """
+    """Pin the nearest chunks whose rule the query meets, at most as many as the unfiltered k, so that no threshold of a
+    later layer drops them. A met rule is stronger evidence than a distance. """
     references: int = setting(0, unit="chunks", ge=0, le=50, ceiling=10, label="References pinned")
     """If two or more chunks whose rule is met refer to the best other chunk, also pin up to this
     many chunks that it refers to, the nearest first. 0 pins none."""
@@ -414,8 +411,7 @@ class Settings(Section):
     def with_values(self, values: Mapping[str, Any]) -> Self:
         """A validated copy with new values by dotted path: ``{"cutoff.gap_threshold": 0.12}``.
 
-        Raises pydantic.ValidationError; `settings.config` turns that into a `SettingsError`.
-        """
+        Raises pydantic.ValidationError; `settings.config` turns that into a `SettingsError`."""
         sections: dict[str, Any] = {}
         for path, value in values.items():
             section, _, name = path.partition(".")

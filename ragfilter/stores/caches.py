@@ -2,8 +2,7 @@
 
 Source: docs/design.md#cache, docs/decisions/0018-caches-and-verdicts.md. They are files in the workspace's folder, or
 tables in its database. Nothing depends on them: if one is damaged or cannot be written, it logs one warning, finds
-nothing and stores nothing. They hold only texts and numbers, so nothing in them is executed, whoever wrote it.
-"""
+nothing and stores nothing. They hold only texts and numbers, so nothing in them is executed, whoever wrote it."""
 
 from __future__ import annotations
 

@@ -5,9 +5,8 @@ parts that are used, in tested releases only. Our own collections have unit vect
 0..4) and `ragfilter:` keys in the collection's metadata. Other collections can be read too. Nothing is assumed about
 their metadata, so conditions on them are checked in memory.
 
-Chroma's HTTP client waits forever and raises `httpx` errors for a dead server. Here, every wait has
-a deadline. Telemetry is off, and Chroma's own embedding functions are never built.
-"""
+Chroma's HTTP client waits forever and raises `httpx` errors for a dead server. Here, every wait has a deadline.
+Telemetry is off, and Chroma's own embedding functions are never built."""
 
 from __future__ import annotations
 

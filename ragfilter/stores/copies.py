@@ -3,8 +3,7 @@
 Source: docs/design.md#chroma (a damaged index cannot be rebuilt from the log). Our own copy holds the records from the
 sources and their vectors. Edits of rules are in the journal. The catalogue's copy lets a large collection open quickly:
 reading 100,000 entries takes seconds from Chroma, but tenths of a second from this file. It is valid for one version of
-the collection, and every write gives the collection a new version.
-"""
+the collection, and every write gives the collection a new version."""
 
 from __future__ import annotations
 

@@ -12,10 +12,9 @@ collection or one marked as incomplete, which the next run repairs without the m
 In PostgreSQL, clearances change at once, and embedded chunks are written in one transaction at the
 end. Until then, questions are answered from the old collection.
 
-Indexing adds and replaces; only `reset` removes chunks that the source no longer has. The copy
-holds the content of the sources. Edits of rules are in the journal: pass them as `rules` (chunk id
-to rule text, None if the rule was removed), and they override the rules written to the store.
-"""
+Indexing adds and replaces; only `reset` removes chunks that the source no longer has. The copy holds the content of the
+sources. Edits of rules are in the journal: pass them as `rules` (chunk id to rule text, None if the rule was removed),
+and they override the rules written to the store."""
 
 from __future__ import annotations
 
@@ -59,8 +58,7 @@ def index(
 
     `progress` counts embedded texts and written chunks together. If the embedder says how many characters of a chunk it
     `reads`, the report warns of longer chunks. Raises InputError for a bad name or bad records, before any change;
-    StoreError; ModelError; and WorkspaceLocked if the same collection is being indexed.
-    """
+    StoreError; ModelError; and WorkspaceLocked if the same collection is being indexed."""
     started = perf_counter()
     check_name(name)
     by_id, contents = {record.chunk.id: record for record in each_id_once(records)}, workspace.contents

@@ -1,9 +1,8 @@
 """Labels, named query sets and asked questions of every collection, in the workspace's database.
 
-A label grades a chunk for a question. It belongs to the question's text, so the same question in
-two sets has the same labels. Nothing is overwritten. A person's last label for a pair counts. If it
-is taken back, the previous one counts again. Source: docs/design.md#labels.
-"""
+A label grades a chunk for a question. It belongs to the question's text, so the same question in two sets has the same
+labels. Nothing is overwritten. A person's last label for a pair counts. If it is taken back, the previous one counts
+again. Source: docs/design.md#labels."""
 
 from __future__ import annotations
 

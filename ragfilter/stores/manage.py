@@ -5,9 +5,8 @@ deleted or renamed, since others may depend on them.
 An export is JSON lines that can be indexed again exactly, with the edited rules
 (docs/design.md#formats). It leaves out hidden chunks, and references to hidden or missing chunks.
 
-Copying a workspace skips what is already there and identical, so that an interrupted copy can
-continue, and never replaces anything that differs. At the end, it compares counts and checksums.
-"""
+Copying a workspace skips what is already there and identical, so that an interrupted copy can continue, and never
+replaces anything that differs. At the end, it compares counts and checksums."""
 
 from __future__ import annotations
 

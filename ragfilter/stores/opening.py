@@ -2,8 +2,7 @@
 
 A foreign collection, which ragfilter did not make, can be in the workspace's own store, in another Chroma folder, on a
 Chroma server, or a table with vectors in PostgreSQL. A file says how to open each, and whether changes are allowed;
-otherwise nothing is written to it.
-"""
+otherwise nothing is written to it."""
 
 from __future__ import annotations
 

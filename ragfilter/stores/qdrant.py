@@ -1,10 +1,9 @@
 """Qdrant as a store of collections: a server, or a folder that the client itself searches.
 
-Each chunk is a point. Its payload is the chunk's flat metadata with id and text. The point's id is
-derived from the chunk's, since Qdrant accepts no text ids. Vectors have unit length. Distances are
-squared, as in all stores. Qdrant checks clearance, departments and files, and its results are
-checked again, because an invalid level or a list may meet its conditions.
-"""
+Each chunk is a point. Its payload is the chunk's flat metadata with id and text. The point's id is derived from the
+chunk's, since Qdrant accepts no text ids. Vectors have unit length. Distances are squared, as in all stores. Qdrant
+checks clearance, departments and files, and its results are checked again, because an invalid level or a list may meet
+its conditions."""
 
 from __future__ import annotations
 

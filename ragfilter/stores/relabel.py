@@ -1,9 +1,8 @@
 """Find the chunks that hold the quotes of labels after a change of chunking.
 
-A quote is searched for in the chunks of its source: first literally, then as words without case and
-punctuation, then by the runs of words that it shares with a chunk. A chunk holds a quote if it has
-half of the quote, or if half of the chunk is in the quote. So one label can become several.
-"""
+A quote is searched for in the chunks of its source: first literally, then as words without case and punctuation, then
+by the runs of words that it shares with a chunk. A chunk holds a quote if it has half of the quote, or if half of the
+chunk is in the quote. So one label can become several."""
 
 from __future__ import annotations
 

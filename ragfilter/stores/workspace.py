@@ -16,11 +16,10 @@ Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose 
     .lock           locked while a process owns the folder
     .owner.json     a note on that process; only read if the lock is taken
 
-Threads of one process (Streamlit sessions are threads) share one open workspace: opening the same
-folder again returns the same object, which closes after as many calls of `close` as of `open`. With
-a vector server, nothing here needs a single owner, so the folder is not locked. A workspace at an
-address (``postgresql://…``) is in that database; its folder holds uploads and copies of settings.
-"""
+Threads of one process (Streamlit sessions are threads) share one open workspace: opening the same folder again returns
+the same object, which closes after as many calls of `close` as of `open`. With a vector server, nothing here needs a
+single owner, so the folder is not locked. A workspace at an address (``postgresql://…``) is in that database; its
+folder holds uploads and copies of settings."""
 
 from __future__ import annotations
 
@@ -93,11 +92,10 @@ class Workspace:
     ) -> Workspace:
         """Open the folder at `path`, and create it if it is missing.
 
-        `kind` tells other processes what has it open ("app", "index"). With `server`, the vectors
-        are on that server, and if others share it, the folder is not locked. With `address`,
-        everything is in that database. Searches use no catalogue for collections with more chunks
-        than `catalogue_limit`. Raises WorkspaceLocked, and InputError if `path` is unusable.
-        """
+        `kind` tells other processes what has it open ("app", "index"). With `server`, the vectors are on that server,
+        and if others share it, the folder is not locked. With `address`, everything is in that database. Searches use
+        no catalogue for collections with more chunks than `catalogue_limit`. Raises WorkspaceLocked, and InputError if
+        `path` is unusable."""
         folder = _folder(path)
         with _opening:
             workspace = _open.get(folder)

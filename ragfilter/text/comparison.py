@@ -1,9 +1,8 @@
 """Comparison queries: what does a query compare, and does a chunk name one of the sides?
 
-Source: Adaptive Result Filtering, "Comparison Detection Integration"; docs/design.md#entities lists
-the phrasings. These are heuristics for English wording, without a model. A query that is not
-clearly a comparison is treated like any other.
-"""
+Source: Adaptive Result Filtering, "Comparison Detection Integration"; docs/design.md#entities lists the phrasings.
+These are heuristics for English wording, without a model. A query that is not clearly a comparison is treated like any
+other."""
 
 from __future__ import annotations
 
@@ -268,8 +267,7 @@ def detect(query: str) -> tuple[str, ...]:
 
     docs/design.md#entities lists the phrasings; those that allow it also take three or more sides. Articles, remarks in
     brackets, trailing clauses and the aspect of the comparison ("for analytics") are not part of a name. At most 8
-    names of at most 6 words. The first sentence that compares decides.
-    """
+    names of at most 6 words. The first sentence that compares decides."""
     sides = tuple(_sides(query))
     # For two fighters of different levels, there is no separate search for each side.
     return sides[:MAX_ENTITIES] if len(sides) > 1 else ()

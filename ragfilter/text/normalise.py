@@ -6,8 +6,7 @@ invisible characters, and separates adjacent scripts. Case and width follow Unic
 
 `mend_characters` turns text from outside into whole characters, so that it can be stored and sent as UTF-8. JSON,
 command lines and streams can contain halves of characters (surrogates). It joins two halves that belong together and
-replaces a lone one with U+FFFD. All incoming text passes through it, so that no other code needs to care.
-"""
+replaces a lone one with U+FFFD. All incoming text passes through it, so that no other code needs to care."""
 
 from __future__ import annotations
 

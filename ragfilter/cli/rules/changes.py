@@ -46,8 +46,7 @@ def bulk(
 ) -> int:
     """Change all rules of a selection in one step, or none if one cannot be written.
 
-    Exits with 1 if it leaves out unreadable rules, or saves nothing because labelled queries would lose recall.
-    """
+    Exits with 1 if it leaves out unreadable rules, or saves nothing because labelled queries would lose recall."""
     if (anchor is None) != (not spellings):
         raise InputError("--spellings-of and --spelling must be used together.", remedy="Pass both, or neither.")
     wanted: list[changes.RuleChange] = []
@@ -92,9 +91,8 @@ def export(
 ) -> None:
     """Write the rules as JSONL, or as CSV: id, title and query_must.
 
-    Later edits are listed as changed since this export, if it has all rules that were edited before
-    and goes to a file or pipe.
-    """
+    Later edits are listed as changed since this export, if it has all rules that were edited before and goes to a file
+    or pipe."""
     user = viewing.viewer
     with place.open("rules") as bench:
         # Read before the rules, so that no edit missing from the file counts as exported.
@@ -123,9 +121,8 @@ def import_(
 ) -> int:
     """Save the rules of a file as one step.
 
-    Unusable lines are listed and left out; drafts with remarks are held back. Exits
-    with 1 if there are any, or if nothing was saved because labelled queries would lose recall.
-    """
+    Unusable lines are listed and left out; drafts with remarks are held back. Exits with 1 if there are any, or if
+    nothing was saved because labelled queries would lose recall."""
     user = filtering.viewer
     with place.open("rules") as bench:
         chunks, incomplete = place.entries(bench)
@@ -166,8 +163,7 @@ def history(
 ) -> None:
     """List the edits of rules, newest first.
 
-    Rules changed in one step share a line; --json and a chunk's own history list each.
-    """
+    Rules changed in one step share a line; --json and a chunk's own history list each."""
     _check_one(chunk, edit)
     with place.open("rules") as bench:
         bench.collection(place.collection)
@@ -196,8 +192,7 @@ def history(
 def undo(place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = None, edit: EditId = None) -> int:
     """Undo the last change of the collection, the last edit of one chunk, or any edit.
 
-    Exits with 1 if nothing was undone because labelled queries would lose recall.
-    """
+    Exits with 1 if nothing was undone because labelled queries would lose recall."""
     return _turn("undo", place, filtering, saving, chunk, edit)
 
 
@@ -205,8 +200,7 @@ def undo(place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = N
 def redo(place: Place, filtering: Filtering, saving: Saving, chunk: OneChunk = None, edit: EditId = None) -> int:
     """Redo the last undone change, the last one of a chunk, or any.
 
-    Exits with 1 if nothing was redone because labelled queries would lose recall.
-    """
+    Exits with 1 if nothing was redone because labelled queries would lose recall."""
     return _turn("redo", place, filtering, saving, chunk, edit)
 
 

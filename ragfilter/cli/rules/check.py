@@ -217,8 +217,7 @@ def matrix(
 ) -> None:
     """Show the effect of every rule over many questions, most harmful rule first.
 
-    Questions without labels count only if no question has labels.
-    """
+    Questions without labels count only if no question has labels."""
     if measuring.queries is None:
         raise InputError("--queries is missing.", remedy="Pass queries, such as --queries asked.")
     loaded, user = filtering.load()

@@ -2,8 +2,7 @@
 
 Nothing is written to the collection. The output file (JSONL), which `ragfilter rules import` reads, is written after
 every draft, so an interruption loses at most the current one. The next run continues after the last draft, and retries
-chunks whose draft failed. Source: docs/design.md#drafting and docs/design.md#cli.
-"""
+chunks whose draft failed. Source: docs/design.md#drafting and docs/design.md#cli."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ def suggest(
 ) -> None:
     """Draft rules for a selection of chunks. Nothing is saved to the collection.
 
-    The drafts are measured on --queries or, by default, on all labelled queries of the workspace.
-    """
+    The drafts are measured on --queries or, by default, on all labelled queries of the workspace."""
     if families:
         options.refuse("beside --families", llm=llm)
         if out is not None and kind(out):

@@ -2,8 +2,7 @@
 
 Source: OpenAPI 3.1, Reference Object; RFC 6901. A file that is not a description itself is a part of the descriptions
 that refer to it, and replaces the reference, unless it is a schema that the description names in its components. A tree
-may come from YAML with aliases, so it may be a graph with cycles.
-"""
+may come from YAML with aliases, so it may be a graph with cycles."""
 
 from __future__ import annotations
 

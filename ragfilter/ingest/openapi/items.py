@@ -7,8 +7,7 @@ parameters, request bodies and headers are not chunks; they are described where 
 An id is ``<prefix>:<name>``. The prefix is `x-api-prefix` of `info`, otherwise the beginning of the title (short, since
 ids are paid for in every prompt), otherwise the file name. The name is the operationId (or method and path) or the
 schema's name; other kinds include their kind (``responses/NotFound``, ``security/oauth``, ``guide/rate-limits``). If a
-name is taken, the later item gets a longer one; operations come before schemas, and files in the given order.
-"""
+name is taken, the later item gets a longer one; operations come before schemas, and files in the given order."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """OpenAPI 3: one chunk per operation and per schema, with references between them.
 
-Source: docs/design.md#formats. `openapi.items` describes ids and kinds. References to files in the
-same folder or below it are resolved. Other references, unreadable parts, and parts that are not
-operations, schemas or responses are left out and reported. Nothing else fails.
-"""
+Source: docs/design.md#formats. `openapi.items` describes ids and kinds. References to files in the same folder or below
+it are resolved. Other references, unreadable parts, and parts that are not operations, schemas or responses are left
+out and reported. Nothing else fails."""
 
 from __future__ import annotations
 

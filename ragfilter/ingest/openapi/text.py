@@ -1,10 +1,9 @@
 """The title and text of a chunk of an API description, with the most important parts first.
 
-A chunk is one item of any length, but an embedding model reads only the beginning. So the text
-begins with what the item is, continues with its prose and its structure, and ends with details. A
-referenced schema is shown only by its name, so cycles do no harm. Inline structures are limited in
-depth and width, since YAML aliases can make a small file endless.
-"""
+A chunk is one item of any length, but an embedding model reads only the beginning. So the text begins with what the
+item is, continues with its prose and its structure, and ends with details. A referenced schema is shown only by its
+name, so cycles do no harm. Inline structures are limited in depth and width, since YAML aliases can make a small file
+endless."""
 
 from __future__ import annotations
 

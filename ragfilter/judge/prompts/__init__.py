@@ -11,8 +11,7 @@ Source: Intelligent Chunk Filtering, "Experimental Tuning Process"; docs/design.
 Users' own files add to the packaged ones, and replace those with the same name. They are in `prompts/` in the
 workspace, or in the folder that RAGFILTER_JUDGE_PROMPTS names, which is also read without a workspace. A process has
 only one such folder, from the workspace opened last, because settings are checked wherever they are made. Files are
-read once per opened workspace.
-"""
+read once per opened workspace."""
 
 from __future__ import annotations
 

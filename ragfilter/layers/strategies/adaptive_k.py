@@ -1,7 +1,6 @@
 """adaptive_k: cut at the largest drop in similarity.
 
-Source: Adaptive-k (Taguchi, Maekawa and Bhutani, EMNLP 2025); docs/design.md#cutoff.
-"""
+Source: Adaptive-k (Taguchi, Maekawa and Bhutani, EMNLP 2025); docs/design.md#cutoff."""
 
 from __future__ import annotations
 

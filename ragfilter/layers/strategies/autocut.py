@@ -12,8 +12,7 @@ from ragfilter.settings.schema import Cutoff
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut before the `jumps`-th peak of the scaled values over their diagonal.
 
-    Because of the scaling, falling scores and rising distances are cut alike.
-    """
+    Because of the scaling, falling scores and rising distances are cut alike."""
     peaks = _peaks(values, pinned)
     gaps = tuple(step._replace(cliff=step.after_rank in peaks) for step in steps(values))
     jumps = settings.jumps

@@ -1,10 +1,9 @@
 """The interface of every cutoff strategy: `cut(values, settings, pinned, background)`, pure.
 
 `values` are the values of the first `max_results` hits, the `pinned` ones first; lower is better. A pin can have any
-value: `rising` lowers pins for strategies that look at the curve. `background` is the value of chunks unrelated to
-the query. A strategy returns how many it would keep. Then `layers.cutoff.cut` applies min_results, max_results and the
-pins. A step between two pinned values, or a step down, is never a cliff.
-"""
+value: `rising` lowers pins for strategies that look at the curve. `background` is the value of chunks unrelated to the
+query. A strategy returns how many it would keep. Then `layers.cutoff.cut` applies min_results, max_results and the
+pins. A step between two pinned values, or a step down, is never a cliff."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ class StrategySpec:
     `reads` lists the cutoff settings that it uses; `--set` sets them, and tuning varies those for which
     `evaluate/tune.py` has values. `cliff` names the place of the cut in the headline. `decides` names the setting that
     drops the hits after a cut. `reads_pool`: it compares with the pool's far end, so a pool of full size is gathered.
-    `values_of` computes values that replace distances for cut and order; None while they are unknown.
-    """
+    `values_of` computes values that replace distances for cut and order; None while they are unknown."""
 
     name: str
     cut: Callable[[Sequence[float], Cutoff, int, float], Cut]

@@ -3,8 +3,7 @@
 A calibration, learned from labels, estimates how likely each hit is to be relevant. Its features have no scale:
 distances are shares of the way from the best hit to the background, so a value means the same for every query. The
 strategy cuts values of 1 − probability. `ragfilter.evaluate.learning` makes calibrations. Source of the expected F: Ye,
-Chai, Lee and Chieu, "Optimizing F-measure: a tale of two approaches", 2012; docs/design.md#calibrated.
-"""
+Chai, Lee and Chieu, "Optimizing F-measure: a tale of two approaches", 2012; docs/design.md#calibrated."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     """Keep the number of hits that suits the target best; `values` are 1 − probability, best first.
 
     f1, f2: the first k with the highest expected F. recall: the hits that reach the probability that kept this share of
-    the relevant hits. budget: all, in the order of `order_key`; the context budget then decides.
-    """
+    the relevant hits. budget: all, in the order of `order_key`; the context budget then decides."""
     chances = 1.0 - np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0)
     gaps, target = steps(values), settings.target
     if target == "budget":

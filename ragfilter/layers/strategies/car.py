@@ -22,8 +22,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     """Cut at the largest gap between neighbouring clusters, using the best number by silhouette.
 
     Clusters are runs of the ordered values, found exactly by k-means in one dimension. The paper also weighs the
-    position of a boundary, but min_results does that job.
-    """
+    position of a boundary, but min_results does that job."""
     curve, gaps = np.array(rising(values, pinned)), steps(values)
     n = len(curve)
     if n < 3 or curve[-1] - curve[0] <= EPSILON:

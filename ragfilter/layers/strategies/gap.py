@@ -1,7 +1,6 @@
 """gap: cut at the largest step in distance.
 
-Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.md#cutoff.
-"""
+Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.md#cutoff."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ WINDOW = 3
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut where the mean of three neighbours rises most, so that a single outlier makes no cliff.
 
-    As in the source, the step between the windows that begin at hits i and i + 1 counts for hit i.
-    """
+    As in the source, the step between the windows that begin at hits i and i + 1 counts for hit i."""
     curve, gaps = rising(values, pinned), steps(values)
     means = [fmean(curve[i : i + WINDOW]) for i in range(len(curve) - WINDOW + 1)]
     free = [step for step in steps(means) if step.after_rank >= pinned and step.size > EPSILON]

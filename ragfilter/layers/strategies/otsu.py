@@ -1,7 +1,6 @@
 """otsu: split the distances into a near and a far class.
 
-Source: Otsu, "A threshold selection method from gray-level histograms", 1979; docs/design.md#cutoff.
-"""
+Source: Otsu, "A threshold selection method from gray-level histograms", 1979; docs/design.md#cutoff."""
 
 from __future__ import annotations
 
@@ -16,10 +15,9 @@ from ragfilter.settings.schema import Cutoff
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut where the variance between the kept and the dropped class is largest.
 
-    With i of n values kept, and sums S and T of the two classes, that variance is proportional to
-    (S (n − i) − T i)² / (i (n − i)); the first of equals wins. Multiplying all values or adding a constant does not
-    move the cut. Values that differ are always split, a straight line in the middle.
-    """
+    With i of n values kept, and sums S and T of the two classes, that variance is proportional to (S (n − i) − T i)² /
+    (i (n − i)); the first of equals wins. Multiplying all values or adding a constant does not move the cut. Values
+    that differ are always split, a straight line in the middle."""
     curve = rising(values, pinned)
     n, total = len(curve), sum(curve)
     sums = list(accumulate(curve))

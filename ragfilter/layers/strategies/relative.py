@@ -14,8 +14,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 
     A model or space that doubles all distances doubles both, so the same a still works where the absolute offset of
     `gap` would not. The background is the mean of the pool's farther half, so the pool must be much larger than the
-    number of relevant chunks.
-    """
+    number of relevant chunks."""
     best, share = min(values), settings.relative_offset
     limit = best + share * max(0.0, background - best)
     free = values[pinned:]

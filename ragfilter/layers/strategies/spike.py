@@ -15,8 +15,7 @@ from ragfilter.settings.schema import Cutoff
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut where steps first shrink after growing, that is, the second differences change sign.
 
-    As in the source, the hit after the bend is the last one kept. If there is no bend, the largest drop decides.
-    """
+    As in the source, the hit after the bend is the last one kept. If there is no bend, the largest drop decides."""
     curve = rising(values, pinned)
     sizes = [right - left for left, right in pairwise(curve)]
     bends = [right - left for left, right in pairwise(sizes)]

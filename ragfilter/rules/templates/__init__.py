@@ -12,8 +12,7 @@ example.title      a chunk's title
 example.rule       the rule for it, as JSON text
 
 Files are tried in alphabetical order, and the first that fits is used. A file without patterns fits every chunk and is
-tried last. The files of a custom folder are tried before the packaged ones and replace those with the same name.
-"""
+tried last. The files of a custom folder are tried before the packaged ones and replace those with the same name."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """One collection in PostgreSQL behind two protocols: `Collection` and `RuleStore`.
 
-Its vectors have unit length, and distances are squared (`l2`, 0..4), as in a folder. Searches of a
-small collection, of given ids, or with a condition that few chunks meet go row by row, which is
-exact. Others use the index; if it finds too few, an exact search follows.
-"""
+Its vectors have unit length, and distances are squared (`l2`, 0..4), as in a folder. Searches of a small collection, of
+given ids, or with a condition that few chunks meet go row by row, which is exact. Others use the index; if it finds too
+few, an exact search follows."""
 
 from __future__ import annotations
 

@@ -68,10 +68,9 @@ class PgStore(PgDatabase):
         """Store chunks with their vectors, replacing those with the same id or, with `reset`, all
         chunks. Makes the collection if it is missing. All or nothing.
 
-        `rules` returns the edited rules, which stay; it is called once nobody else can change any.
-        `progress` receives the number of further chunks written; if it raises, nothing is stored.
-        Requires at least one row. Raises InputError for an invalid name.
-        """
+        `rules` returns the edited rules, which stay; it is called once nobody else can change any. `progress` receives
+        the number of further chunks written; if it raises, nothing is stored. Requires at least one row. Raises
+        InputError for an invalid name."""
         check_name(name)
         # Nobody sees this name, and no other collection can have it.
         target = f"{name} (new)" if reset else name
