@@ -114,12 +114,11 @@ def gate(
         "notes": [*learned, *gate.notes],
     }
     failing = gate.failing
-    verb = "breaks" if failing == 1 else "break"
     output.show(
         head | gate.document,
         f"{place.collection}, profile {loaded.profile}{filtering.with_config}: {counted(n, 'labelled question')}",
         *(f"{'ok' if one.passed else 'BROKEN':6s}  {one.line}" for one in gate.every),
-        f"{counted(failing, 'question')} {verb} the gate:" if failing else "",
+        f"{counted(failing, 'question')} to look at:" if failing else "",
         *(f"        {line}" for line in gating.broken(reversed(gate.every), labels.queries)),
         gate.verdict,
         wording.unlabelled({name: rows[name].mean() for name in wording.LABELLED}),

@@ -71,6 +71,8 @@ def index(
     # Reject invalid arguments before anything is opened.
     ReadOptions(**passages)
     order = Order(name, source, reset, skip_bad, ray=ray, **passages)
+    if size and Path(source).suffix.lower() in (".jsonl", ".ndjson", ".csv"):
+        log.warning("--size has no effect: every record of %s is one chunk.", source)
     progress = _Progress()
     try:
         done = _carry_out(order, data_dir, progress)

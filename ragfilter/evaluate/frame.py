@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ragfilter.errors import extra
 from ragfilter.evaluate import metrics
-from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, interval, intervals
+from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, intervals
 from ragfilter.evaluate.metrics import FIGURES, Curve, best_prefix, by_k, counts_of, prefixes, without_nothing
 from ragfilter.evaluate.query_records import QueryRecord
 from ragfilter.evaluate.variants import ABOUT_ORACLE, CURRENT, FIXED, ORACLE, UNFILTERED, Variant
@@ -201,13 +201,13 @@ def interval_of(row: Row, figure: str) -> Interval | None:
 
 
 def means(values: Mapping[str, ArrayLike], *, limited: bool = True) -> dict[str, Interval]:
-    """The mean of each figure with its interval, from one value per query. The ends are `limited` to the figure's
-    range, unless the values are differences."""
+    """The mean of each figure with its interval, from one value per query. The ends stay in the figure's range or,
+    unless `limited`, in that of its differences."""
     table = np.stack([np.asarray(each, dtype=np.float64) for each in values.values()], axis=1)
     if not len(table):
         return dict.fromkeys(values, Interval(np.nan, None))
-    least = 0.0 if limited else -np.inf
-    most = [1.0 if limited and name in SHARES else np.inf for name in values]
+    most = np.array([1.0 if name in SHARES else np.inf for name in values])
+    least = 0.0 if limited else -most
     return dict(zip(values, intervals(table, least, most), strict=True))
 
 
@@ -259,7 +259,7 @@ def paired(sides: pd.DataFrame) -> PairedTest:
         wins=int((gains > SAME).sum()),
         losses=int((gains < -SAME).sum()),
         ties=int((np.abs(gains) <= SAME).sum()),
-        gain=interval(gains),
+        gain=means({"f1": gains}, limited=False)["f1"],
         p_value=permutation_p(gains),
     )
 

@@ -60,6 +60,7 @@ SEVERE = 0.5
 DIGITS = 6
 DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
 """How much recall and F1 may drop by default; both are always checked."""
+REMODELLED = "The embedding model has changed: recalibrate, then renew the baseline."
 RECHUNKED = "The chunking has changed: recalibrate, then renew the baseline."
 LABELS_GONE = "Labels are gone: get them back, or renew the baseline."
 WIDTH = 60
@@ -89,7 +90,8 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check with its outcome: its `line` says both. `reasons` says why each query breaks it, by id, worst first.
+    """A check with its outcome: its `line` says both. `reasons` says what each query that explains it lost or lacks,
+    by id, worst first.
     `figures` are those of `gate --json`."""
 
     name: str
@@ -135,7 +137,7 @@ class Gate:
 
     @property
     def failing(self) -> int:
-        """How many questions break the gate."""
+        """How many questions explain the failed checks."""
         return len({i for one in self.every if not one.passed for i in one.reasons})
 
     @property
@@ -305,7 +307,9 @@ def decide(
     worse = not all(drop.passed for drop in drops)
     drift = shifts(answers(baseline), both.rename(columns={"waiting": "fell_back"}))
     same = both[~both["id"].isin(lost)]
-    if worse and rechunked:
+    if worse and (baseline.model, baseline.space) != (now.model, now.space):
+        verdict = REMODELLED
+    elif worse and rechunked:
         verdict = RECHUNKED
     elif worse and lost and (same.empty or all(_drop(*each, baseline, same).passed for each in allowed.items())):
         verdict = LABELS_GONE

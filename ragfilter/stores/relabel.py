@@ -44,20 +44,22 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Relabelled:
-    """How many labels of changed chunks were mapped, and the others as (question, chunk id, ambiguous or gone)."""
+    """How many labels were mapped to other chunks, which were not, as (question, chunk id, ambiguous or gone), and how
+    many were right already."""
 
     mapped: int
     lost: tuple[tuple[str, str, Found], ...]
+    right: int = 0
 
     @property
     def words(self) -> str:
-        """``labels mapped: 98% (49 of 50; 1 gone)``; empty if no label needed mapping."""
-        every = self.mapped + len(self.lost)
-        if not every:
+        """``labels mapped: 98% (49 of 50; 1 gone)``; empty if no label needed mapping. Labels that are right count."""
+        if not self.mapped and not self.lost:
             return ""
+        mapped, every = self.mapped + self.right, self.mapped + self.right + len(self.lost)
         counts = ((kind, sum(outcome == kind for *_, outcome in self.lost)) for kind in UNFOUND)
         rest = "".join(f"; {count} {kind}" for kind, count in counts if count)
-        return f"labels mapped: {self.mapped / every:.0%} ({self.mapped} of {every}{rest})"
+        return f"labels mapped: {mapped / every:.0%} ({mapped} of {every}{rest})"
 
 
 class QuoteFinder:
@@ -129,8 +131,13 @@ class QuoteFinder:
         return sorted(ids, key=lambda i: self._at[i])
 
     def _among(self, quotation: Quotation, words: Words) -> list[str]:
-        """The chunks that share a run of words with the quotation, of its source or, if there are none, of all."""
-        sharing = set().union(*(self._runs.get(run, ()) for run in _runs(words)))
+        """The chunks that share a run of words with the quotation (all of fewer words), of its source or, if there are
+        none, of all."""
+        if len(words) < RUN:
+            short = f" {' '.join(words)} "
+            sharing = {i for i, own in self._words.items() if short in f" {' '.join(own)} "}
+        else:
+            sharing = set().union(*(self._runs.get(run, ()) for run in _runs(words)))
         own = [i for i in self._sources.get(quotation.source, ()) if i in sharing]
         return own or [i for i in self._chunks if i in sharing]
 
@@ -160,15 +167,15 @@ def remap(
             groups[*judged, label.grade].append(label)
             latest[judged] = label.grade
     moved: dict[int, tuple[Quotation, Sequence[str]]] = {}
-    mapped, lost = 0, []
+    mapped, right, lost = 0, 0, []
     for (*judged_by, quotation, grade), labels in groups.items():
         assert isinstance(quotation, Quotation)
         # Replaced grades move too, but are not reported.
         counts = latest[*judged_by, quotation] == grade
         *others, last = labels
-        if all(label.chunk_id in same for label in labels):
-            continue
-        if not others and finder.holds(last.chunk_id, quotation):
+        stays = all(label.chunk_id in same for label in labels)
+        if stays or (not others and finder.holds(last.chunk_id, quotation)):
+            right += counts
             continue
         finding = find(quotation)
         ids: Sequence[str] = finding.chunk_ids
@@ -177,6 +184,7 @@ def remap(
             lost += [(last.query, bare, finding.found)] * counts
             ids = [f"{UNCOUNTED}{bare}"]
         elif {*ids} == {label.chunk_id for label in labels}:
+            right += counts
             continue
         else:
             mapped += counts
@@ -184,7 +192,7 @@ def remap(
         moved |= {last.id: (new, ids)} | {label.id: (new, ()) for label in others}
     if not dry:
         book.move(moved)
-    return Relabelled(mapped, tuple(lost))
+    return Relabelled(mapped, tuple(lost), right)
 
 
 def choices(

@@ -167,6 +167,14 @@ def sides(*records: Sequence[QueryRecord]) -> pd.DataFrame:
     return side_by_side(there["a"], there["b"])
 
 
+def test_the_interval_of_a_gain_stays_between_minus_and_plus_one() -> None:
+    # The skewed interval of these gains would end at 1.8.
+    gains = np.array([1.0, 0.9, *[0.0] * 8])
+    ends = {name: each.ends for name, each in frame.means({"f1": gains, "tokens": gains}, limited=False).items()}
+    assert ends["f1"] == pytest.approx((-0.356, 1.0), abs=1e-3)
+    assert ends["tokens"] == pytest.approx((-0.356, 1.806), abs=1e-3)
+
+
 def test_wins_losses_and_the_severest_loss() -> None:
     # F1 with a and b: q1 0.5 and 1, q2 1 and 0, q3 equal; only b has q4.
     records = (

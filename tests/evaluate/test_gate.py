@@ -123,6 +123,12 @@ def test_changed_chunking_is_told_from_a_worse_filter() -> None:
     assert gate.notes[0] == "Chunking changed, labels mapped: 98%."
     assert gate.verdict == "The chunking has changed: recalibrate, then renew the baseline."
     assert decide(rows(*(1.0,) * 8), baseline=baseline, now=other, mapped=0.98).verdict == ""
+    # With another model, thresholds mean something else, whatever the chunking.
+    remodelled = other.model_copy(update={"model": "n"})
+    assert decide(cut, baseline=baseline, now=remodelled, mapped=0.98).verdict.startswith(
+        "The embedding model has changed"
+    )
+    assert decide(rows(*(1.0,) * 8), baseline=baseline, now=remodelled).verdict == ""
     # Other chunks are relevant, though as many or fewer.
     for again in (rows(*(0.4,) * 8, first=1), rows(*(0.4,) * 8, first=2, q1=1)):
         gate = decide(again, baseline=baseline, now=other, mapped=1.0)

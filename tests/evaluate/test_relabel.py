@@ -94,6 +94,22 @@ def test_a_quote_is_found_as_it_is_by_its_words_or_nearly(texts: list[str], ids:
     assert 0.8 <= finding.score <= 1 or found == "gone"
 
 
+@pytest.mark.parametrize(
+    ("quote", "ids", "found"),
+    [
+        ("acid", ["c1"], "exact"),
+        ("Or Acid", ["c1"], "normalised"),
+        ("a fire", ["c0", "c2"], "ambiguous"),
+        ("acids", [], "gone"),
+    ],
+)
+def test_a_quote_of_few_words_is_found_as_a_whole(quote: str, ids: list[str], found: str) -> None:
+    texts = ["Light a fire.", "Fire, or acid, stops it. Organs heal.", "It fears a fire."]
+    finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
+    finding = finder.find(Quotation(quote, "a"))
+    assert (list(finding.chunk_ids), finding.found) == (ids, found)
+
+
 @pytest.fixture
 def book(tmp_path: Path) -> Iterator[LabelBook]:
     made = LabelBook(f"sqlite:///{tmp_path / 'labels.db'}")
@@ -120,7 +136,8 @@ def test_labels_follow_their_text_and_come_back(book: LabelBook) -> None:
     }
     assert mapped_share(book.quotations("c")) == pytest.approx(2 / 3)
     # A second time changes nothing; back in the old chunks, everything is as it was.
-    assert remap(book, "c", halves).mapped == 0
+    assert remap(book, "c", halves) == replace(made, mapped=0, right=1)
+    assert remap(book, "c", halves).words == made.words
     assert len(book.standing("c")) == 3
     assert remap(book, "c", whole).mapped == 2
     assert {(each.query, each.chunk_id) for each in book.standing("c")} == {
@@ -157,7 +174,7 @@ def test_every_quote_of_a_chunk_finds_its_own_chunk(book: LabelBook) -> None:
     for grade in (2, 0, 1):
         book.label("c", "who heals?", ["a#1"], grade, who="ann", quotation=selected_quotation(whole, STEM))
     # Of these, only the last of three grades is counted, and a label stays that is on its quote's chunk.
-    assert remap(book, "c", halves) == Relabelled(3, ())
+    assert remap(book, "c", halves) == Relabelled(3, (), 2)
     assert sorted((each.query, each.chunk_id, each.grade) for each in book.standing("c")) == [
         ("who heals?", "a#2", 1),
         ("who lives there?", "a#1", 2),
@@ -240,7 +257,7 @@ def test_an_ambiguous_label_is_settled_by_naming_its_chunk(book: LabelBook) -> N
         Chunk("a#3", f"{STEM} There.", source="a"),
     ]
     book.label("c", "who heals?", ["a#1"], 2, who="ann", quotation=selected_quotation(twice[0], STEM))
-    assert remap(book, "c", twice, same={"a#1"}) == Relabelled(0, ())
+    assert remap(book, "c", twice, same={"a#1"}) == Relabelled(0, (), 1)
     assert remap(book, "c", twice).lost == (("who heals?", "a#1", "ambiguous"),)
     rows = choices(book.quotations("c"), book.standing("c"), twice, UNRESTRICTED)
     assert [(label.query, place.quote, i) for label, place, i in rows] == [
@@ -253,7 +270,7 @@ def test_an_ambiguous_label_is_settled_by_naming_its_chunk(book: LabelBook) -> N
     assert choices(book.quotations("c"), book.standing("c"), [secret, twice[1]], User()) == []
     settle(book, rows[1][0], twice[2])
     assert [each.chunk_id for each in book.standing("c")] == ["a#3"]
-    assert remap(book, "c", twice) == Relabelled(0, ())
+    assert remap(book, "c", twice) == Relabelled(0, (), 1)
     assert mapped_share(book.quotations("c")) == 1
 
 
