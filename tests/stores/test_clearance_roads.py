@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_no_road_names_what_is_hidden(postgres: str, tmp_path: Path, large: bool) -> None:
     with opened(another(postgres), tmp_path, 7, large=large) as roads:
-        assert [(name, found) for name, found in leaks(roads, 90, 7) if found] == []
+        assert [(name, found) for name, found in leaks(roads, 45, 7) if found] == []
         # Every way out names visible chunks, so that the law can fail.
         chief = USERS[-1]
         seen = [n for n, chunk in enumerate(roads.chunks) if not chief.refusal(chunk)]
