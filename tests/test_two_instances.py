@@ -9,11 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from test_indexing_queue import until
 
+from ragfilter.cli import serve
 from ragfilter.cli.app import main
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, Worker, queue_of
@@ -146,3 +148,16 @@ def test_the_answers_unused_for_longest_go_first(address: str, tmp_path: Path) -
     cache.put("much", "x" * 500_000)
     assert cache.get("much") is None
     cache.close()
+
+
+def test_an_app_starts_while_another_one_indexes_the_demo(
+    bench: Workbench, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resources = SimpleNamespace(bench=SimpleNamespace(close=lambda: None))
+    served = SimpleNamespace(open_resources=lambda: resources, main=lambda *_, **__: None)
+    monkeypatch.setattr(serve, "import_module", lambda name: served)
+    monkeypatch.setenv("RAGFILTER_WORKSPACE", address)
+    with bench.workspace.store().only_one("demo"):
+        assert main(["app", "--port", "8599"]) == 130
+    out, err = capsys.readouterr()
+    assert (out.startswith("workspace: postgresql:"), "demo" in err) == (True, True)

@@ -18,7 +18,7 @@ from ragfilter.basics.threads import within
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, Departments, File, Filtering, Level, Place, refuse
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, WorkspaceLocked
 from ragfilter.model import PUBLIC
 from ragfilter.settings.deployment import read_deployment
 from ragfilter.text.urls import shown
@@ -44,7 +44,9 @@ def serve_app(
         from ragfilter.cli.index import index
 
         output.tell("the demo collection is indexed first, which takes a minute")
-        index("demo", data_dir=data_dir)
+        # Another app may be indexing it into the same database.
+        with suppress(WorkspaceLocked):
+            index("demo", data_dir=data_dir)
     os.environ["RAGFILTER_WORKSPACE"] = place
     # Imported by name, because the command line must not depend on Streamlit. Opened now, not at
     # the first visit, so that a second process is refused immediately.

@@ -250,7 +250,8 @@ def _label(grade: int | None) -> tuple[str, str]:
     """A label as the curve shows it, and as a screen reader says it."""
     if grade is None:
         return "", ""
-    return f"{theme.LABELLED} {grade}", f", labelled {GRADES.get(grade, grade)}"
+    name = GRADES.get(grade, grade)
+    return f"{theme.LABELLED} {name}", f", labelled {name}"
 
 
 def _lines(

@@ -314,7 +314,7 @@ def _hover(points: Points, i: int) -> str:
         f"{sign} {row.outcome} by {row.layer}: {_wrapped(row.reason)}",
     ]
     if (grade := points.grades.get(row.id)) is not None:
-        lines.append(f"{theme.LABELLED} {grade}: {GRADES.get(grade, grade)}")
+        lines.append(f"{theme.LABELLED} {GRADES.get(grade, grade)}")
     return "<br>".join(filter(None, lines))
 
 
