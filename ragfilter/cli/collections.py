@@ -142,8 +142,8 @@ def copy(
     ):
         done = manage.copy_workspace(here, there, output.progress)
     lines = (
-        f"{each.name}: {counted(each.count, 'row')}, {each.new:,} copied now, the same in both "
-        f"(sha256 {each.checksum[:12]})"
+        f"{each.name}: {counted(each.count, 'row')}, {each.new:,} copied now (sha256 {each.checksum[:12]})"
         for each in done
+        if each.count
     )
-    output.show(done, *lines)
+    output.show(done, *lines, "The two workspaces are the same.")

@@ -48,7 +48,7 @@ def index(
 ) -> None:
     """Index chunks into a collection. Unchanged chunks are not embedded again.
 
-    If the app has the workspace open, it does the indexing."""
+    If the app has the workspace's folder open, it does the indexing."""
     name = collection or (source if source in DEMOS else "")
     if not name:
         raise InputError("--collection is missing.", remedy="Name the collection to index into.")

@@ -4,6 +4,8 @@ each layer that was on. Spans are made from the result as its user sees it, so t
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +21,8 @@ from ragfilter.results.rows import rerank_score
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
+
+log = logging.getLogger(__name__)
 
 KIND = "openinference.span.kind"
 MAX_DOCUMENTS = 100
@@ -60,6 +64,8 @@ def exported(*, texts: bool) -> Iterator[None]:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+    if not any(os.environ.get(f"OTEL_EXPORTER_OTLP_{name}ENDPOINT") for name in ("", "TRACES_")):
+        log.warning("OTEL_EXPORTER_OTLP_ENDPOINT is not set, so traces go to http://localhost:4318.")
     provider = TracerProvider(resource=Resource.create({"service.name": "ragfilter"}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace(provider, texts=texts)
