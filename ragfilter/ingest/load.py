@@ -25,7 +25,7 @@ from ragfilter.ingest.openapi.read import load_openapi, not_openapi
 from ragfilter.ingest.passages import load_text
 from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, each_id_once, load_jsonl
-from ragfilter.text.numbers import first_of
+from ragfilter.text.numbers import counted, first_of
 
 log = logging.getLogger(__name__)
 
@@ -104,8 +104,12 @@ def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Reco
     files = {name: file for name, file in files.items() if name not in query_files}
     descriptions, known = load_openapi(folder, files, reading)
     loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
-    if others := [name for name, loader in loaders.items() if not loader and name not in known]:
-        (reading.skip or log.warning)(InputError(f"{source}: {passed_over(others)}."))
+    others = [name for name, loader in loaders.items() if not loader and name not in known]
+    no_api = [name for name in others if name.lower().endswith(OPENAPI)]
+    rest = [name for name in others if name not in no_api]
+    for names, what in ((no_api, "without an OpenAPI description"), (rest, "of another kind")):
+        if names:
+            (reading.skip or log.warning)(InputError(f"{passed_over(names, what)}."))
     for name, loader in loaders.items():
         if loader is not None:
             with reading.refusing():
@@ -203,10 +207,9 @@ def unpack(
     return [InputError(f"{source}: {passed_over(others)}.", remedy=remedy)] if others else []
 
 
-def passed_over(names: Sequence[str]) -> str:
-    """A note that these files are of kinds that cannot be indexed; names the first few."""
-    what = "file of another kind is" if len(names) == 1 else "files of other kinds are"
-    return f"{len(names):,} {what} skipped: {first_of(names, SHOWN_NAMES)}"
+def passed_over(names: Sequence[str], what: str = "of another kind") -> str:
+    """A note that these files cannot be indexed; names the first few."""
+    return f"{counted(len(names), 'file')} {what} skipped: {first_of(names, SHOWN_NAMES)}"
 
 
 def _hidden(name: str) -> bool:

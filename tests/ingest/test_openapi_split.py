@@ -272,7 +272,7 @@ def test_files_that_nothing_refers_to_are_skipped_and_named(tmp_path: Path, capl
     }
     with caplog.at_level(logging.WARNING):
         assert list(loaded(tmp_path, files)) == ["t:A"]
-    assert "1 file of another kind is skipped: b.yml" in caplog.text
+    assert "1 file without an OpenAPI description skipped: b.yml" in caplog.text
 
 
 def test_a_part_that_cannot_be_read_costs_no_more_than_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -293,7 +293,7 @@ def test_files_that_hold_nothing_are_passed_over(tmp_path: Path) -> None:
         (folder / name).write_bytes(data)
     ids, told = lenient(folder)
     assert ids == ["d.txt#1"]
-    assert told == [f"{folder}: 1 file of another kind is skipped: a.json.", "e.md, line 2: not UTF-8 at byte 1."]
+    assert told == ["1 file without an OpenAPI description skipped: a.json.", "e.md, line 2: not UTF-8 at byte 1."]
 
 
 def test_a_zip_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_a_zip_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
     refused = stage(files, tmp_path / "up", limit=2_000)
     assert [error.message for error in refused] == [
         "bomb.zip: it unpacks to more than 0 MB, or 20,000 files.",
-        "none.zip: 1 file of another kind is skipped: a.exe.",
+        "none.zip: 1 file of another kind skipped: a.exe.",
     ]
     assert [f.name for f in (tmp_path / "up").rglob("*")] == ["a.md"]
 

@@ -217,8 +217,9 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
 
 
 def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: bool) -> None:
-    rows = measured.ranked(measure)
-    measuring.draw_table(rows, measure, own=CURRENT, key="evaluation-rows", every=every, prices=prices)
+    own = CURRENT if measured.settings == state.settings() else "this run's settings"
+    rows = [{**row, "names": [own if n == CURRENT else n for n in row["names"]]} for row in measured.ranked(measure)]
+    measuring.draw_table(rows, measure, own=own, key="evaluation-rows", every=every, prices=prices)
     with st.expander("About these figures", key="about-figures", type="compact"):
         current = measured.row(CURRENT)
         notes = [

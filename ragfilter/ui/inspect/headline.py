@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ragfilter.answer.extractive import unmentioned
 from ragfilter.evaluate.labelled_queries import relevant_of
+from ragfilter.evaluate.recalibrate import RECORDS
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
@@ -40,7 +41,8 @@ def draw(view: View, story: Story) -> None:
     if notes := " ".join(filter(None, (hidden_note, _unmentioned(view), foreign))):
         with elements.row("doubts"):
             elements.aside(notes, width="content")
-            offered = foreign and not state.session().present
+            recorded = any(view.result.settings.get(path) for path in RECORDS)
+            offered = foreign and recorded and not state.session().present
             if offered and elements.button("Recalibrate", "fit-here", type="tertiary"):
                 state.open_recalibration()
 

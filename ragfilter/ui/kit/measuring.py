@@ -109,7 +109,7 @@ def draw_table(
     """Draw rows with the interval of `measure`. With `own`, the name of the visitor's row, rows are
     sorted by `measure`, and the best one and the visitor's are marked."""
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    signs = f"{HIGHEST}: the highest. {OWN}: yours. Settings that keep the same chunks for every question share a row."
+    signs = f"{HIGHEST}: the highest. {OWN}: the run's own. Settings that keep the same chunks share a row."
     config: dict[str, Any] = {"settings": text(width=190, help=signs)}
     columns: dict[str, list[Any]] = {"settings": [_row_name(row, own, n == 0) for n, row in enumerate(rows)]}
     for name in dict.fromkeys((measure, "f1", *(FIGURES if every else FIRST))):

@@ -209,7 +209,7 @@ def _apply(before: Settings, after: Settings, query_set: str) -> None:
 def _usual_time(settings: Settings, questions: int, *, rerank: bool) -> str:
     # With the bundled models, 150 questions take half a minute.
     slow = rerank and settings.quality.reranker not in ("none", "late_interaction")
-    return "a few minutes" if slow or questions > 250 else "about a minute"
+    return "a few minutes" if slow or questions > 250 else "one or two minutes"
 
 
 def _begin(page_run: PageRun, labels: Labels, request: TuningRequest, *, recalibrates: bool) -> None:
@@ -263,10 +263,10 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
             if margin is None:
                 elements.draw(f'<p class="rf-lead">{elements.text(wording.headline(chosen))}</p>')
                 means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
+                if tuning.before == chosen.tuned.means:
+                    means = {suggestion.called: tuning.before}
                 rows = [{"variant": word, **flat(each)} for word, each in means.items()]
-                # If nothing does better, the sentence above says so.
-                if tuning.before != chosen.tuned.means:
-                    measuring.draw_table(rows, target, key="tuned-figures")
+                measuring.draw_table(rows, target, key="tuned-figures")
             else:
                 elements.draw(f'<p class="rf-lead">{elements.text(wording.no_worse(chosen, margin))}</p>')
                 columns = zip(wording.SIDES, zip(*wording.sides(chosen), strict=True), strict=True)
