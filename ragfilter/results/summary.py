@@ -222,7 +222,7 @@ def agreeing(words: str, n: int) -> str:
     return f"was {words[5:]}" if n == 1 and words.startswith("were ") else words
 
 
-MAX_REASONS = 3
+MAX_REASONS = 4
 """How many reasons the first sentence names."""
 
 

@@ -130,8 +130,8 @@ MODEL = (
 
 def _collections(page_run: PageRun, user: User) -> None:
     elements.heading("Collections")
-    if page_run.collections:
-        every = overview(page_run.resources.bench, user)
+    # Not `page_run.collections`, which still has a collection that is being rebuilt.
+    if every := overview(page_run.resources.bench, user):
         _table(every)
         _one(every, page_run, user)
     else:
