@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -80,8 +81,8 @@ def measured(visible: VisibleCollection) -> Matrix | None:
 
 
 def rule_cell(rule: str | None) -> str:
-    """A rule shortened to fit into a column."""
-    return short_title(brief(rule), RULE_CHARS)
+    """A rule shortened to fit into a column, with an ellipsis for the number of other terms."""
+    return short_title(re.sub(r" \(\+\d+\)", "…", brief(rule)), RULE_CHARS)
 
 
 def _matrix(visible: VisibleCollection, questions: GatheredQuestions) -> Matrix:
