@@ -97,7 +97,7 @@ def serve(
     port: Annotated[int, "Port of the service.", {"min": 1, "max": 65535}] = 8000,
     host: Annotated[str, "Address to bind to; all but loopback need --tokens."] = "127.0.0.1",
     tokens: Annotated[File, "TOML file of hashed tokens, each for one user."] = None,
-    threads: Annotated[int, "Questions answered at once.", {"min": 1, "max": 64}] = 4,
+    threads: Annotated[int, "Questions answered at once.", {"min": 1, "max": 64}] = 3,
     timeout: Annotated[float, "Maximum seconds for an answer.", {"min": 1, "max": 600}] = 30.0,
     traces: Annotated[
         Literal["off", "ids", "texts"], "Send OpenTelemetry spans of questions, without or with texts."

@@ -61,7 +61,7 @@ class Serving:
     settings: Settings
     tokens: Mapping[str, Caller]
     anyone: Caller
-    threads: int = 4
+    threads: int = 3
     timeout_s: float = 30.0
 
 
