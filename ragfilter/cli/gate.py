@@ -17,6 +17,7 @@ from ragfilter.evaluate import gate as gating
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.evaluation import evaluate
 from ragfilter.evaluate.labelled_queries import labels_version
+from ragfilter.settings.schema import Settings
 from ragfilter.stores.relabel import mapped_share
 from ragfilter.text.numbers import counted
 
@@ -88,6 +89,7 @@ def gate(
             labels_version=labels_version(labels),
             model=backends.embedder.name,
             space=collection.space,
+            settings=settings.changed_from(Settings()),
         )
         measured = evaluate(labels.queries, labels.qrels, settings, backends, user, progress=output.progress("queries"))
         incomplete = backends.incomplete
@@ -142,13 +144,13 @@ def _watch(log_file: Path, baseline: Path | None, collection: str) -> int:
             f"The baseline is of the collection {before.collection!r}, not {collection!r}.",
             remedy="Pass the baseline of that collection.",
         )
-    now = gating.read_log(log_file, before.collection)
-    shifts = gating.shifts(gating.answers(before), now)
+    was, now = gating.answers(before), gating.read_log(log_file, before.collection)
+    shifts = gating.shifts(was, now)
     if not shifts:
         raise InputError(
             "There are too few questions to compare.", remedy=f"At least {gating.MIN_QUERIES} on each side are needed."
         )
-    verdict = gating.what_moved(shifts)
+    verdict = gating.what_moved(shifts, who=gating.mover(was, now))
     output.show(
         {"queries": len(now), "drift": shifts, "verdict": verdict},
         f"{log_file.name}, {before.collection}: {counted(len(now), 'question')}",
