@@ -305,7 +305,8 @@ def decide(
     rechunked = changed and len(moved) > len(gone)
     if rechunked:
         notes.insert(0, f"Chunking changed, labels mapped: {mapped:.0%}.")
-    reset = _settings_changed(baseline, now)
+    known_settings = [each.settings for each in (baseline, now) if each.settings is not None]
+    reset = wording.changed(*map(Settings().with_values, known_settings)) if len(known_settings) == 2 else []
     if reset:
         notes.append(f"The settings have changed: {'; '.join(reset)}.")
     if partly and missing:
@@ -337,13 +338,6 @@ def decide(
     return Gate(
         within, drops, None if partly else _gone(missing, {} if rechunked else lost), tuple(notes), drift, verdict
     )
-
-
-def _settings_changed(baseline: Baseline, now: BaselineOrigin) -> list[str]:
-    """The settings that are not the baseline's, in words; empty if those are unknown."""
-    if baseline.settings is None or now.settings is None:
-        return []
-    return wording.changed(*(Settings().with_values(each.settings or {}) for each in (baseline, now)))
 
 
 def answers(baseline: Baseline, only: Iterable[str] | None = None) -> pd.DataFrame:
@@ -488,22 +482,14 @@ def _drop(figure: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -
     was, mean, chance = float(before.mean()), float(now.mean()), permutation_p(changes.to_numpy())
     passed = not severe and (was - mean <= allowed + EPSILON or chance >= SIGNIFICANT)
     several = f"; {counted(len(severe), 'question')} lost 0.5 or more" if severe else ""
+    figures: dict[str, Any] = {"figure": figure, "allowed": allowed, "before": was, "value": mean}
     return Check(
         name=f"{NAMES[figure]} against the baseline",
         passed=passed,
         line=f"mean {NAMES[figure]} {mean:.3f}, baseline {was:.3f}: {signed(mean - was)}, "
         f"may drop {allowed:g} ({p_value(chance)}){several}",
         reasons={str(i): f"{NAMES[figure]} {signed(each)}" for i, each in lost.items()},
-        figures={
-            "figure": figure,
-            "allowed": allowed,
-            "before": was,
-            "value": mean,
-            "p_value": chance,
-            "passed": passed,
-            "severe": severe,
-            "lost": lost,
-        },
+        figures=figures | {"p_value": chance, "passed": passed, "severe": severe, "lost": lost},
     )
 
 
