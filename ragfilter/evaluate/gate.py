@@ -77,7 +77,7 @@ MIN_QUERIES = 8
 SEARCHED = "best distance ÷ background"
 STILL = 0.01
 """How far this may move for questions that both sides have, if neither the corpus nor the model did."""
-MOVER = "The corpus or the model"
+MOVED = "The corpus or the model moved"
 # Characters that XML does not allow, even escaped.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -379,17 +379,17 @@ def mover(before: pd.DataFrame, now: pd.DataFrame) -> str:
     Without enough of them, this cannot be told. Both have the column ``asked``."""
     both = before.merge(now, on="asked", suffixes=("", "_now")).dropna(subset=["nearness", "nearness_now"])
     if both["asked"].nunique() < MIN_QUERIES:
-        return "The questions, the corpus or the model (the log has too few of the baseline's questions to tell which)"
+        return "The questions, the corpus or the model moved (the log has too few of the baseline's questions to tell)"
     moved = (both["nearness"] - both["nearness_now"]).abs().quantile(0.9)
-    return "The questions" if moved <= STILL else MOVER
+    return "The questions moved" if moved <= STILL else MOVED
 
 
-def what_moved(compared: Sequence[Shift], *, worse: bool = False, who: str = MOVER) -> str:
+def what_moved(compared: Sequence[Shift], *, worse: bool = False, who: str = MOVED) -> str:
     """What moved, in a sentence; empty if nothing moved and the filter is not `worse` either. `who` is from `mover`."""
     moved = [shift for shift in compared if shift.moved]
     figures = ", ".join(map(str, moved))
     if any(shift.figure == SEARCHED for shift in moved):
-        return f"{who} moved: {figures}."
+        return f"{who}: {figures}."
     near = any(shift.figure == SEARCHED for shift in compared)
     if worse and compared:
         return f"The filter got worse{': the search finds chunks as near as before' if near else ''}."

@@ -56,7 +56,11 @@ def test_what_moved_is_told_apart(now: pd.DataFrame, worse: bool, told: str) -> 
     [
         (9, 0.0, "The questions moved"),
         (9, 0.2, "The corpus or the model moved"),
-        (7, 0.0, "The questions, the corpus or the model (the log has too few"),
+        (
+            7,
+            0.0,
+            "The questions, the corpus or the model moved (the log has too few of the baseline's questions to tell)",
+        ),
     ],
 )
 def test_other_questions_are_told_from_another_corpus(shared: int, shift: float, told: str) -> None:
