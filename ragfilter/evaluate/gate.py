@@ -333,7 +333,8 @@ def decide(
         verdict = LABELS_GONE
     else:
         verdict = what_moved(drift, worse=worse)
-    if reset and verdict in (REMODELLED, RECHUNKED):
+    # With another model, the old settings may be refused.
+    if reset and verdict == RECHUNKED:
         verdict = f"{verdict} {RESET}"
     return Gate(
         within, drops, None if partly else _gone(missing, {} if rechunked else lost), tuple(notes), drift, verdict

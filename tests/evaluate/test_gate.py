@@ -137,6 +137,8 @@ def test_changed_chunking_is_told_from_a_worse_filter() -> None:
     both = decide(cut, baseline=before, now=other.model_copy(update={"settings": fixed}), mapped=0.98)
     assert both.notes == ("Chunking changed, labels mapped: 98%.", *gate.notes[1:], RESET)
     assert both.verdict == f"{gate.verdict} So have the settings: gate the old ones to tell the effects apart."
+    new = remodelled.model_copy(update={"settings": fixed})
+    assert decide(cut, baseline=before, now=new).verdict == decide(cut, baseline=baseline, now=new).verdict
     same = decide(cut, baseline=before, now=other.model_copy(update={"settings": tuned}), mapped=0.98)
     assert (same.notes, same.verdict) == (gate.notes, gate.verdict)
     # Other chunks are relevant, though as many or fewer.
