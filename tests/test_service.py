@@ -117,9 +117,12 @@ def test_documents_are_ranked_for_the_clients_of_rerankers(service: TestClient, 
     assert [each["index"] for each in said["results"]] == [1, 2]
     scores = [each["relevance_score"] for each in said["results"]]
     assert 1 >= scores[0] >= scores[1] >= 0
-    said = service.post(path, json=asked | {"return_documents": True, "model": "rerank-v3.5"})
+    said = service.post(path, json=asked | {"return_documents": True, "model": ""})
     assert {"text": "Trolls regenerate."} in [each["document"] for each in said.json()["results"]]
     assert service.post(path, json=asked | {"documents": [{"no": "text"}]}).status_code == 422
+    unknown = service.post(path, json=asked | {"model": "rerank-v3.5"})
+    assert unknown.status_code == 404
+    assert "short-answers" in unknown.json()["remedy"]
 
 
 def test_dify_reads_a_collection_as_a_knowledge_base(service: TestClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import secrets
 import socket
 from contextlib import nullcontext, suppress
 from importlib import import_module
@@ -156,9 +157,10 @@ def token(
     """Make a token, and print its entry for the file that `serve --tokens` reads.
 
     Standard error shows the token once. The entry has only its hash: append it with >>."""
-    from ragfilter.service.access import new_token, token_hash
+    from ragfilter.service.access import token_hash
 
-    token, departments = new_token(), department or []
+    # Random, so that a plain hash is safe.
+    token, departments = secrets.token_urlsafe(32), department or []
     entry = {"name": name, "sha256": token_hash(token), "level": level, "departments": departments}
     entry |= ({"collections": collection} if collection else {}) | ({"metrics": True} if metrics else {})
     output.emit(tomlkit.dumps({"token": [entry]}) + "\n", as_file=True)

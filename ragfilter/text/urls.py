@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import SplitResult, unquote, urlsplit
 
 UNSHOWN = "(an address that is not shown)"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def shown(url: str) -> str:
@@ -25,6 +26,19 @@ def web_address(url: str) -> SplitResult | None:
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         return None
     return parts
+
+
+def served_names(allowed: str) -> frozenset[str]:
+    """The names of a server: the loopback names and the `allowed` ones, separated by commas."""
+    return frozenset((*LOOPBACK, *(name.strip().strip("[]").lower() for name in allowed.split(",") if name.strip())))
+
+
+def host_name(header: str) -> str | None:
+    """The name in a Host header; None if there is none."""
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return None
 
 
 def basic_auth(parts: SplitResult) -> Mapping[str, str]:
