@@ -409,5 +409,5 @@ def _changed(bench: Workbench, info: CollectionInfo) -> datetime | None:
         edits = bench.journal.history(info.name)
         times += [edit.at for edit in edits if edit.state in ("done", "undone")][:1]
     with suppress(OSError, StoreError):
-        times += filter(None, [bench.workspace.contents.changed(info.name)])
+        times += filter(None, [bench.workspace.contents.changed().get(info.name)])
     return max(times).astimezone() if times else None

@@ -154,8 +154,7 @@ class Workspace:
 
         if user.unrestricted:
             return collection.content or collection.version
-        summary = self.contents.summary(collection.name)
-        known = summary.fingerprints if summary else {}
+        known = self.contents.summary(collection.name).fingerprints
         seen = (i for i, chunk in collection.entries().items() if user.sees(chunk))
         return content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})
 

@@ -12,6 +12,7 @@ from ragfilter.basics.database import Book
 from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import CollectionMissing, StoreError, extra
 from ragfilter.protocols import Catalogue
+from ragfilter.stores.base import Opening
 from ragfilter.stores.postgres import rows
 
 with extra("postgres"):
@@ -49,8 +50,8 @@ class VectorDatabase(Book):
     def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
         """Open the database at an address (``postgresql://…``). Raises InputError, StoreError, StoreUnavailable."""
         self._timeout_s = timeout_s
-        self.writable: Callable[[str], bool] = lambda name: False
-        """Whether changes to a foreign collection are allowed."""
+        self.opening: Callable[[str], Opening] = lambda name: Opening()
+        """How to open a foreign table."""
         super().__init__(address)
 
     def _prepare(self) -> None:

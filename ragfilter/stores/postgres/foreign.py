@@ -4,7 +4,7 @@ chunk: id, text, vector, and fields in columns or in JSON. Only rules can be cha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast
@@ -14,14 +14,13 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata
-from ragfilter.stores.base import CollectionInfo
+from ragfilter.stores.base import CollectionInfo, Opening
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.collection import RowCollection, SqlSearch
 from ragfilter.stores.postgres.connection import VectorDatabase
 
 Metric = Literal["l2", "cosine", "ip"]
-METRICS: Mapping[str, Metric] = {"l2": "l2", "cosine": "cosine", "ip": "ip"}
-OPERATORS = {"l2": "<->", "cosine": "<=>", "ip": "<#>"}
+OPERATORS: Mapping[Metric, str] = {"l2": "<->", "cosine": "<=>", "ip": "<#>"}
 DISTANCES = {"l2": "({})^2", "cosine": "{}", "ip": "1 + ({})"}
 """Converts an operator's result to the distance of each space, as Chroma defines it."""
 IDS = ("langchain_id", "node_id")
@@ -109,8 +108,6 @@ class TableStore(VectorDatabase):
     def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
         """Open the database at an address. Raises InputError, StoreUnavailable."""
         self._tables: dict[str, Table] = {}
-        self.options: Callable[[str], tuple[Mapping[str, str], str]] = lambda name: ({}, "")
-        """The requested columns of fields and the requested metric, by name."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
         self.edits = 0
         """The number of times this object has changed rules."""
@@ -147,11 +144,11 @@ class TableStore(VectorDatabase):
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every table that can be opened, by name, as opened without further choices."""
-        return tuple(TableCollection(self, name).info() for name in self.names())
+        return tuple(TableCollection(self, name, Opening()).info() for name in self.names())
 
     def collection(self, name: str, *, embedder: str = "") -> TableCollection:
         """The table called `name`. Raises CollectionMissing, InputError."""
-        return self.open(name, *self.options(name))
+        return self.open(name, self.opening(name))
 
     def outdated(self, version: str) -> bool:
         """Whether a table has changed since this version, as far as this process saw. Does not query the database."""
@@ -159,9 +156,9 @@ class TableStore(VectorDatabase):
         seen = (version for version, _ in self.catalogues.values())
         return any(each != version and each.startswith(f"{table}:") for each in seen)
 
-    def open(self, name: str, columns: Mapping[str, str], metric: str) -> TableCollection:
-        """Open the table called `name` with these columns of fields. Raises CollectionMissing, InputError."""
-        return TableCollection(self, name, columns, metric)
+    def open(self, name: str, opening: Opening) -> TableCollection:
+        """Open the table called `name` with these columns and this metric. Raises CollectionMissing, InputError."""
+        return TableCollection(self, name, opening)
 
 
 class TableCollection(RowCollection):
@@ -171,22 +168,20 @@ class TableCollection(RowCollection):
     embedder = ""
     content = ""
 
-    def __init__(
-        self, store: TableStore, name: str, columns: Mapping[str, str] | None = None, metric: str = ""
-    ) -> None:
+    def __init__(self, store: TableStore, name: str, opening: Opening) -> None:
         super().__init__(store, name)
         self._store: TableStore = store
         self._table = table = store.table(name)
-        chosen_columns = dict(columns or {})
+        chosen_columns, metric = opening.columns, opening.metric
         self._of = {**table.guess(), **chosen_columns}
         for field, column in chosen_columns.items():
             kind = table.column(column).type
             if field == "embedding" and kind not in VECTOR_TYPES:
                 message = f"The column {column!r} holds {kind}, not vectors."
                 raise InputError(message, remedy="Name a column of the type vector or halfvec.")
-        if metric not in ("", *METRICS):
-            raise InputError(f"{metric!r} is not a distance.", remedy=f"Choose one of: {', '.join(METRICS)}.")
-        self._metric = metric
+        if metric not in ("", *OPERATORS):
+            raise InputError(f"{metric!r} is not a distance.", remedy=f"Choose one of: {', '.join(OPERATORS)}.")
+        self._metric = cast(Metric, metric)
         self._vector = table.column(self._of["embedding"])
         self._key = table.column(self._of["id"])
         self._json = [
@@ -194,8 +189,7 @@ class TableCollection(RowCollection):
         ]
         own = {self._of["text"], self._key.name, *self._json}
         self._plain = {c.name: c.name for c in table.columns if c.name not in own and c.type not in UNREAD}
-        field_columns = {f: c for f, c in chosen_columns.items() if f not in ("id", "text", "embedding", "metadata")}
-        self._plain |= field_columns
+        self._plain |= {f: c for f, c in chosen_columns.items() if f not in ("id", "text", "embedding", "metadata")}
 
     def snapshot(self) -> TableCollection:
         return self
@@ -204,10 +198,9 @@ class TableCollection(RowCollection):
     def space(self) -> Metric:
         """The chosen metric, or the metric of the vectors' index; cosine without either."""
         if self._metric:
-            return METRICS[self._metric]
-        parameters = {"table": self._table.oid, "column": self._vector.name}
-        classes = [name for (name,) in self._store.read(OPERATOR_CLASS, parameters)]
-        return next((m for m in METRICS.values() if any(f"_{m}_" in c for c in classes)), "cosine")
+            return self._metric
+        classes = self._store.read(OPERATOR_CLASS, {"table": self._table.oid, "column": self._vector.name})
+        return next((metric for metric in OPERATORS if any(f"_{metric}_" in name for (name,) in classes)), "cosine")
 
     @property
     def version(self) -> str:
@@ -289,7 +282,7 @@ class TableCollection(RowCollection):
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         """Replace rules, all or none."""
-        if not self._store.writable(self._name):
+        if not self._store.opening(self._name).writable:
             message = f"The table {self._name!r} was not made by ragfilter and is open read-only."
             raise StoreError(message, remedy="Allow changes to it on the Collections page.", action="writable")
         update = (
