@@ -7,14 +7,13 @@ the collection, and every write gives the collection a new version."""
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import logging
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import pairwise, repeat
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ragfilter.basics.files import explain_os_error
+from ragfilter.basics.threads import collecting_nothing
 from ragfilter.errors import StoreError, extra
 from ragfilter.model import Chunk, readable_level
 from ragfilter.protocols import Catalogue, Vectors
@@ -253,7 +253,7 @@ def read_catalogue(path: Path, version: str) -> Catalogue | None:
         "metadata": repeat({}),  # One for all: 100,000 would keep the garbage collector busy.
         **{name: _shared(table[name]) for name in REPEATED},
     }
-    with _collecting_nothing():
+    with collecting_nothing():
         return Catalogue(zip(ids, _chunks(len(ids), columns), strict=True))
 
 
@@ -284,18 +284,6 @@ def _chunks(n: int, columns: Mapping[str, Iterable[Any]]) -> list[Chunk]:
     for each in fields(Chunk):
         deque(map(getattr(Chunk, each.name).__set__, chunks, columns[each.name]), maxlen=0)
     return chunks
-
-
-@contextmanager
-def _collecting_nothing() -> Iterator[None]:
-    """Pause garbage collection, which would scan all new chunks again and again."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
 
 
 def _tuples(column: Any) -> Iterator[tuple[Any, ...]]:
