@@ -45,8 +45,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.model]
 
 ROOT = Path(__file__).resolve().parents[1]
 FULL = of_profile("full")
-ADA = Caller("ada", rf.User(2, ("ops",)), frozenset(("demo",)))
-BEN = Caller("ben", rf.User(0), metrics=True)
+ADA = Caller(rf.User(2, ("ops",)), frozenset(("demo",)))
+BEN = Caller(rf.User(0), metrics=True)
 TOKENS = {token_hash("for-ada"): ADA, token_hash("for-ben"): BEN}
 QUESTION = "Do trolls heal?"
 
@@ -221,7 +221,7 @@ def everything_told(world: Path) -> list[str]:
     told = []
     with OpenWorkspace.open(Deployment(data_dir=world / "ws")) as opened:
         # Also a token for this user that may read the metrics.
-        anyone = Caller("", USER, metrics=True)
+        anyone = Caller(USER, metrics=True)
         app = make_app(serving(opened, collection="small", anyone=anyone))
         with TestClient(app, base_url="http://localhost") as client:
             for question in QUESTIONS.values():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import secrets
 import socket
@@ -22,7 +21,7 @@ from ragfilter.cli.options import DataDir, Departments, File, Filtering, Level, 
 from ragfilter.errors import InputError, WorkspaceLocked
 from ragfilter.model import PUBLIC
 from ragfilter.settings.deployment import read_deployment
-from ragfilter.text.urls import shown
+from ragfilter.text.urls import LOOPBACK, shown
 
 
 @command(name="app")
@@ -116,7 +115,7 @@ def serve(
     loaded, _ = filtering.load()
     if tokens is not None:
         refuse("beside --tokens", level=filtering.level, department=filtering.department)
-    elif not _is_loopback(host):
+    elif host not in LOOPBACK:
         raise InputError(
             f"Without tokens, the service does not bind to {host}: anybody could search.",
             remedy="Make tokens with `ragfilter token NAME`, and pass their file with --tokens.",
@@ -165,13 +164,6 @@ def token(
     entry |= ({"collections": collection} if collection else {}) | ({"metrics": True} if metrics else {})
     output.emit(tomlkit.dumps({"token": [entry]}) + "\n", as_file=True)
     output.tell(f"the token of {name}, shown only now: {token}")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _bind(host: str, port: int) -> socket.socket:

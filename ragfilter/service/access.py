@@ -39,7 +39,6 @@ class Caller:
     """The holder of a token. `collections` lists those that it can search; None means all.
     `metrics`: it can read the metrics of all callers."""
 
-    name: str = ""
     user: User = PUBLIC
     collections: frozenset[str] | None = None
     metrics: bool = False
@@ -72,7 +71,7 @@ class TokenEntry(TomlTable):
     def caller(self) -> Caller:
         """Its holder."""
         collections = None if self.collections is None else frozenset(self.collections)
-        return Caller(self.name, User(self.level, self.departments), collections, self.metrics)
+        return Caller(User(self.level, self.departments), collections, self.metrics)
 
 
 class TokenFile(TomlTable):

@@ -44,7 +44,6 @@ R = TypeVar("R")
 Handler = TypeVar("Handler", bound=Callable[..., BaseModel])
 
 ABOUT = "Which chunks of a vector search reach an LLM's prompt, and why the others do not."
-COUNTED = ("/v1/search", "/v1/filter", "/v1/rerank", "/v2/rerank", "/retrieval", "/mcp")
 RESPONSES: dict[int | str, dict[str, Any]] = {s: {"model": Problem} for s in access.DOCUMENTED}
 TITLE = "ragfilter"
 LONG_S = 0.003
@@ -68,7 +67,7 @@ class Serving:
 def make_app(serving: Serving) -> FastAPI:
     """The service as an ASGI application."""
     executor = Executor(serving.threads, serving.timeout_s)
-    metrics = Metrics(COUNTED)
+    metrics = Metrics()
     mcp_app = _McpApp(serving, executor, metrics)
 
     @asynccontextmanager
@@ -251,7 +250,7 @@ class _McpApp:
 
 
 def _kind(caller: Caller) -> Caller:
-    return replace(caller, name="", metrics=False)
+    return replace(caller, metrics=False)
 
 
 def _in_thread(executor: Executor, function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
