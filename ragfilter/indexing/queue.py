@@ -113,7 +113,6 @@ KILLED = JobStatus(
 class Queue(database.Book):
     """The jobs of a workspace. Safe across processes. Uploads are in a subfolder of `folder`."""
 
-    what = "indexing queue"
     called = "The indexing queue"
     tables = (_jobs, _workers)
 

@@ -104,8 +104,6 @@ def _must_be_ours(store: Store, name: str) -> None:
 class EveryTable(database.Book):
     """What people wrote about the collections of a workspace: the tables of all its books."""
 
-    what = "workspace"
-    called = "The workspace's database"
     tables = tuple(table for book in BOOKS for table in book.tables)
 
     def rename(self, old: str, new: str) -> None:

@@ -187,10 +187,6 @@ class Stores:
         """How to open the collection `name`."""
         return self._openings().get(name, Opening())
 
-    def hint(self, name: str) -> str:
-        """The embedding model that the collection `name` names itself; empty if there is none."""
-        return embedder_hint(self.of(name).collection(name))
-
     def embedder(self, name: str) -> str:
         """The embedding model with which the collection `name` was opened or made; empty if it is unknown or if there
         is no such collection. If the store has lost the collection, it is the model recorded in our own copy."""

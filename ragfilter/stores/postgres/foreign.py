@@ -4,11 +4,10 @@ chunk: id, text, vector, and fields in columns or in JSON. Only rules can be cha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, cast
-from uuid import UUID
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk
@@ -26,22 +25,32 @@ DISTANCES = {"l2": "({})^2", "cosine": "{}", "ip": "1 + ({})"}
 IDS = ("langchain_id", "node_id")
 TEXTS = ("text", "document", "content", "chunk", "body", "page_content", "chunk_text")
 TEXT_TYPES = ("text", "varchar")
+COMPARED = {"int2": "int8", "int4": "int8", "int8": "int8", "uuid": "uuid"}
+"""The types in which keys are compared, so that their index is used; others are compared as texts."""
+POSSIBLE: Mapping[str, Callable[[str], object]] = {
+    "int8": lambda i: re.fullmatch("-?[0-9]{1,19}", i) and -(2**63) <= int(i) < 2**63,
+    "uuid": re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch,
+    "text": lambda i: rows.plain(i) == i,
+}
+"""Whether a text can be a key of a type; comparing another one would fail."""
 JSON_TYPES = ("json", "jsonb")
 VECTOR_TYPES = ("vector", "halfvec")
 UNREAD = (*VECTOR_TYPES, "sparsevec", "bit", "bytea", "tsvector")
 """Column types that are not fields."""
 INSIDES = ("_node_content", "_node_type")
 """Keys under which LlamaIndex stores the chunk a second time, next to the fields."""
-COLUMNS = """
-SELECT c.oid::regclass::text, c.oid::int8, c.relname, a.attname, t.typname, a.atttypmod,
-    coalesce(a.attnum = ANY(p.indkey) AND p.indnatts = 1, false)
+PARTED = "langchain_pg_embedding"
+"""LangChain's table, which holds many collections; another table names them."""
+TABLES = f"""
+SELECT c.oid::regclass::text, c.oid::int8, json_agg(json_build_array(a.attname, t.typname, a.atttypmod,
+    coalesce(a.attnum = ANY(p.indkey) AND p.indnatts = 1, false)) ORDER BY a.attnum)
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid
     JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN pg_index p ON p.indrelid = c.oid AND p.indisprimary
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'm')
     AND n.nspname NOT IN ('pg_catalog', 'information_schema')
     AND c.relname !~ '^ragfilter_' AND has_table_privilege(c.oid, 'SELECT')
-ORDER BY c.oid, a.attnum
+GROUP BY c.oid HAVING bool_or(t.typname IN {VECTOR_TYPES})
 """
 OPERATOR_CLASS = """
 SELECT o.opcname FROM pg_index i JOIN pg_opclass o ON o.oid = i.indclass[0]
@@ -102,36 +111,23 @@ class Table:
 class TableStore(VectorDatabase):
     """The tables with vectors in a foreign database. Thread-safe. Raises StoreError."""
 
-    what = "collection"
     called = "The database"
 
-    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, address: str) -> None:
         """Open the database at an address. Raises InputError, StoreUnavailable."""
         self._tables: dict[str, Table] = {}
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
         self.edits = 0
         """The number of times this object has changed rules."""
-        super().__init__(address, timeout_s=timeout_s)
+        super().__init__(address)
 
     def names(self) -> list[str]:
         """The names of everything that can be opened, in order."""
-        by_table: dict[tuple[str, int, str], list[Column]] = {}
-        for sql, oid, name, *column in self.read(COLUMNS):
-            by_table.setdefault((sql, oid, name), []).append(Column(*column))
-        tables = [
-            Table(sql, sql, oid, tuple(columns))
-            for (sql, oid, _), columns in by_table.items()
-            if any(column.type in VECTOR_TYPES for column in columns)
-        ]
-        parts = {name: sql for sql, _, name in by_table if name == "langchain_pg_collection"}
         self._tables = {}
-        for table in tables:
-            if table.sql.endswith("langchain_pg_embedding") and parts:
-                listed = f"SELECT name, uuid::text FROM {parts['langchain_pg_collection']}"
-                for name, uuid in self.read(listed):
-                    self._tables[name] = Table(name, table.sql, table.oid, table.columns, uuid)
-            else:
-                self._tables[table.name] = table
+        for sql, oid, columns in self.read(TABLES):
+            table = Table(sql, sql, oid, tuple(Column(*column) for column in columns))
+            parts = self.read(f"SELECT name, uuid::text FROM {_collections_of(sql)}") if sql.endswith(PARTED) else ()
+            self._tables |= {name: replace(table, name=name, part=uuid) for name, uuid in parts} or {sql: table}
         return sorted(self._tables)
 
     def table(self, name: str) -> Table:
@@ -216,8 +212,9 @@ class TableCollection(RowCollection):
         return CollectionInfo(self._name, self.count(), self.space, "", False, "")
 
     def count(self) -> int:
-        query = f"SELECT count(*) FROM {self._table.sql} c WHERE {self._there}"
-        return int(self._store.read(query, self._given)[0][0])
+        condition, parameters = self._among(None)
+        query = f"SELECT count(*) FROM {self._table.sql} c WHERE {condition}"
+        return int(self._store.read(query, parameters)[0][0])
 
     def nearest(
         self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
@@ -233,18 +230,13 @@ class TableCollection(RowCollection):
     def search(self, ids: Sequence[str] | None, where: Where | None) -> SqlSearch:
         kind, query = self._vector.type, f"c.{_name(self._vector.name)}"
         by = f"{query} {OPERATORS[self.space]} %(query)s::{kind}"
-        condition, parameters, known = self._there, dict(self._given), self.entries()
-        candidate_ids: Sequence[str] = list(known)
-        if where is not None or ids is not None:
-            admits = metadata.admission(where or Where())
-            among = candidate_ids if ids is None else dict.fromkeys(ids)
-            candidate_ids = [i for i in among if i in known and admits(known[i])]
-            if len(candidate_ids) < len(known):
-                id_condition, keys = self._with(candidate_ids)
-                condition, parameters = (f"{condition} AND {id_condition}", parameters | {"ids": keys})
+        known, admits = self.entries(), metadata.admission(where or Where())
+        among = known if ids is None else dict.fromkeys(ids)
+        candidate_ids = [i for i in among if i in known and admits(known[i])]
+        condition, parameters = self._among(candidate_ids if len(candidate_ids) < len(known) else None)
         return SqlSearch(
             self._table.sql,
-            f"c.{_name(self._key.name)}::text",
+            f"{self._key_name}::text",
             by,
             DISTANCES[self.space].format(by),
             condition,
@@ -285,13 +277,14 @@ class TableCollection(RowCollection):
         if not self._store.opening(self._name).writable:
             message = f"The table {self._name!r} was not made by ragfilter and is open read-only."
             raise StoreError(message, remedy="Allow changes to it on the Collections page.", action="writable")
+        condition, parameters = self._among(None)
         update = (
             f"UPDATE {self._table.sql} c SET {self._rule_change} "
             "FROM unnest(%(keys)s::text[], %(rules)s::text[]) AS new (id, rule) "
-            f"WHERE c.{_name(self._key.name)}::text = new.id AND {self._there} RETURNING new.id"
+            f"WHERE {self._key_name}::text = new.id AND {condition} RETURNING new.id"
         )
         values = {
-            **self._given,
+            **parameters,
             "keys": [rows.plain(i) for i in rules],
             "rules": [rows.plain(rule) if rule else None for rule in rules.values()],
         }
@@ -317,15 +310,8 @@ class TableCollection(RowCollection):
         )
 
     @property
-    def _there(self) -> str:
-        """The condition that a row is a chunk."""
-        filled = (f"c.{_name(c.name)} IS NOT NULL" for c in (self._vector, self._key))
-        part = ["c.collection_id = %(part)s::uuid"] if self._table.part else []
-        return " AND ".join((*filled, *part))
-
-    @property
-    def _given(self) -> dict[str, Any]:
-        return {"part": self._table.part} if self._table.part else {}
+    def _key_name(self) -> str:
+        return f"c.{_name(self._key.name)}"
 
     @property
     def _selected(self) -> str:
@@ -347,8 +333,9 @@ class TableCollection(RowCollection):
     def _dimension(self) -> int:
         if self._vector.size > 0:
             return self._vector.size
-        query = f"SELECT vector_dims(c.{_name(self._vector.name)}) FROM {self._table.sql} c "
-        sizes = self._store.read(f"{query} WHERE {self._there} LIMIT 1", self._given)
+        condition, parameters = self._among(None)
+        query = f"SELECT vector_dims(c.{_name(self._vector.name)}) FROM {self._table.sql} c WHERE {condition} LIMIT 1"
+        sizes = self._store.read(query, parameters)
         return int(sizes[0][0]) if sizes else 0
 
     def _entries(self, ids: Sequence[str] | None) -> Iterator[tuple[str, Chunk]]:
@@ -357,33 +344,28 @@ class TableCollection(RowCollection):
 
     def _get(self, ids: Sequence[str] | None, fields: str) -> Iterable[tuple[Any, ...]]:
         """Yield the id and these fields of the known ones among these chunks, or of all."""
-        parameters, condition = dict(self._given), self._there
-        if ids is not None:
-            id_condition, keys = self._with(ids)
-            condition, parameters = f"{condition} AND {id_condition}", parameters | {"ids": keys}
-        key = f"c.{_name(self._key.name)}::text"
-        query = f"SELECT {key}, {fields} FROM {self._table.sql} c WHERE {condition}"
+        condition, parameters = self._among(ids)
+        query = f"SELECT {self._key_name}::text, {fields} FROM {self._table.sql} c WHERE {condition}"
         return cast(Iterable[tuple[Any, ...]], self._store.read(query, parameters))
 
-    def _with(self, ids: Sequence[str]) -> tuple[str, list[str]]:
-        """The condition that a row has one of these ids, and the ids among them that a row can have."""
-        name, kind = f"c.{_name(self._key.name)}", self._key.type
-        if kind in ("int2", "int4", "int8"):
-            most = 2 ** (8 * int(kind[3:]) - 1)
-            return f"{name} = ANY(%(ids)s::{kind}[])", [
-                i for i in ids if re.fullmatch(r"0|-?[1-9]\d{0,18}", i) and -most <= int(i) < most
-            ]
-        if kind == "uuid":
-            return f"{name} = ANY(%(ids)s::uuid[])", [i for i in ids if _is_uuid(i)]
-        text = name if kind in TEXT_TYPES else f"{name}::text"
-        return f"{text} = ANY(%(ids)s::text[])", rows.holdable(ids)
+    def _among(self, ids: Sequence[str] | None) -> tuple[str, rows.Parameters]:
+        """The condition that a row is one of these chunks, or any chunk, with its parameters."""
+        parts = [f"c.{_name(self._vector.name)} IS NOT NULL", f"{self._key_name} IS NOT NULL"]
+        parameters = rows.Parameters()
+        if self._table.part:
+            parts.append("c.collection_id = %(part)s::uuid")
+            parameters["part"] = self._table.part
+        if ids is not None:
+            own, kind = self._key.type, COMPARED.get(self._key.type, "text")
+            key = self._key_name if own in (*COMPARED, *TEXT_TYPES) else f"{self._key_name}::text"
+            parts.append(f"{key} = ANY(%(ids)s::{kind}[])")
+            parameters["ids"] = list(filter(POSSIBLE[kind], ids))
+        return " AND ".join(parts), parameters
 
 
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False
+def _collections_of(embeddings: str) -> str:
+    """The table with the names of LangChain's collections."""
+    return embeddings.replace("_embedding", "_collection")
 
 
 def _name(name: str) -> str:

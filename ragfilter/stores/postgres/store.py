@@ -107,30 +107,25 @@ class PgStore(PgDatabase):
     def change_clearances(self, name: str, bars: Mapping[str, Bars]) -> None:
         """Change the clearances of chunks at once. Their fingerprints stay, so their records still
         count as changed; the content has no fingerprint until they are indexed."""
-        table = self.row(name).table
         values = {
             "ids": list(bars),
             "levels": [level for level, _, _ in bars.values()],
             "departments": [rows.plain(of or "").strip() for _, of, _ in bars.values()],
             "said": [None if text is None else rows.plain(text) for _, _, text in bars.values()],
         }
-        differing = (
-            "FROM unnest(%(ids)s::text[], %(levels)s::bigint[], %(departments)s::text[], "
-            "%(said)s::text[]) AS new (id, level, department, said) WHERE c.id = new.id AND "
-            "(c.clearance, c.department) IS DISTINCT FROM (new.level, new.department)"
-        )
-        changed_rows = differing.replace("FROM unnest", f"FROM {table} c, unnest")
-        if not self.read(f"SELECT 1 {changed_rows} LIMIT 1", values):
-            return
         with self.changing(name) as (connection, row):
-            connection.exec_driver_sql(
-                f"UPDATE {table} c SET clearance = new.level, department = new.department, "
-                f"clearance_as_given = new.said, edited = {row.version} {differing}",
+            changed = connection.exec_driver_sql(
+                f"UPDATE {row.table} c SET clearance = new.level, department = new.department, "
+                f"clearance_as_given = new.said, edited = {row.version} "
+                "FROM unnest(%(ids)s::text[], %(levels)s::bigint[], %(departments)s::text[], "
+                "%(said)s::text[]) AS new (id, level, department, said) WHERE c.id = new.id AND "
+                "(c.clearance, c.department) IS DISTINCT FROM (new.level, new.department)",
                 values,
             )
-            connection.exec_driver_sql(
-                "UPDATE ragfilter_collections SET content = '' WHERE id = %(id)s", {"id": row.number}
-            )
+            if changed.rowcount:
+                connection.exec_driver_sql(
+                    "UPDATE ragfilter_collections SET content = '' WHERE id = %(id)s", {"id": row.number}
+                )
 
     def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:
         """The vectors of these passages that a collection has, by passage."""
