@@ -78,7 +78,7 @@ class RerankDocument(BaseModel, extra="allow"):
     """A document with fields, which are read like those of a hit."""
 
     text: str
-    title: str = ""
+    title: str | None = None
 
 
 class RerankBody(BaseModel):
@@ -101,8 +101,8 @@ class RerankBody(BaseModel):
     @property
     def hits(self) -> list[dict[str, Any]]:
         """The documents as hits, whose ids are their places."""
-        every = ({"text": each, "title": ""} if isinstance(each, str) else each.model_dump() for each in self.documents)
-        return [{**fields, "id": str(place)} for place, fields in enumerate(every)]
+        every = (RerankDocument(text=each) if isinstance(each, str) else each for each in self.documents)
+        return [{**each.model_dump(), "id": str(i), "title": each.title or ""} for i, each in enumerate(every)]
 
 
 class DifySetting(BaseModel):
