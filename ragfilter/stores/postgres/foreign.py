@@ -40,7 +40,7 @@ UNREAD = (*VECTOR_TYPES, "sparsevec", "bit", "bytea", "tsvector")
 INSIDES = ("_node_content", "_node_type")
 """Keys under which LlamaIndex stores the chunk a second time, next to the fields."""
 PARTED = "langchain_pg_embedding"
-"""LangChain's table, which holds many collections; another table names them."""
+"""LangChain's table, which holds many collections; `langchain_pg_collection` names them."""
 TABLES = f"""
 SELECT c.oid::regclass::text, c.oid::int8, json_agg(json_build_array(a.attname, t.typname, a.atttypmod,
     coalesce(a.attnum = ANY(p.indkey) AND p.indnatts = 1, false)) ORDER BY a.attnum)
@@ -123,12 +123,14 @@ class TableStore(VectorDatabase):
 
     def names(self) -> list[str]:
         """The names of everything that can be opened, in order."""
-        self._tables = {}
+        tables: dict[str, Table] = {}
         for sql, oid, columns in self.read(TABLES):
             table = Table(sql, sql, oid, tuple(Column(*column) for column in columns))
-            parts = self.read(f"SELECT name, uuid::text FROM {_collections_of(sql)}") if sql.endswith(PARTED) else ()
-            self._tables |= {name: replace(table, name=name, part=uuid) for name, uuid in parts} or {sql: table}
-        return sorted(self._tables)
+            named = f"SELECT name, uuid::text FROM {sql.removesuffix('_embedding')}_collection"
+            parts = self.read(named) if sql.endswith(PARTED) else ()
+            tables |= {name: replace(table, name=name, part=uuid) for name, uuid in parts} or {sql: table}
+        self._tables = tables
+        return sorted(tables)
 
     def table(self, name: str) -> Table:
         """The table, or part of one, called `name`. Raises CollectionMissing."""
@@ -230,10 +232,12 @@ class TableCollection(RowCollection):
     def search(self, ids: Sequence[str] | None, where: Where | None) -> SqlSearch:
         kind, query = self._vector.type, f"c.{_name(self._vector.name)}"
         by = f"{query} {OPERATORS[self.space]} %(query)s::{kind}"
-        known, admits = self.entries(), metadata.admission(where or Where())
-        among = known if ids is None else dict.fromkeys(ids)
-        candidate_ids = [i for i in among if i in known and admits(known[i])]
-        condition, parameters = self._among(candidate_ids if len(candidate_ids) < len(known) else None)
+        known = self.entries()
+        if where is not None or ids is not None:
+            admits, among = metadata.admission(where or Where()), known if ids is None else dict.fromkeys(ids)
+            few = [i for i in among if i in known and admits(known[i])]
+            ids = few if len(few) < len(known) else None
+        condition, parameters = self._among(ids)
         return SqlSearch(
             self._table.sql,
             f"{self._key_name}::text",
@@ -242,7 +246,7 @@ class TableCollection(RowCollection):
             condition,
             parameters,
             self._dimension,
-            len(candidate_ids),
+            len(known) if ids is None else len(ids),
             len(known),
         )
 
@@ -361,11 +365,6 @@ class TableCollection(RowCollection):
             parts.append(f"{key} = ANY(%(ids)s::{kind}[])")
             parameters["ids"] = list(filter(POSSIBLE[kind], ids))
         return " AND ".join(parts), parameters
-
-
-def _collections_of(embeddings: str) -> str:
-    """The table with the names of LangChain's collections."""
-    return embeddings.replace("_embedding", "_collection")
 
 
 def _name(name: str) -> str:
