@@ -128,7 +128,7 @@ class CutLine:
 
 
 CLIFF = 2.0
-"""A step is called a cliff if it is at least this many times the median step."""
+"""A step at which no strategy cut is called a cliff if it is at least this many times the median step."""
 
 
 def cut_line(result: PoolResult) -> CutLine | None:
@@ -145,24 +145,24 @@ def cut_line(result: PoolResult) -> CutLine | None:
         if decision.chunk_id == first_dropped and decision.setting == MAX_RESULTS_PATH:
             return _at_place(MAX_RESULTS_PATH, cut.kept, len(values))
     if cut.limit is None and first_dropped is None:
-        return CutLine("no cliff: all chunks stay", cut.kept)
+        return CutLine("no cliff: the cutoff drops none", cut.kept)
     pinned = trace.count("pinned")
     limit = values[cut.kept - 1] if cut.limit is None else cut.limit
     # Hits that min_results keeps count as well.
     raised = cut.strategy_kept is not None and cut.kept > pinned
     limit = max(limit, *values[pinned : cut.kept]) if raised else limit
-    label = f"limit {numbers.distance(limit)}"
-    if raised:
-        label = f"{field_info(MIN_RESULTS_PATH).label} = {numbers.count(cut.kept)}"
+    fewest = f"{field_info(MIN_RESULTS_PATH).label} = {numbers.count(cut.kept)}"
+    label = fewest if raised else f"limit {numbers.distance(limit)}"
     near = sorted(values[pinned if cut.kept > pinned else 0 : 2 * result.settings.cutoff.max_results])
     below = max((value for value in near if value <= limit + EPSILON), default=None)
     above = min((value for value in near if value > limit + EPSILON), default=None)
     if below is None or above is None:
-        return CutLine(label, cut.kept, limit, cliff="no cliff: all chunks stay")
+        return CutLine(label, cut.kept, limit, cliff="no cliff: the cutoff drops none")
     wide, steps = above - below, sorted(b - a for a, b in pairwise(near))
     weighed = max((gap.size for gap in cut.gaps if not gap.skipped), default=0.0)
-    clear = wide >= max(weighed, CLIFF * median_low(steps)) - EPSILON
-    word = "cliff" if clear or len(steps) == 1 else "no cliff"
+    clear = wide >= max(weighed, CLIFF * median_low(steps)) - EPSILON or len(steps) == 1
+    at_cliff = clear if cut.cliff_after_rank is None else cut.cliff_after_rank == cut.kept
+    word = "cliff" if at_cliff else "no cliff" if cut.cliff_after_rank is None else "past the cliff"
     cliff = f"{word}: the next is {numbers.distance(wide)} farther"
     larger = "" if wide >= steps[-1] - EPSILON else _larger(result, detail, raised=raised)
     return CutLine(label, cut.kept, limit, None, below, above, cliff, larger)
@@ -186,7 +186,7 @@ def _larger(result: PoolResult, detail: CutoffDetail, *, raised: bool) -> str:
 def _at_place(path: str, k: int, n: int) -> CutLine:
     label = f"{field_info(path).label} = {numbers.count(k)}"
     if k >= n:
-        return CutLine(f"{label}: all chunks stay", n)
+        return CutLine(f"{label} is not reached", n)
     return CutLine(label, k, place=k + 0.5)
 
 

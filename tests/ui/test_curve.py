@@ -86,9 +86,19 @@ def points(plot: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
                 "no cliff: the next is 0.040 farther<br>largest step 0.200 after 1 chunk: skipped",
             },
         ),
+        (
+            FLAT,
+            {"strategy": "otsu"},
+            {"<b>limit 0.540</b><br>kept below", "dropped above", "cliff: the next is 0.020 farther"},
+        ),
+        (
+            FLAT,
+            {"strategy": "spike"},
+            {"<b>Min results = 2</b><br>kept below", "dropped above", "past the cliff: the next is 0.020 farther"},
+        ),
         (FLAT, {"strategy": "fixed"}, {"<b>Max results = 6</b><br>kept before", "dropped after"}),
         (FLAT, {"enabled": False}, {"<b>Unfiltered k = 6</b><br>kept before", "dropped after"}),
-        (CLIFFS[:4], {"enabled": False}, {"Unfiltered k = 6: all chunks stay"}),
+        (CLIFFS[:4], {"enabled": False}, {"Unfiltered k = 6 is not reached"}),
     ],
 )
 def test_one_line_cuts_and_both_its_sides_are_named(

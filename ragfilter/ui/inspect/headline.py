@@ -112,7 +112,7 @@ def _why(result: PoolResult) -> tuple[str, str]:
     detail = cutoff_detail(result)
     if detail is None:
         trace, k = result.trace("top_k"), top_k.limit(result.settings)
-        return "No cutoff", "everything" if trace.n_in <= k else f"first {k}"
+        return "No cutoff", "other layers decide" if trace.n_in <= k else f"first {k}"
     cut, spec = detail.cut, strategy(detail.cut.strategy)
     cliff = spec.cliff(result.settings.cutoff)
     if cut.limit is None or cut.strategy_kept is not None:
