@@ -1,14 +1,4 @@
-"""Tests that any store must pass, and a store in memory. Needs pytest.
-
-Subclass `CollectionTests`, or `RuleStoreTests` if rules can be edited in the store, with a fixture
-`make` that fills a new collection::
-
-    class TestMyStore(CollectionTests):
-        @pytest.fixture(scope="class")
-        @classmethod
-        def make(cls):
-            return lambda chunks, vectors: MyCollection(chunks, vectors)
-"""
+"""Tests that any store must pass, and a store in memory. Needs pytest. docs/library.md#stores shows how to use them."""
 
 from __future__ import annotations
 
