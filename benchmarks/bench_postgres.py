@@ -65,7 +65,8 @@ PROFILES = {
 
 def opened(address: str) -> PgStore:
     """The store with the catalogue's limit as a workspace has it."""
-    store = PgStore(address, timeout_s=600.0)
+    PgStore._timeout_s = 600.0
+    store = PgStore(address)
     store.catalogue_limit = Deployment.model_fields["catalogue_limit"].default
     return store
 
@@ -82,14 +83,14 @@ def asking(store: PgStore, settings: Settings) -> Callable[[Vectors], PoolResult
     return ask
 
 
-def plain(store: PgStore, **server: str | int) -> Callable[[Vectors], Any]:
-    """A query as one would write it, under these settings of the server."""
+def plain(store: PgStore, width: int = 0) -> Callable[[Vectors], Any]:
+    """A query as one would write it, with this width of its search of the index."""
     table = store.row(NAME).table
     query = (
         f"SELECT id, text, vector <-> %(query)s::vector AS d FROM {table} "
         f"ORDER BY vector <-> %(query)s::vector LIMIT {K}"
     )
-    return lambda vector: store.read(query, {"query": rows.written(vector)}, **server)
+    return lambda vector: store.read(query, {"query": rows.written(vector)}, width=width)
 
 
 def timed(works: Mapping[str, Callable[[Vectors], Any]], queries: Vectors) -> dict[str, tuple[list[float], list[Any]]]:
@@ -119,7 +120,7 @@ def measure(address: str, n: int) -> dict[str, Any]:
     with store.writing() as connection:
         connection.exec_driver_sql("ANALYZE")
     works = {name: asking(store, settings) for name, settings in PROFILES.items()}
-    queries_alone = {"plain": plain(store), "accurate": plain(store, **store.index_settings(search_width(K, n, n)))}
+    queries_alone = {"plain": plain(store), "accurate": plain(store, search_width(K, n, n))}
     times = timed(queries_alone | works, queries)
     share = {}
     nearest = [{chunks[i].id for i in np.argsort(-vectors @ query)[:K]} for query in queries]

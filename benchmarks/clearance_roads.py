@@ -268,7 +268,7 @@ def opened(address: str, folder: Path, seed: int, *, large: bool = False) -> Ite
                     for c, v, level in zip(listed, vectors, levels, strict=True)
                 ],
             )
-        tokens = {token_hash(token_of(user)): Caller(token_of(user), user, None, metrics=True) for user in USERS}
+        tokens = {token_hash(token_of(user)): Caller(user, metrics=True) for user in USERS}
         app = make_app(Serving(bench, "roads", SETTINGS, tokens, Caller()))
         client = stack.enter_context(TestClient(app, base_url="http://localhost"))
         provider, spans = TracerProvider(), InMemorySpanExporter()

@@ -182,7 +182,9 @@ class Workbench:
         embedder = self.recorded_embedder(name)
         if collection.ours or self.stores.opening(name).embedder:
             return embedder
-        if self.stores.hint(name) != embedder.name:
+        from ragfilter.stores.opening import embedder_hint
+
+        if embedder_hint(collection) != embedder.name:
             remedy = "Open it under Collections, with the embedding model that made them."
             what = f"Nothing says that {embedder.name} made the vectors of {name!r}."
             raise StoreError(what, remedy=remedy, action="open")
@@ -409,5 +411,5 @@ def _changed(bench: Workbench, info: CollectionInfo) -> datetime | None:
         edits = bench.journal.history(info.name)
         times += [edit.at for edit in edits if edit.state in ("done", "undone")][:1]
     with suppress(OSError, StoreError):
-        times += filter(None, [bench.workspace.contents.changed(info.name)])
+        times += filter(None, [bench.workspace.contents.changed().get(info.name)])
     return max(times).astimezone() if times else None

@@ -45,8 +45,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.model]
 
 ROOT = Path(__file__).resolve().parents[1]
 FULL = of_profile("full")
-ADA = Caller("ada", rf.User(2, ("ops",)), frozenset(("demo",)))
-BEN = Caller("ben", rf.User(0), metrics=True)
+ADA = Caller(rf.User(2, ("ops",)), frozenset(("demo",)))
+BEN = Caller(rf.User(0), metrics=True)
 TOKENS = {token_hash("for-ada"): ADA, token_hash("for-ben"): BEN}
 QUESTION = "Do trolls heal?"
 
@@ -117,9 +117,12 @@ def test_documents_are_ranked_for_the_clients_of_rerankers(service: TestClient, 
     assert [each["index"] for each in said["results"]] == [1, 2]
     scores = [each["relevance_score"] for each in said["results"]]
     assert 1 >= scores[0] >= scores[1] >= 0
-    said = service.post(path, json=asked | {"return_documents": True, "model": "rerank-v3.5"})
+    said = service.post(path, json=asked | {"return_documents": True, "model": ""})
     assert {"text": "Trolls regenerate."} in [each["document"] for each in said.json()["results"]]
     assert service.post(path, json=asked | {"documents": [{"no": "text"}]}).status_code == 422
+    unknown = service.post(path, json=asked | {"model": "rerank-v3.5"})
+    assert unknown.status_code == 404
+    assert "short-answers" in unknown.json()["remedy"]
 
 
 def test_dify_reads_a_collection_as_a_knowledge_base(service: TestClient) -> None:
@@ -218,7 +221,7 @@ def everything_told(world: Path) -> list[str]:
     told = []
     with OpenWorkspace.open(Deployment(data_dir=world / "ws")) as opened:
         # Also a token for this user that may read the metrics.
-        anyone = Caller("", USER, metrics=True)
+        anyone = Caller(USER, metrics=True)
         app = make_app(serving(opened, collection="small", anyone=anyone))
         with TestClient(app, base_url="http://localhost") as client:
             for question in QUESTIONS.values():

@@ -21,8 +21,9 @@ from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, Worker, queue_of
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
+from ragfilter.stores.base import Opening
 from ragfilter.stores.caches import ReplyCache, VectorCache
-from ragfilter.stores.opening import FILE, Opening, openings
+from ragfilter.stores.opening import FILE, openings
 from ragfilter.workbench import Workbench
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -68,6 +68,8 @@ def words(error: BaseException | None) -> Iterator[str]:
         ("http://user:word@host:8000/a/b/?t=1#f", "http://host:8000/a/b"),
         ("http://user:word@[::1]:8000", "http://[::1]:8000"),
         ("postgresql://user:word@host/db?password=x", "postgresql://host/db"),
+        ("postgresql://user:word@/db?host=%2Frun&password=x", "postgresql:///db?host=/run"),
+        ("http://host?host=x", "http://host"),
         ("sqlite:////home/me@work/ragfilter.db", "sqlite:////home/me@work/ragfilter.db"),
         ("http://user:12/word@host", UNSHOWN),
         ("user:word@host", UNSHOWN),

@@ -75,9 +75,7 @@ def table(name: str, /, *others: sa.Constraint | sa.Index, **columns: sa.types.T
 class Book:
     """Values in their own tables. Thread-safe. Every method raises StoreError if the database fails."""
 
-    what: str
-    """What it stores ("labels")."""
-    called: str
+    called = "The workspace's database"
     """Its name in error messages."""
     tables: Sequence[sa.Table]
     busy_s = BUSY_S
@@ -105,7 +103,7 @@ class Book:
             parsed = sa.make_url(self._url)
             backend = parsed.get_backend_name()
             if backend not in ("sqlite", "postgresql"):
-                message = f"The {self.what} cannot be kept in {backend}."
+                message = f"A database of the kind {backend} cannot be used."
                 raise InputError(message, remedy="Use sqlite:///path/to/file or postgresql://host/database.")
             if backend == "sqlite":
                 return sa.create_engine(parsed, connect_args={"timeout": self.busy_s})
@@ -115,7 +113,7 @@ class Book:
             # The message does not repeat a URL that cannot be parsed: it may contain a password.
             why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
             remedy = "Write sqlite:///path/to/file or postgresql://host/database, and install the database's driver."
-            raise InputError(f"The {self.what}'s database URL cannot be used ({why}).", remedy=remedy) from None
+            raise InputError(f"The URL of the database cannot be used ({why}).", remedy=remedy) from None
         answer_in_time(engine, lambda: self._timeout_s)
         return engine
 
@@ -284,8 +282,6 @@ def answer_in_time(engine: sa.Engine, seconds: Callable[[], float]) -> None:
         """The server did not answer in time."""
 
     class Timed(psycopg.Connection[Any]):
-        opened_with: tuple[Any, dict[str, Any]]
-
         def wait(self, gen: PQGen[T], *args: Any, **named: Any) -> T:
             try:
                 return super().wait(self.watched(gen), *args, **named)
@@ -313,17 +309,12 @@ def answer_in_time(engine: sa.Engine, seconds: Callable[[], float]) -> None:
                 return answer
 
         def others_are_answered(self) -> bool:
-            args, named = self.opened_with
+            info, seconds_left = self.info, ceil(seconds() / 2)
             try:
-                psycopg.connect(*args, **named | {"connect_timeout": ceil(seconds() / 2)}).close()
+                psycopg.connect(info.dsn, password=info.password, connect_timeout=seconds_left).close()
             except psycopg.Error as error:
                 return not isinstance(error, ConnectionTimeout)
             return True
-
-    def open_timed(dialect: object, record: object, args: Any, named: dict[str, Any]) -> Timed:
-        connection = Timed.connect(*args, **named)
-        connection.opened_with = args, named
-        return connection
 
     def is_open(connection: psycopg.Connection[Any]) -> bool:
         # Twice, since the first call reads the server's last message before it closed.
@@ -331,6 +322,6 @@ def answer_in_time(engine: sa.Engine, seconds: Callable[[], float]) -> None:
         connection.pgconn.consume_input()
         return True
 
-    sa.event.listen(engine, "do_connect", open_timed)
+    sa.event.listen(engine, "do_connect", lambda dialect, record, args, named: Timed.connect(*args, **named))
     # Runs before each use. A query to the server would take as long as most requests.
     engine.dialect.do_ping = is_open

@@ -12,7 +12,7 @@ from ragfilter.cli.options import DataDir, File, Json, Verbose, Viewing, columns
 from ragfilter.errors import InputError
 from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores import manage
-from ragfilter.stores.opening import Opening
+from ragfilter.stores.base import Opening
 from ragfilter.text.numbers import chunk_count, counted
 from ragfilter.workbench import Facts, open_files_and_store, overview
 

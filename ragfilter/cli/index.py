@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ from ragfilter.indexing.embed_ahead import prepare
 from ragfilter.indexing.order import Done, Order, carry_out
 from ragfilter.indexing.queue import Queue
 from ragfilter.ingest.bundled import DEMOS
-from ragfilter.ingest.records import ReadOptions
+from ragfilter.ingest.records import PLAIN, ReadOptions
 from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores.workspace import database_of
 from ragfilter.text.numbers import chunk_count, counted
@@ -66,11 +66,8 @@ def index(
         )
     elif not source:
         raise InputError("SOURCE is missing.", remedy=f"Give {SOURCES}.")
-    passages: dict[str, Any] = {"size": size or ReadOptions().size, "overlap": overlap, "headings": headings}
-    passages["columns"] = columns_of(column or ())
-    # Reject invalid arguments before anything is opened.
-    ReadOptions(**passages)
-    order = Order(name, source, reset, skip_bad, ray=ray, **passages)
+    reading = ReadOptions(size or PLAIN.size, overlap, headings, columns_of(column or ()))
+    order = Order(name, source, reset, skip_bad, reading=reading, ray=ray)
     if size and Path(source).suffix.lower() in (".jsonl", ".ndjson", ".csv"):
         log.warning("--size has no effect: every record of %s is one chunk.", source)
     progress = _Progress()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
+import secrets
 import socket
 from contextlib import nullcontext, suppress
 from importlib import import_module
@@ -21,7 +21,7 @@ from ragfilter.cli.options import DataDir, Departments, File, Filtering, Level, 
 from ragfilter.errors import InputError, WorkspaceLocked
 from ragfilter.model import PUBLIC
 from ragfilter.settings.deployment import read_deployment
-from ragfilter.text.urls import shown
+from ragfilter.text.urls import LOOPBACK, shown
 
 
 @command(name="app")
@@ -115,7 +115,7 @@ def serve(
     loaded, _ = filtering.load()
     if tokens is not None:
         refuse("beside --tokens", level=filtering.level, department=filtering.department)
-    elif not _is_loopback(host):
+    elif host not in LOOPBACK:
         raise InputError(
             f"Without tokens, the service does not bind to {host}: anybody could search.",
             remedy="Make tokens with `ragfilter token NAME`, and pass their file with --tokens.",
@@ -156,20 +156,14 @@ def token(
     """Make a token, and print its entry for the file that `serve --tokens` reads.
 
     Standard error shows the token once. The entry has only its hash: append it with >>."""
-    from ragfilter.service.access import new_token, token_hash
+    from ragfilter.service.access import token_hash
 
-    token, departments = new_token(), department or []
+    # Random, so that a plain hash is safe.
+    token, departments = secrets.token_urlsafe(32), department or []
     entry = {"name": name, "sha256": token_hash(token), "level": level, "departments": departments}
     entry |= ({"collections": collection} if collection else {}) | ({"metrics": True} if metrics else {})
     output.emit(tomlkit.dumps({"token": [entry]}) + "\n", as_file=True)
     output.tell(f"the token of {name}, shown only now: {token}")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -319,8 +319,8 @@ ASKED_IN = ("query", "question", "input", "query_str")
 class RecordedDocument(NamedTuple):
     """A retrieved chunk, as in the span; fields that the span lacks are empty."""
 
-    id: str
-    content: str
+    id: str = ""
+    content: str = ""
 
 
 Recordings = dict[str, list[RecordedDocument]]
@@ -342,10 +342,7 @@ def read_traces(path: Path) -> Recordings:
                 if match := DOCUMENT.fullmatch(key):
                     by_place.setdefault(int(match[1]), {})[match[2]] = mend_characters(str(value))
             if query and by_place:
-                recordings[query] = [
-                    RecordedDocument(each.get("id", ""), each.get("content", ""))
-                    for _, each in sorted(by_place.items())
-                ]
+                recordings[query] = [RecordedDocument(**each) for _, each in sorted(by_place.items())]
     if not recordings:
         raise InputError(
             f"{path} has no span with a question (input.value) and retrieval.documents.",

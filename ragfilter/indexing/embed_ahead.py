@@ -32,7 +32,7 @@ def prepare(bench: Workbench, sentences: VectorCache, part: int = LARGE_PART) ->
     if model.name.startswith(OPENAI):
         return
     completed = sentences.completed()
-    marks = {name: f"{model.name} {mark}" for name, mark in workspace.contents.marks().items()}
+    marks = {name: f"{model.name} {at.isoformat()}" for name, at in workspace.contents.changed().items()}
     for gone in completed.keys() - marks.keys():
         sentences.forget(gone)
     for name in (name for name, mark in marks.items() if completed.get(name) != mark):

@@ -9,14 +9,14 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragfilter.errors import CollectionMissing, InputError, ModelError, RagfilterError, extra
-from ragfilter.ingest.records import ReadOptions, Record
+from ragfilter.ingest.records import PLAIN, ReadOptions, Record
 from ragfilter.model import Chunk
 from ragfilter.models.embedders import OPENAI
 from ragfilter.protocols import Embedder, Vectors
@@ -108,10 +108,7 @@ class Order:
     lenient: bool = False
     embedder: str = ""
     temporary: bool = False
-    size: int = ReadOptions().size
-    overlap: int = 0
-    headings: bool = True
-    columns: dict[str, str] = field(default_factory=dict)
+    reading: ReadOptions = PLAIN
     ray: str = ""
     """Address of the Ray cluster that embeds; if empty, this process embeds."""
 
@@ -185,7 +182,7 @@ def carry_out(
     embedder: Embedder = bench.load_embedder(order.embedder) if order.embedder else bench.recorded_embedder(name)
     if order.ray:
         embedder = RayEmbedder(embedder.name, order.ray)
-    reading = ReadOptions(order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None)
+    reading = replace(order.reading, skip=skip) if order.lenient else order.reading
     labelled = keep_quotes(bench, name)
     indexed = index(
         _counted(load(order.source, reading=reading), report, refused),

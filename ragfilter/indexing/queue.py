@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeVar
 from zipfile import ZipFile
 
@@ -113,7 +114,6 @@ KILLED = JobStatus(
 class Queue(database.Book):
     """The jobs of a workspace. Safe across processes. Uploads are in a subfolder of `folder`."""
 
-    what = "indexing queue"
     called = "The indexing queue"
     tables = (_jobs, _workers)
 
@@ -266,11 +266,8 @@ def _row(status: JobStatus) -> dict[str, Any]:
 
 def _packed(folder: Path) -> bytes:
     """The files of a folder as a zip."""
-    packed = io.BytesIO()
-    with ZipFile(packed, "w") as archive:
-        for file in sorted(folder.rglob("*")):
-            archive.write(file, file.relative_to(folder))
-    return packed.getvalue()
+    with TemporaryDirectory() as place:
+        return Path(shutil.make_archive(f"{place}/files", "zip", folder)).read_bytes()
 
 
 class OrderStopped(Exception):

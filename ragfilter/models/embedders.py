@@ -159,13 +159,13 @@ def bundled_folder() -> Path:
     return Path(get_model_path())
 
 
-def read_weights(file: Path, sha256: str = SHA256) -> bytes:
+def read_weights(file: Path) -> bytes:
     """Read `file`. Raises ModelError unless it has the expected sha256."""
     with explain_os_error(f"The weights {file} cannot be read", REMEDY, ModelError):
         weights = file.read_bytes()
     digest = hashlib.sha256(weights).hexdigest()
-    if digest != sha256:
-        other = f"sha256 {digest[:12]}…, not {sha256[:12]}…"
+    if digest != SHA256:
+        other = f"sha256 {digest[:12]}…, not {SHA256[:12]}…"
         raise ModelError(f"The weights {file} are not the expected ones ({other}).", remedy=REMEDY)
     return weights
 

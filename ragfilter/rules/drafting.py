@@ -307,7 +307,6 @@ _drafts = database.table("rule_drafts", collection=database.TEXT, chunk_id=datab
 class DraftStore(database.Book):
     """The drafts in the database at `url`."""
 
-    what = "drafts"
     called = "Keeping drafts"
     tables = (_drafts,)
 

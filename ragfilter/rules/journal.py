@@ -103,7 +103,6 @@ class Step:
 class Journal(database.Book):
     """The journal in the database at `url`."""
 
-    what = "journal"
     called = "The journal of edits"
     tables = (edits, exports)
 

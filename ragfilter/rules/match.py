@@ -13,9 +13,7 @@ mode, all apostrophes are alike, and so are all quotation marks."""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -24,6 +22,7 @@ import ahocorasick_rs
 import numpy as np
 import numpy.typing as npt
 
+from ragfilter.basics.threads import collecting_nothing
 from ragfilter.errors import RuleError
 from ragfilter.rules.rule import InvalidRule, Match, Rule, read_text
 from ragfilter.text.normalise import QUOTES, mark_words, mend_characters, normalise
@@ -66,18 +65,6 @@ class _Compiled(NamedTuple):
     forbidden: tuple[int, ...]
 
 
-@contextmanager
-def _without_gc() -> Iterator[None]:
-    """Pause garbage collection: it takes a quarter of compiling, which makes millions of objects that all stay."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
 class CompiledRules:
     """The distinct rule texts of a collection, compiled. Immutable and thread-safe. A rule is a set of clauses (each
     group, each required term) that must all be met, and a set of terms that must not occur. Terms and clauses that
@@ -101,7 +88,7 @@ class CompiledRules:
                 written[term, mode] = known
             return known
 
-        with _without_gc():
+        with collecting_nothing():
             for text in dict.fromkeys(text for text in rules if text):
                 rule = read_text(text)
                 if isinstance(rule, InvalidRule):

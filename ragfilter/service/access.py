@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
@@ -29,6 +27,7 @@ from ragfilter.basics.files import TomlTable, check_table, read_toml
 from ragfilter.errors import CollectionMissing, ConflictError, DependencyError, InputError, RagfilterError
 from ragfilter.model import MAX_LEVEL, PUBLIC, User
 from ragfilter.text.normalise import mend_characters
+from ragfilter.text.urls import host_name
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +39,6 @@ class Caller:
     """The holder of a token. `collections` lists those that it can search; None means all.
     `metrics`: it can read the metrics of all callers."""
 
-    name: str = ""
     user: User = PUBLIC
     collections: frozenset[str] | None = None
     metrics: bool = False
@@ -69,6 +67,12 @@ class TokenEntry(TomlTable):
     collections: list[str] | None = None
     metrics: bool = False
 
+    @property
+    def caller(self) -> Caller:
+        """Its holder."""
+        collections = None if self.collections is None else frozenset(self.collections)
+        return Caller(User(self.level, self.departments), collections, self.metrics)
+
 
 class TokenFile(TomlTable):
     """A file of tokens."""
@@ -81,11 +85,6 @@ def token_hash(token: str) -> str:
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def new_token() -> str:
-    """Make a random token."""
-    return secrets.token_urlsafe(32)
-
-
 def read_tokens(path: Path) -> Mapping[str, Caller]:
     """Read the callers, by the hashes of their tokens. Raises InputError."""
     entries = check_table(read_toml(path), TokenFile, str(path), remedy=REMEDY).token
@@ -93,20 +92,14 @@ def read_tokens(path: Path) -> Mapping[str, Caller]:
         double, times = Counter(getattr(entry, what) for entry in entries).most_common(1)[0]
         if times > 1:
             raise InputError(f"{path}: two tokens have the {what} {double}.", remedy=REMEDY)
-    callers = {}
-    for entry in entries:
-        collections = None if entry.collections is None else frozenset(entry.collections)
-        user = User(entry.level, entry.departments)
-        callers[entry.sha256] = Caller(entry.name, user, collections, entry.metrics)
-    return callers
+    return {entry.sha256: entry.caller for entry in entries}
 
 
 OPEN = ("/docs", "/healthz", "/openapi.json", "/readyz")
 ASSETS = "/swagger/"
 """A path that everybody can read, since it reveals nothing about chunks."""
-LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
 MAX_BYTES = 2 * 1024 * 1024
-"""Maximum size of a request's body."""
+TOO_LARGE = "The body has more than 2 MiB."
 READING_S = 30.0
 """Time limit for a body to arrive."""
 
@@ -141,7 +134,7 @@ class TokenGate:
             caller = self._caller(headers, scope["path"])
             length = headers.get("content-length", "0")
             if length.isdecimal() and int(length[:20]) > MAX_BYTES:
-                raise _too_large()
+                raise Refused(413, TOO_LARGE, remedy="Send less at once.")
         except Refused as refused:
             await error_response(refused, scope["path"])(scope, receive, counted)
             return
@@ -150,7 +143,7 @@ class TokenGate:
 
     def _caller(self, headers: Headers, path: str) -> Caller:
         if not self.tokens:
-            if _host(headers.get("host", "")) not in self.hosts:
+            if host_name(headers.get("host", "")) not in self.hosts:
                 remedy = "Use 127.0.0.1, or add the name to RAGFILTER_ALLOWED_HOSTS."
                 raise Refused(400, "This host name is not allowed.", remedy=remedy)
             return self.anyone
@@ -162,14 +155,6 @@ class TokenGate:
             remedy = "Send the header `Authorization: Bearer TOKEN`."
             raise Refused(401, "The token is missing or unknown.", remedy=remedy)
         return caller
-
-
-def _host(header: str) -> str | None:
-    """The name in a Host header; None if there is none."""
-    try:
-        return urlsplit(f"//{header}").hostname
-    except ValueError:
-        return None
 
 
 def _limited(receive: Receive) -> Receive:
@@ -189,14 +174,10 @@ def _limited(receive: Receive) -> Receive:
         size += len(message.get("body", b""))
         done = not message.get("more_body", False)
         if size > MAX_BYTES:
-            raise HTTPException(413, _too_large().message)
+            raise HTTPException(413, TOO_LARGE)
         return message
 
     return limited
-
-
-def _too_large() -> Refused:
-    return Refused(413, f"The body has more than {MAX_BYTES // 1024 // 1024} MiB.", remedy="Send less at once.")
 
 
 DIFY = "/retrieval"

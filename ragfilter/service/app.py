@@ -36,15 +36,14 @@ from ragfilter.service.bodies import merged
 from ragfilter.service.caller_workspace import CallerWorkspace
 from ragfilter.service.executor import Executor
 from ragfilter.service.metrics import Metrics
-from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
+from ragfilter.text.urls import served_names
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Handler = TypeVar("Handler", bound=Callable[..., BaseModel])
 
 ABOUT = "Which chunks of a vector search reach an LLM's prompt, and why the others do not."
-COUNTED = ("/v1/search", "/v1/filter", "/v1/rerank", "/v2/rerank", "/retrieval", "/mcp")
 RESPONSES: dict[int | str, dict[str, Any]] = {s: {"model": Problem} for s in access.DOCUMENTED}
 TITLE = "ragfilter"
 LONG_S = 0.003
@@ -68,7 +67,7 @@ class Serving:
 def make_app(serving: Serving) -> FastAPI:
     """The service as an ASGI application."""
     executor = Executor(serving.threads, serving.timeout_s)
-    metrics = Metrics(COUNTED)
+    metrics = Metrics()
     mcp_app = _McpApp(serving, executor, metrics)
 
     @asynccontextmanager
@@ -100,8 +99,7 @@ def make_app(serving: Serving) -> FastAPI:
     _add_post_routes(app, serving, executor, metrics)
     _add_health_and_metrics(app, serving, executor, metrics)
     app.router.routes.append(Route("/mcp", mcp_app, methods=["GET", "POST", "DELETE"]))
-    names = serving.workspace.deployment.allowed_hosts.split(",")
-    hosts = access.LOOPBACK.union(name.strip().strip("[]").lower() for name in names if name.strip())
+    hosts = served_names(serving.workspace.deployment.allowed_hosts)
     app.add_middleware(TokenGate, tokens=serving.tokens, anyone=serving.anyone, hosts=hosts, count=metrics.count_answer)
     return app
 
@@ -177,11 +175,9 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
     @post_route("/v1/rerank", "Rank documents, as Cohere's and Jina's API does.")
     @post_route("/v2/rerank", "The same at the address of Cohere's newer API.")
     def rerank(workspace: CallerWorkspace, body: bodies.RerankBody) -> bodies.RerankAnswer:
-        settings = merged(serving.settings, body.model if body.model in PROFILES else None, {})
-        hits = [_document(place, each) for place, each in enumerate(body.documents)]
-        result, _ = workspace.rank(body.query, hits, settings, workspace.caller.user)
-        texts = [hit["text"] for hit in hits]
-        return bodies.rerank_answer(result, texts, body.model, most=body.top_n, with_documents=body.return_documents)
+        settings = merged(serving.settings, body.profile, {})
+        result, _ = workspace.rank(body.query, body.hits, settings, workspace.caller.user)
+        return bodies.rerank_answer(result, body)
 
     @post_route("/retrieval", "An external knowledge base for Dify.")
     def retrieval(workspace: CallerWorkspace, body: bodies.DifyBody) -> bodies.DifyRecords:
@@ -189,15 +185,6 @@ def _add_post_routes(app: FastAPI, serving: Serving, executor: Executor, metrics
         limits = body.retrieval_setting
         result, _ = workspace.search(body.query, body.knowledge_id, serving.settings, workspace.caller.user)
         return bodies.dify_records(result, most=limits.top_k, least=limits.score_threshold or 0.0)
-
-
-def _document(place: int, given: Any) -> dict[str, Any]:
-    """Read a document of a rerank request, with its place as its id. Raises Refused."""
-    fields = {"text": given} if isinstance(given, str) else given
-    text, title = fields.get("text"), fields.get("title") or ""
-    if not isinstance(text, str) or not isinstance(title, str):
-        raise Refused(422, f"Document {place + 1} has no text.", remedy="Pass texts, or objects with `text`.")
-    return {**fields, "id": str(place), "title": title}
 
 
 def _add_health_and_metrics(app: FastAPI, serving: Serving, executor: Executor, counters: Metrics) -> None:
@@ -219,18 +206,15 @@ def _add_health_and_metrics(app: FastAPI, serving: Serving, executor: Executor, 
 
 def _handle_errors(app: FastAPI) -> None:
     def failed(request: Request, error: Exception) -> JSONResponse:
+        if isinstance(error, RequestValidationError):
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"][1:])) or "body"
+            json = "json" in request.headers.get("content-type", "json")
+            remedy = "See /docs." if json else "Send the header `Content-Type: application/json`."
+            error = InputError(f"{place}: {complaint(first['msg'])}.", remedy=remedy)
         return error_response(error, request.url.path)
 
-    def invalid(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError)
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"][1:])) or "body"
-        json = "json" in request.headers.get("content-type", "json")
-        remedy = "See /docs." if json else "Send the header `Content-Type: application/json`."
-        return failed(request, InputError(f"{place}: {complaint(first['msg'])}.", remedy=remedy))
-
-    app.add_exception_handler(RequestValidationError, invalid)
-    for kind in (RagfilterError, HTTPException, Exception):
+    for kind in (RequestValidationError, RagfilterError, HTTPException, Exception):
         app.add_exception_handler(kind, failed)
 
 
@@ -266,7 +250,7 @@ class _McpApp:
 
 
 def _kind(caller: Caller) -> Caller:
-    return replace(caller, name="", metrics=False)
+    return replace(caller, metrics=False)
 
 
 def _in_thread(executor: Executor, function: Callable[P, R]) -> Callable[P, Awaitable[R]]:

@@ -74,14 +74,35 @@ class FilterBody(QuestionBody):
     )
 
 
+class RerankDocument(BaseModel, extra="allow"):
+    """A document with fields, which are read like those of a hit."""
+
+    text: str
+    title: str | None = None
+
+
 class RerankBody(BaseModel):
     """The request of Cohere's and Jina's clients. Other fields are ignored."""
 
     query: Question
-    documents: list[str | dict[str, JsonValue]] = Field(max_length=MAX_DOCUMENTS)
-    model: str = Field("", description="A profile. Any other name uses the service's own settings.")
+    documents: list[str | RerankDocument] = Field(max_length=MAX_DOCUMENTS)
+    model: str = Field("", description=f"One of {', '.join(PROFILES)}. Default: the service's own settings.")
     top_n: int | None = Field(None, ge=1)
     return_documents: bool = False
+
+    @property
+    def profile(self) -> str | None:
+        """The profile that `model` names. Raises Refused for another name."""
+        if self.model and self.model not in PROFILES:
+            remedy = f"Leave it empty, or choose one of: {', '.join(PROFILES)}."
+            raise Refused(404, f"There is no model {self.model!r}.", remedy=remedy)
+        return self.model or None
+
+    @property
+    def hits(self) -> list[dict[str, Any]]:
+        """The documents as hits, whose ids are their places."""
+        every = (RerankDocument(text=each) if isinstance(each, str) else each for each in self.documents)
+        return [{**each.model_dump(), "id": str(i), "title": each.title or ""} for i, each in enumerate(every)]
 
 
 class DifySetting(BaseModel):
@@ -225,19 +246,19 @@ def _dropped(row: ChunkRow) -> DroppedChunk:
     return DroppedChunk(row.id, row.title, row.rank, row.distance, row.layer, row.reason, value, limit)
 
 
-def rerank_answer(
-    result: Result, texts: Sequence[str], model: str, *, most: int | None, with_documents: bool
-) -> RerankAnswer:
-    """The kept documents, whose ids are their places, with their `texts` if requested."""
-    tokens = estimate_tokens(result.query) + sum(map(estimate_tokens, texts))
-    ranked = zip(result.kept[:most], _relevances(result), strict=False)
-    results = []
-    for hit, score in ranked:
-        place = int(hit.id)
-        document: dict[str, JsonValue] | None = {"text": texts[place]} if with_documents else None
-        results.append(RankedDocument(index=place, relevance_score=score, document=document))
+def rerank_answer(result: Result, asked: RerankBody) -> RerankAnswer:
+    """The kept documents, with their texts if requested."""
+    tokens = sum(map(estimate_tokens, [asked.query, *(hit["text"] for hit in asked.hits)]))
+    results = [
+        RankedDocument(
+            index=int(hit.id),
+            relevance_score=score,
+            document={"text": hit.chunk.text} if asked.return_documents else None,
+        )
+        for hit, score in zip(result.kept[: asked.top_n], _relevances(result), strict=False)
+    ]
     meta: dict[str, JsonValue] = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
-    return RerankAnswer(id=str(uuid4()), model=model, results=results, usage={"total_tokens": tokens}, meta=meta)
+    return RerankAnswer(id=str(uuid4()), model=asked.model, results=results, usage={"total_tokens": tokens}, meta=meta)
 
 
 def dify_records(result: Result, *, most: int, least: float) -> DifyRecords:

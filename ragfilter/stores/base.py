@@ -43,6 +43,19 @@ class CollectionInfo:
         return not self.incomplete
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How to open a collection. `folder` is a path, the URL of a server, the address of a database, or empty for the
+    workspace's own store. An empty `embedder` means the model that the collection itself names. Nothing in the
+    collection is changed unless `writable` is set. `columns` (by field) and `metric` apply to a table."""
+
+    folder: str = ""
+    embedder: str = ""
+    writable: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
+    metric: str = ""
+
+
 class Subset:
     """A view of a collection with only some of its chunks."""
 
@@ -285,7 +298,7 @@ class VersionedCollection(ChunkedCollection):
         return {i: entry.rule for i, entry in self._read_entries(ids)}
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
-        if not self.ours and not self._store.writable(self._name):
+        if not self.ours and not self._store.opening(self._name).writable:
             message = f"Collection {self._name!r} was not created by ragfilter and is open read-only."
             raise StoreError(message, remedy="Allow changes to it on the Collections page.", action="writable")
         with self._store.changing(self._name):
@@ -373,8 +386,8 @@ class VersionedStore(ABC, Generic[C]):
         self.shared = shared
         self.catalogue_limit = inf
         """Searches use no catalogue if one of our collections has more chunks than this."""
-        self.writable: Callable[[str], bool] = lambda name: False
-        """Whether changes to a foreign collection are allowed."""
+        self.opening: Callable[[str], Opening] = lambda name: Opening()
+        """How to open a foreign collection."""
         self.chunks: SharedCache[Chunk] = SharedCache(CHUNKS_KEPT)
         """Complete chunks by collection version and id, since questions share many of them."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}

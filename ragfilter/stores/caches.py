@@ -46,7 +46,6 @@ class ReplyCache(database.OptionalBook):
     """At most `limit_mb` megabytes of texts by key, of the workspace in `folder` or at an address. The least recently
     used texts are removed first. Safe across threads and processes."""
 
-    what = "cache"
     called = "The cache of answers"
     tables = (_texts,)
 
@@ -102,7 +101,6 @@ class VectorCache(database.OptionalBook):
     """Vectors by text and model, of the workspace in `folder` or at an address: those of each collection's sentences,
     and of passages that are not indexed yet. Safe across threads and processes."""
 
-    what = "sentences"
     called = "The file of sentences"
     tables = (_vectors, _completed)
 

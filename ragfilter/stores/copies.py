@@ -7,15 +7,14 @@ the collection, and every write gives the collection a new version."""
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import logging
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import pairwise, repeat
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ragfilter.basics.files import explain_os_error
+from ragfilter.basics.threads import collecting_nothing
 from ragfilter.errors import StoreError, extra
 from ragfilter.model import Chunk, readable_level
 from ragfilter.protocols import Catalogue, Vectors
@@ -69,10 +69,12 @@ def with_rule(row: StoredRow, rules: Mapping[str, str | None]) -> StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class CopySummary:
-    """A summary of a copy, without texts and vectors. `fingerprints` are by chunk id."""
+    """A copy without texts and vectors, by chunk id: `fingerprints`, and `as_given` the unreadable clearances as text.
+    Without chunks, there is no copy."""
 
-    embedder: str
-    fingerprints: Mapping[str, str]
+    embedder: str = ""
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    as_given: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def content(self) -> str:
@@ -139,17 +141,13 @@ class Copies:
             rows.append(StoredRow(chunk, vector, as_given, fingerprint))
         return rows
 
-    def summary(self, name: str) -> CopySummary | None:
-        """The summary of a copy; None if there is none."""
-        table = _read(self.path(name), ["id", "fingerprint"])
+    def summary(self, name: str) -> CopySummary:
+        """The summary of a copy, empty if there is none."""
+        table = _read(self.path(name), ["id", "fingerprint", "clearance_as_given"])
         if table is None:
-            return None
-        return CopySummary(_embedder(table), dict(zip(*(column.to_pylist() for column in table.columns), strict=True)))
-
-    def as_given(self, name: str) -> dict[str, str | None]:
-        """The unreadable clearances in the source, as text, by chunk id."""
-        table = _read(self.path(name), ["id", "clearance_as_given"])
-        return {} if table is None else dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
+            return CopySummary()
+        ids, *values = (table[name].to_pylist() for name in ("id", "fingerprint", "clearance_as_given"))
+        return CopySummary(_embedder(table), *(dict(zip(ids, each, strict=True)) for each in values))
 
     def texts(self, name: str) -> list[Chunk]:
         """The chunks of a copy with only id, title and text."""
@@ -157,20 +155,14 @@ class Copies:
         rows = [] if table is None else table.to_pylist()
         return [Chunk(row["id"], row["text"] or "", title=row["title"] or "") for row in rows]
 
-    def marks(self) -> dict[str, str]:
-        """A mark of each copy's content, by name."""
-        marks = {}
+    def changed(self) -> dict[str, datetime]:
+        """When each collection was last indexed."""
+        times = {}
         for path in sorted(self._folder.glob("*.parquet")):
             # It may have been deleted in the meantime.
             with suppress(OSError):
-                stat = path.stat()
-                marks[path.stem] = f"{stat.st_mtime_ns} {stat.st_size}"
-        return marks
-
-    def changed(self, name: str) -> datetime | None:
-        """When the collection was last indexed."""
-        path = self.path(name)
-        return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.exists() else None
+                times[path.stem] = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return times
 
     def rename(self, old: str, new: str) -> None:
         """Rename a copy, if there is one."""
@@ -261,7 +253,7 @@ def read_catalogue(path: Path, version: str) -> Catalogue | None:
         "metadata": repeat({}),  # One for all: 100,000 would keep the garbage collector busy.
         **{name: _shared(table[name]) for name in REPEATED},
     }
-    with _collecting_nothing():
+    with collecting_nothing():
         return Catalogue(zip(ids, _chunks(len(ids), columns), strict=True))
 
 
@@ -292,18 +284,6 @@ def _chunks(n: int, columns: Mapping[str, Iterable[Any]]) -> list[Chunk]:
     for each in fields(Chunk):
         deque(map(getattr(Chunk, each.name).__set__, chunks, columns[each.name]), maxlen=0)
     return chunks
-
-
-@contextmanager
-def _collecting_nothing() -> Iterator[None]:
-    """Pause garbage collection, which would scan all new chunks again and again."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
 
 
 def _tuples(column: Any) -> Iterator[tuple[Any, ...]]:

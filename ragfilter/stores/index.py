@@ -87,11 +87,11 @@ class _Indexing:
     def in_folder(self, workspace: Workspace, copies: Copies) -> IndexReport:
         name, model, store = self.name, self.embedder.name, workspace.versioned_store()
         store.check_ours(name)
-        old = None if self.reset else copies.summary(name)
+        old = CopySummary() if self.reset else copies.summary(name)
         if not self.reset:
             self._check_target(store, old)
-        fresh, report = self._changes({} if old is None else old.fingerprints)
-        whole = old is not None and _is_whole(store, name, old)
+        fresh, report = self._changes(old.fingerprints)
+        whole = _is_whole(store, name, old)
         if whole and not fresh:
             return report
         copies.change_clearances(name, self._bars())
@@ -113,13 +113,13 @@ class _Indexing:
         name, model = self.name, self.embedder.name
         old = database.summary(name)
         if not self.reset:
-            check_embedder(name, old.embedder if old else "", model)
-        before = {} if old is None or self.reset else old.fingerprints
+            check_embedder(name, old.embedder, model)
+        before = {} if self.reset else old.fingerprints
         fresh, report = self._changes(before)
         if not fresh:
             return report
         vectors: dict[str, Vectors] = {}
-        if old is not None:
+        if old.fingerprints:
             database.change_clearances(name, self._bars())
             if old.embedder == model:
                 vectors |= database.vectors_of(name, [record.chunk.passage for record in fresh])
@@ -136,10 +136,10 @@ class _Indexing:
         )
         return replace(report, embedded=embedded, written=len(fresh))
 
-    def _check_target(self, store: VersionedStore[Any], old: CopySummary | None) -> None:
-        check_embedder(self.name, old.embedder if old else "", self.embedder.name)
+    def _check_target(self, store: VersionedStore[Any], old: CopySummary) -> None:
+        check_embedder(self.name, old.embedder, self.embedder.name)
         with suppress(CollectionMissing):
-            if old is None and store.collection(self.name).count():
+            if not old.fingerprints and store.collection(self.name).count():
                 message = f"Collection {self.name!r} exists, but this workspace did not index it."
                 raise StoreError(message, remedy="Choose another name, or replace it.", action="replace")
 
@@ -202,7 +202,7 @@ def rebuild(
     copies = Copies(workspace.copies_dir)
     with locked(workspace, name):
         summary = copies.summary(name)
-        if summary is None:
+        if not summary.fingerprints:
             message = f"There is no copy of collection {name!r} in {workspace.copies_dir}."
             raise StoreError(message, remedy="Index its source again.")
         rows = {row.chunk.id: row for row in copies.read(name)}

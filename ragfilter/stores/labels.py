@@ -97,7 +97,6 @@ class Quotation:
 class LabelBook(database.Book):
     """The labels in the database at `url`."""
 
-    what = "labels"
     called = "The book of labels"
     tables = (_labels, _sets, _asked, _recorded, _unrecorded, _quotations)
 

@@ -49,7 +49,7 @@ def export(workspace: Workspace, collection: StoredCollection, user: User = UNRE
     if collection.incomplete:
         raise StoreError(f"Nothing was exported. {collection.incomplete}")
     known = collection.entries()
-    clearances = workspace.contents.as_given(collection.name)
+    clearances = workspace.contents.summary(collection.name).as_given
     ids = [i for i, chunk in known.items() if user.sees(chunk)]
     visible = set(ids)
     for page in pages(ids, PAGE):
@@ -104,8 +104,6 @@ def _must_be_ours(store: Store, name: str) -> None:
 class EveryTable(database.Book):
     """What people wrote about the collections of a workspace: the tables of all its books."""
 
-    what = "workspace"
-    called = "The workspace's database"
     tables = tuple(table for book in BOOKS for table in book.tables)
 
     def rename(self, old: str, new: str) -> None:
@@ -215,13 +213,11 @@ def _copy_collection(name: str, source: Workspace, target: Workspace, progress: 
 def _rows(name: str, workspace: Workspace, ordered: Callable[[Iterable[str]], list[str]] = list) -> Iterator[StoredRow]:
     """The stored rows of a collection, with the current rules. Raises CollectionMissing."""
     collection = workspace.store().collection(name)
-    contents = workspace.contents
-    summary, clearances = contents.summary(name), contents.as_given(name)
-    prints = summary.fingerprints if summary else {}
+    summary = workspace.contents.summary(name)
     for ids in pages(ordered(collection.entries()), PAGE):
         vectors = collection.vectors(ids)
         for vector, (i, chunk) in zip(vectors, collection.chunks(ids).items(), strict=True):
-            yield StoredRow(chunk, vector, clearances.get(i), prints.get(i, ""))
+            yield StoredRow(chunk, vector, summary.as_given.get(i), summary.fingerprints.get(i, ""))
 
 
 def _checksum(name: str, workspace: Workspace) -> str:

@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -24,7 +24,7 @@ from ragfilter.basics.files import TextFiles, kind
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
 from ragfilter.settings.deployment import is_address
-from ragfilter.stores.base import CollectionInfo
+from ragfilter.stores.base import CollectionInfo, Opening
 from ragfilter.stores.chroma import ChromaCollection, ChromaStore, Server
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.numbers import chunk_count
@@ -54,19 +54,6 @@ OVER_OPENAI = ("cohere", "google_gemini", "jina", "mistral", "ollama", "openai",
 """Chroma's embedding functions with models that vendors also serve over the OpenAI protocol."""
 HERE = ("huggingface", "sentence_transformer")
 """Chroma's embedding functions with models that sentence-transformers loads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """How to open a collection. `folder` is a path, the URL of a server, the address of a database, or empty for the
-    workspace's own store. An empty `embedder` means the model that the collection itself names. Nothing in the
-    collection is changed unless `writable` is set. `columns` (by field) and `metric` apply to a table."""
-
-    folder: str = ""
-    embedder: str = ""
-    writable: bool = False
-    columns: Mapping[str, str] = field(default_factory=dict)
-    metric: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,22 +187,17 @@ class Stores:
         """How to open the collection `name`."""
         return self._openings().get(name, Opening())
 
-    def hint(self, name: str) -> str:
-        """The embedding model that the collection `name` names itself; empty if there is none."""
-        return embedder_hint(self.of(name).collection(name))
-
     def embedder(self, name: str) -> str:
         """The embedding model with which the collection `name` was opened or made; empty if it is unknown or if there
         is no such collection. If the store has lost the collection, it is the model recorded in our own copy."""
-        opening, summary = self.opening(name), None
+        opening = self.opening(name)
         try:
             return opening.embedder or self.at(opening.folder).collection(name).embedder
         except CollectionMissing:
             # Searched among the copies, because a name from a link may be any path.
-            if name in self._workspace.copied():
-                with suppress(StoreError):
-                    summary = self._workspace.contents.summary(name)
-            return summary.embedder if summary else ""
+            with suppress(StoreError):
+                return self._workspace.contents.summary(name).embedder if name in self._workspace.copied() else ""
+            return ""
 
     def of(self, name: str) -> AnyStore:
         """The store that holds the collection `name`."""
@@ -231,10 +213,8 @@ class Stores:
                 store: AnyStore = self._folders[path]
         else:
             store = self._workspace.store()
-        # Checked each time, since another session may allow or forbid changes.
-        store.writable = lambda name: self.opening(name).writable
-        if is_address(folder):
-            cast("TableStore", store).options = self._options
+        # Asked each time, since another session may allow or forbid changes.
+        store.opening = self.opening
         return store
 
     def infos(self) -> tuple[CollectionInfo, ...]:
@@ -262,11 +242,7 @@ class Stores:
         if (folder and name in names) or (other is not None and other.folder != folder):
             message = f"There is another collection {name!r} in this workspace."
             raise InputError(message, remedy="Rename or close that one first.")
-        collection = (
-            cast("TableStore", store).open(name, opening.columns, opening.metric)
-            if is_address(folder)
-            else store.collection(name)
-        )
+        collection = cast("TableStore", store).open(name, opening) if is_address(folder) else store.collection(name)
         if collection.ours and not folder:
             raise InputError(f"Collection {name!r} was made by ragfilter in this workspace.", remedy="Use it directly.")
         model = opening.embedder or embedder_hint(collection)
@@ -303,7 +279,3 @@ class Stores:
         listed = {each: asdict(how) for each, how in every.items() if opening or each != name}
         self._workspace.files.write(FILE, json.dumps(listed))
         self._known = -inf, {}
-
-    def _options(self, name: str) -> tuple[Mapping[str, str], str]:
-        opening = self.opening(name)
-        return opening.columns, opening.metric

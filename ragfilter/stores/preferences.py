@@ -71,7 +71,6 @@ class Preference:
 class PreferenceBook(database.Book):
     """The preferences in the database at `url`."""
 
-    what = "preferences"
     called = "The book of preferences"
     tables = (_preferences,)
 

@@ -100,7 +100,8 @@ class QdrantCollection(VersionedCollection):
         size = n = min(n, self.count()) if n > PAGE else n
         if n < 1:
             return []
-        admits = metadata.admission(where or Where())
+        where = where or Where()
+        admits = metadata.admission(where)
         while True:
             with self._store.asking() as client:
                 points = client.query_points(
@@ -286,22 +287,18 @@ def _points(ids: Sequence[str]) -> list[Any]:
     return [_point(i) for i in ids]
 
 
-def _condition(ids: Sequence[str] | None, where: Where | None) -> models.Filter:
+def _condition(ids: Sequence[str] | None, where: Where) -> models.Filter:
     """The filter for Qdrant. A payload without a key meets no condition on that key."""
     parts: list[Any] = []
     if ids is not None:
         parts.append(models.HasIdCondition(has_id=_points(ids)))
-    user, sources = (where.user, where.sources) if where is not None else (None, None)
+    user, is_ = where.user, models.FieldCondition
     if user is not None and not user.unrestricted:
-        parts.append(_is("clearance", range=models.Range(gte=0, lte=user.level)))
-        parts.append(_is("department", match=models.MatchAny(any=["", *user.departments])))
-    if sources is not None:
-        parts.append(_is("source", match=models.MatchAny(any=list(sources))))
+        parts.append(is_(key="clearance", range=models.Range(gte=0, lte=user.level)))
+        parts.append(is_(key="department", match=models.MatchAny(any=["", *user.departments])))
+    if where.sources is not None:
+        parts.append(is_(key="source", match=models.MatchAny(any=list(where.sources))))
     return models.Filter(must=parts)
-
-
-def _is(key: str, **what: Any) -> models.FieldCondition:
-    return models.FieldCondition(key=key, **what)
 
 
 @contextmanager

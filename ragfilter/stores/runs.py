@@ -60,7 +60,6 @@ class Run:
 class Runs(database.Book):
     """The runs in the database at `url`."""
 
-    what = "runs"
     called = "Saving runs"
     tables = (_runs, _records)
 

@@ -154,8 +154,7 @@ class Workspace:
 
         if user.unrestricted:
             return collection.content or collection.version
-        summary = self.contents.summary(collection.name)
-        known = summary.fingerprints if summary else {}
+        known = self.contents.summary(collection.name).fingerprints
         seen = (i for i, chunk in collection.entries().items() if user.sees(chunk))
         return content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})
 
@@ -288,20 +287,16 @@ def _holder(folder: Path) -> str:
         return "another process"
 
 
-class SharedTextFiles(TextFiles, database.OptionalBook):
+class SharedTextFiles(database.Book, TextFiles):
     """Text files in the database at `url`, copied to `folder` for reading. Also raises StoreError."""
 
-    what = "workspace"
-    called = "The workspace's database"
     tables = (_files,)
-    busy_s = database.BUSY_S
 
     def __init__(self, folder: Path, url: str) -> None:
         TextFiles.__init__(self, folder)
-        database.OptionalBook.__init__(self, url)
+        database.Book.__init__(self, url)
 
     def names(self, under: str) -> list[str]:
-        self._open()
         start = f"{under}/"
         every = (name for (name,) in self._read(sa.select(_files.c.name)))
         return [name.removeprefix(start) for name in every if name.startswith(start)]
@@ -315,17 +310,11 @@ class SharedTextFiles(TextFiles, database.OptionalBook):
         return super().path(name)
 
     def read(self, name: str) -> str | None:
-        self._open()
         rows = self._read(sa.select(_files).filter_by(name=name))
         return rows[0].text if rows else None
 
     def write(self, name: str, text: str) -> None:
-        self._open()
         self._write(_files.delete().filter_by(name=name), _files.insert().values(name=name, text=text))
 
     def delete(self, name: str) -> None:
-        self._open()
         self._write(_files.delete().filter_by(name=name))
-
-    def close(self) -> None:
-        database.OptionalBook.close(self)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 UNSHOWN = "(an address that is not shown)"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def shown(url: str) -> str:
-    """Prepare `url` for messages: without user, password, query and fragment. A URL that cannot be
-    parsed is not shown at all, since a misplaced password may be what is wrong with it."""
+    """Prepare `url` for messages: without user, password, query and fragment, but with the host that the query of a
+    database's address names. A URL that cannot be parsed is not shown at all, since a misplaced password may be what is
+    wrong with it."""
     parts = _parts(url)
     if parts is None:
         return UNSHOWN
     host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
+    named = parse_qs(parts.query).get("host") if parts.scheme.startswith("postgres") else None
+    return f"{parts.scheme}://{host}{parts.path}".rstrip("/") + (f"?host={named[0]}" if named else "")
 
 
 def web_address(url: str) -> SplitResult | None:
@@ -25,6 +28,19 @@ def web_address(url: str) -> SplitResult | None:
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         return None
     return parts
+
+
+def served_names(allowed: str) -> frozenset[str]:
+    """The names of a server: the loopback names and the `allowed` ones, separated by commas."""
+    return frozenset((*LOOPBACK, *(name.strip().strip("[]").lower() for name in allowed.split(",") if name.strip())))
+
+
+def host_name(header: str) -> str | None:
+    """The name in a Host header; None if there is none."""
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return None
 
 
 def basic_auth(parts: SplitResult) -> Mapping[str, str]:

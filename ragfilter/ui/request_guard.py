@@ -5,16 +5,14 @@ So a request must name a host that the app is served under and, if a page sent i
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragfilter.errors import SettingsError
 from ragfilter.settings.deployment import read_deployment
+from ragfilter.text.urls import host_name, served_names
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = {
     "default-src": "'self'",
     # Streamlit's page contains one inline script, which has this hash; its numbers are WebAssembly.
@@ -44,7 +42,7 @@ class RequestGuard:
 
     def __init__(self, app: ASGIApp, hosts: str = "") -> None:
         self.app = app
-        self.hosts = {*LOOPBACK, *(name.strip().strip("[]").lower() for name in hosts.split(","))}
+        self.hosts = served_names(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -60,7 +58,7 @@ class RequestGuard:
 
     def _refusal(self, headers: Headers) -> ASGIApp | None:
         host, origin = headers.get("host", ""), headers.get("origin")
-        if _name(host) not in self.hosts:
+        if host_name(host) not in self.hosts:
             return PlainTextResponse("Host name not allowed. Add it to RAGFILTER_ALLOWED_HOSTS.\n", status_code=400)
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             return PlainTextResponse("Cross-site requests are not allowed.\n", 403)
@@ -73,10 +71,3 @@ def hosts() -> str:
         return read_deployment().allowed_hosts
     except SettingsError:
         return ""
-
-
-def _name(host: str) -> str | None:
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None

@@ -17,6 +17,7 @@ from ragfilter.errors import CollectionMissing, StoreError
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.stores import chroma as chroma_collection
+from ragfilter.stores.base import Opening
 from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
 
@@ -71,7 +72,7 @@ def test_a_stored_embedding_function_is_never_built(store: ChromaStore, monkeypa
     collection = store.collection("foreign")
     assert collection.nearest(unit(0, 1), 1)[0][0] == "a"
     assert collection.space in ("l2", "cosine")
-    store.writable = lambda name: name == "foreign"
+    store.opening = lambda name: Opening(writable=name == "foreign")
     collection.set_rules({"a": "{}"})
     assert collection.rule("a") == "{}"
     assert [info.name for info in store.collections()] == ["foreign"]

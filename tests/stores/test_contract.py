@@ -15,7 +15,7 @@ from waiting import PATIENT_S
 
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
-from ragfilter.stores.base import VersionedStore
+from ragfilter.stores.base import Opening, VersionedStore
 from ragfilter.stores.chroma import ChromaStore, Server
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.metadata import to_metadata
@@ -90,7 +90,7 @@ class TestForeignChroma(TestChroma):
             raw.add(ids=ids, embeddings=vectors, documents=texts, metadatas=metadatas)
             return store.collection(raw.name)
 
-        store.writable = lambda name: True
+        store.opening = lambda name: Opening(writable=True)
         return make
 
 
@@ -188,7 +188,7 @@ class TestTable(RuleStoreTests):
     @classmethod
     def store(cls, postgres: str) -> Iterator[TableStore]:
         store = TableStore(another(postgres))
-        store.writable = lambda name: True
+        store.opening = lambda name: Opening(writable=True)
         yield store
         store.close()
 
@@ -217,7 +217,7 @@ class TestTable(RuleStoreTests):
                 )
                 connection.exec_driver_sql(f"CREATE INDEX ON {name} USING hnsw (v vector_l2_ops)")
                 connection.exec_driver_sql(f"INSERT INTO {name} VALUES (%s, %s, %s, %s, %s, %s)", given)
-            return store.open(name, {}, "l2")
+            return store.open(name, Opening(metric="l2"))
 
         return make
 

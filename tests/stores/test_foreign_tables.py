@@ -19,9 +19,9 @@ from ragfilter.model import UNRESTRICTED, User
 from ragfilter.models.embedders import BUNDLED
 from ragfilter.protocols import Vectors, Where
 from ragfilter.rules import edits
-from ragfilter.stores.opening import Opening
+from ragfilter.stores.base import Opening
 from ragfilter.stores.postgres import rows
-from ragfilter.stores.postgres.foreign import METRICS, TableStore
+from ragfilter.stores.postgres.foreign import OPERATORS, TableStore
 
 RULE = '{"contain":"fire"}'
 TEXTS = ("A troll that is burned stays dead.", "Owls hoot at night.", "A boat carries four.")
@@ -155,8 +155,8 @@ def test_a_table_of_each_kind_is_asked_as_it_is(
             "cosine": 1 - float(vectors[0] @ vectors[3]),
             "ip": 1 - float(vectors[0] @ vectors[3]),
         }
-        for metric in METRICS:
-            asked = bench.stores.at(place).open(name, {}, metric)  # type: ignore[union-attr]
+        for metric in OPERATORS:
+            asked = bench.stores.at(place).open(name, Opening(metric=metric))  # type: ignore[union-attr]
             ((nearest, distance), *_) = asked.nearest(vectors[3], 2)
             assert nearest == key_of(name, 0)
             assert distance == pytest.approx(exact[metric], abs=1e-5)
@@ -196,17 +196,17 @@ def test_columns_are_those_that_are_named(address: str) -> None:
     make(address, SMALL, np.eye(3, dtype=np.float32))
     store = TableStore(address)
     asked = {"text": "body", "title": "note", "embedding": "w", "id": "note"}
-    (chunk,) = store.open("theirs", asked, "").chunks(["a note"]).values()
+    (chunk,) = store.open("theirs", Opening(columns=asked)).chunks(["a note"]).values()
     assert (chunk.id, chunk.text, chunk.title) == ("a note", "a body", "a note")
     assert chunk.metadata.keys() == {"id"}
-    assert store.open("theirs", asked, "").vectors(["a note"]).tolist() == [[0.0, 1.0]]
+    assert store.open("theirs", Opening(columns=asked)).vectors(["a note"]).tolist() == [[0.0, 1.0]]
     for columns, metric, said in (
         ({"text": "nothing"}, "", "no column 'nothing'"),
         ({"embedding": "body"}, "", "holds text, not vectors"),
         ({}, "hamming", "is not a distance"),
     ):
         with pytest.raises(InputError, match=said):
-            store.open("theirs", columns, metric)
+            store.open("theirs", Opening(columns=columns, metric=metric))
     with pytest.raises(CollectionMissing, match="no table 'mine'") as error:
         store.collection("mine")
     assert error.value.remedy == "There are: theirs."

@@ -23,7 +23,8 @@ from ragfilter.library.workspace import open_workspace
 from ragfilter.models.embedders import BUNDLED, BundledEmbedder
 from ragfilter.rules import edits
 from ragfilter.stores import manage
-from ragfilter.stores.opening import Opening, embedder_hint
+from ragfilter.stores.base import Opening
+from ragfilter.stores.opening import embedder_hint
 from ragfilter.workbench import Workbench, overview
 
 pytestmark = pytest.mark.model

@@ -38,7 +38,6 @@ def test_rows_come_back_as_they_were(tmp_path: Path, rows: list[StoredRow]) -> N
     assert len(found) == len(rows)
     assert all(same(left, right) for left, right in zip(found, rows, strict=True))
     summary = copies.summary("demo")
-    assert summary is not None
     assert summary.embedder == "modèle"
     assert summary.fingerprints == {row.chunk.id: row.fingerprint for row in rows}
 

@@ -74,9 +74,8 @@ class RowCollection(ChunkedCollection):
         search = f"SELECT {key} AS id, {distance} AS d FROM {table} c WHERE {admits} "
         if ids is None and wanted <= WIDEST_SEARCH and there > FEW:
             parameters["wanted"] = n
-            width = search_width(n, there, total)
             by_index = f"{search}ORDER BY {by} LIMIT %(wanted)s"
-            pairs = self._store.read(by_index, parameters, **self._store.index_settings(width))
+            pairs = self._store.read(by_index, parameters, width=search_width(n, there, total))
             if len(pairs) >= wanted:
                 return sorted(pairs, key=by_distance)
         exact = f'{search}ORDER BY d, {key} COLLATE "C" LIMIT {wanted}'

@@ -12,6 +12,7 @@ from ragfilter.basics.database import Book
 from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import CollectionMissing, StoreError, extra
 from ragfilter.protocols import Catalogue
+from ragfilter.stores.base import Opening
 from ragfilter.stores.postgres import rows
 
 with extra("postgres"):
@@ -46,55 +47,38 @@ class VectorDatabase(Book):
 
     tables = ()
 
-    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, address: str) -> None:
         """Open the database at an address (``postgresql://…``). Raises InputError, StoreError, StoreUnavailable."""
-        self._timeout_s = timeout_s
-        self.writable: Callable[[str], bool] = lambda name: False
-        """Whether changes to a foreign collection are allowed."""
+        self.opening: Callable[[str], Opening] = lambda name: Opening()
+        """How to open a foreign table."""
         super().__init__(address)
 
     def _prepare(self) -> None:
         self._searching = self._engine.execution_options(postgresql_readonly=True)
-        with self._writing() as connection:
-            self._begin(connection)
-            version = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-            installed = connection.exec_driver_sql(version).scalar_one_or_none()
-        if installed is None:
+        installed = self.read("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        if not installed:
             raise StoreError(f"The database at {self.where} has no pgvector.", remedy="Name another database.")
-        self._iterative = tuple(map(int, installed.split(".")[:2])) >= ITERATIVE
-
-    def _begin(self, connection: sa.Connection) -> None:
-        """Prepare the database on opening."""
+        self._iterative = tuple(map(int, installed[0][0].split(".")[:2])) >= ITERATIVE
 
     def writing(self) -> AbstractContextManager[sa.Connection]:
         """This thread's transaction, or a new one."""
         return self._writing()
 
-    def read(self, query: str, parameters: Mapping[str, Any] | None = None, **settings: str | int) -> Sequence[Any]:
-        """The rows of a query, run with these server settings. Raises StoreUnavailable at the deadline."""
-        with self._connected(self._searching if settings else None) as connection:
-            if settings:
-                pairs = ((k, str(v)) for k, v in settings.items())
-                calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
-                values = tuple(each for pair in pairs for each in pair)
-                connection.exec_driver_sql(f"SELECT {calls}", values)
+    def read(self, query: str, parameters: Mapping[str, Any] | None = None, *, width: int = 0) -> Sequence[Any]:
+        """The rows of a query, which searches an index with this width. Raises StoreUnavailable at the deadline."""
+        with self._connected(self._searching if width else None) as connection:
+            if width:
+                iterative = ", set_config('hnsw.iterative_scan', 'strict_order', true)" if self._iterative else ""
+                settings = f"SELECT set_config('hnsw.ef_search', %(width)s, true){iterative}"
+                connection.exec_driver_sql(settings, {"width": str(width)})
             result: Sequence[Any] = connection.exec_driver_sql(query, parameters).all()
             return result
-
-    def index_settings(self, width: int) -> dict[str, str | int]:
-        """The server settings for an index search of this width."""
-        if not self._iterative:
-            return {"hnsw.ef_search": width}
-        return {"hnsw.ef_search": width, "hnsw.iterative_scan": "strict_order"}
 
 
 class PgDatabase(VectorDatabase):
     """A workspace's database, with caches of collections. Upgrades its tables to the newest version. Thread-safe."""
 
-    what = "workspace"
-    called = "The workspace's database"
-
-    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, address: str) -> None:
         self.catalogue_limit = inf
         self.catalogues: dict[int, tuple[int, Catalogue]] = {}
         """By the number of a collection, with the version to which they belong."""
@@ -102,10 +86,12 @@ class PgDatabase(VectorDatabase):
         """The newest version seen, by the number of a collection."""
         self.counts: SharedCache[int] = SharedCache(COUNTS_KEPT)
         self.distinct_rules: SharedCache[tuple[str, ...]] = SharedCache(RULES_KEPT)
-        super().__init__(address, timeout_s=timeout_s)
+        super().__init__(address)
 
-    def _begin(self, connection: sa.Connection) -> None:
-        rows.upgrade(connection)
+    def _prepare(self) -> None:
+        with self._writing() as connection:
+            rows.upgrade(connection)
+        super()._prepare()
 
     @contextmanager
     def changing(self, name: str) -> Iterator[tuple[sa.Connection, CollectionRow]]:

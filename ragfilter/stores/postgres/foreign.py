@@ -5,44 +5,52 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, cast
-from uuid import UUID
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata
-from ragfilter.stores.base import CollectionInfo
+from ragfilter.stores.base import CollectionInfo, Opening
 from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres.collection import RowCollection, SqlSearch
 from ragfilter.stores.postgres.connection import VectorDatabase
 
 Metric = Literal["l2", "cosine", "ip"]
-METRICS: Mapping[str, Metric] = {"l2": "l2", "cosine": "cosine", "ip": "ip"}
-OPERATORS = {"l2": "<->", "cosine": "<=>", "ip": "<#>"}
+OPERATORS: Mapping[Metric, str] = {"l2": "<->", "cosine": "<=>", "ip": "<#>"}
 DISTANCES = {"l2": "({})^2", "cosine": "{}", "ip": "1 + ({})"}
 """Converts an operator's result to the distance of each space, as Chroma defines it."""
 IDS = ("langchain_id", "node_id")
 TEXTS = ("text", "document", "content", "chunk", "body", "page_content", "chunk_text")
 TEXT_TYPES = ("text", "varchar")
+COMPARED = {"int2": "int8", "int4": "int8", "int8": "int8", "uuid": "uuid"}
+"""The types in which keys are compared, so that their index is used; others are compared as texts."""
+POSSIBLE: Mapping[str, Callable[[str], object]] = {
+    "int8": lambda i: re.fullmatch("-?[0-9]{1,19}", i) and -(2**63) <= int(i) < 2**63,
+    "uuid": re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch,
+    "text": lambda i: rows.plain(i) == i,
+}
+"""Whether a text can be a key of a type; comparing another one would fail."""
 JSON_TYPES = ("json", "jsonb")
 VECTOR_TYPES = ("vector", "halfvec")
 UNREAD = (*VECTOR_TYPES, "sparsevec", "bit", "bytea", "tsvector")
 """Column types that are not fields."""
 INSIDES = ("_node_content", "_node_type")
 """Keys under which LlamaIndex stores the chunk a second time, next to the fields."""
-COLUMNS = """
-SELECT c.oid::regclass::text, c.oid::int8, c.relname, a.attname, t.typname, a.atttypmod,
-    coalesce(a.attnum = ANY(p.indkey) AND p.indnatts = 1, false)
+PARTED = "langchain_pg_embedding"
+"""LangChain's table, which holds many collections; `langchain_pg_collection` names them."""
+TABLES = f"""
+SELECT c.oid::regclass::text, c.oid::int8, json_agg(json_build_array(a.attname, t.typname, a.atttypmod,
+    coalesce(a.attnum = ANY(p.indkey) AND p.indnatts = 1, false)) ORDER BY a.attnum)
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid
     JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN pg_index p ON p.indrelid = c.oid AND p.indisprimary
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'm')
     AND n.nspname NOT IN ('pg_catalog', 'information_schema')
     AND c.relname !~ '^ragfilter_' AND has_table_privilege(c.oid, 'SELECT')
-ORDER BY c.oid, a.attnum
+GROUP BY c.oid HAVING bool_or(t.typname IN {VECTOR_TYPES})
 """
 OPERATOR_CLASS = """
 SELECT o.opcname FROM pg_index i JOIN pg_opclass o ON o.oid = i.indclass[0]
@@ -103,39 +111,26 @@ class Table:
 class TableStore(VectorDatabase):
     """The tables with vectors in a foreign database. Thread-safe. Raises StoreError."""
 
-    what = "collection"
     called = "The database"
 
-    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, address: str) -> None:
         """Open the database at an address. Raises InputError, StoreUnavailable."""
         self._tables: dict[str, Table] = {}
-        self.options: Callable[[str], tuple[Mapping[str, str], str]] = lambda name: ({}, "")
-        """The requested columns of fields and the requested metric, by name."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
         self.edits = 0
         """The number of times this object has changed rules."""
-        super().__init__(address, timeout_s=timeout_s)
+        super().__init__(address)
 
     def names(self) -> list[str]:
         """The names of everything that can be opened, in order."""
-        by_table: dict[tuple[str, int, str], list[Column]] = {}
-        for sql, oid, name, *column in self.read(COLUMNS):
-            by_table.setdefault((sql, oid, name), []).append(Column(*column))
-        tables = [
-            Table(sql, sql, oid, tuple(columns))
-            for (sql, oid, _), columns in by_table.items()
-            if any(column.type in VECTOR_TYPES for column in columns)
-        ]
-        parts = {name: sql for sql, _, name in by_table if name == "langchain_pg_collection"}
-        self._tables = {}
-        for table in tables:
-            if table.sql.endswith("langchain_pg_embedding") and parts:
-                listed = f"SELECT name, uuid::text FROM {parts['langchain_pg_collection']}"
-                for name, uuid in self.read(listed):
-                    self._tables[name] = Table(name, table.sql, table.oid, table.columns, uuid)
-            else:
-                self._tables[table.name] = table
-        return sorted(self._tables)
+        tables: dict[str, Table] = {}
+        for sql, oid, columns in self.read(TABLES):
+            table = Table(sql, sql, oid, tuple(Column(*column) for column in columns))
+            named = f"SELECT name, uuid::text FROM {sql.removesuffix('_embedding')}_collection"
+            parts = self.read(named) if sql.endswith(PARTED) else ()
+            tables |= {name: replace(table, name=name, part=uuid) for name, uuid in parts} or {sql: table}
+        self._tables = tables
+        return sorted(tables)
 
     def table(self, name: str) -> Table:
         """The table, or part of one, called `name`. Raises CollectionMissing."""
@@ -147,11 +142,11 @@ class TableStore(VectorDatabase):
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every table that can be opened, by name, as opened without further choices."""
-        return tuple(TableCollection(self, name).info() for name in self.names())
+        return tuple(TableCollection(self, name, Opening()).info() for name in self.names())
 
     def collection(self, name: str, *, embedder: str = "") -> TableCollection:
         """The table called `name`. Raises CollectionMissing, InputError."""
-        return self.open(name, *self.options(name))
+        return self.open(name, self.opening(name))
 
     def outdated(self, version: str) -> bool:
         """Whether a table has changed since this version, as far as this process saw. Does not query the database."""
@@ -159,9 +154,9 @@ class TableStore(VectorDatabase):
         seen = (version for version, _ in self.catalogues.values())
         return any(each != version and each.startswith(f"{table}:") for each in seen)
 
-    def open(self, name: str, columns: Mapping[str, str], metric: str) -> TableCollection:
-        """Open the table called `name` with these columns of fields. Raises CollectionMissing, InputError."""
-        return TableCollection(self, name, columns, metric)
+    def open(self, name: str, opening: Opening) -> TableCollection:
+        """Open the table called `name` with these columns and this metric. Raises CollectionMissing, InputError."""
+        return TableCollection(self, name, opening)
 
 
 class TableCollection(RowCollection):
@@ -171,22 +166,20 @@ class TableCollection(RowCollection):
     embedder = ""
     content = ""
 
-    def __init__(
-        self, store: TableStore, name: str, columns: Mapping[str, str] | None = None, metric: str = ""
-    ) -> None:
+    def __init__(self, store: TableStore, name: str, opening: Opening) -> None:
         super().__init__(store, name)
         self._store: TableStore = store
         self._table = table = store.table(name)
-        chosen_columns = dict(columns or {})
+        chosen_columns, metric = opening.columns, opening.metric
         self._of = {**table.guess(), **chosen_columns}
         for field, column in chosen_columns.items():
             kind = table.column(column).type
             if field == "embedding" and kind not in VECTOR_TYPES:
                 message = f"The column {column!r} holds {kind}, not vectors."
                 raise InputError(message, remedy="Name a column of the type vector or halfvec.")
-        if metric not in ("", *METRICS):
-            raise InputError(f"{metric!r} is not a distance.", remedy=f"Choose one of: {', '.join(METRICS)}.")
-        self._metric = metric
+        if metric not in ("", *OPERATORS):
+            raise InputError(f"{metric!r} is not a distance.", remedy=f"Choose one of: {', '.join(OPERATORS)}.")
+        self._metric = cast(Metric, metric)
         self._vector = table.column(self._of["embedding"])
         self._key = table.column(self._of["id"])
         self._json = [
@@ -194,8 +187,7 @@ class TableCollection(RowCollection):
         ]
         own = {self._of["text"], self._key.name, *self._json}
         self._plain = {c.name: c.name for c in table.columns if c.name not in own and c.type not in UNREAD}
-        field_columns = {f: c for f, c in chosen_columns.items() if f not in ("id", "text", "embedding", "metadata")}
-        self._plain |= field_columns
+        self._plain |= {f: c for f, c in chosen_columns.items() if f not in ("id", "text", "embedding", "metadata")}
 
     def snapshot(self) -> TableCollection:
         return self
@@ -204,10 +196,9 @@ class TableCollection(RowCollection):
     def space(self) -> Metric:
         """The chosen metric, or the metric of the vectors' index; cosine without either."""
         if self._metric:
-            return METRICS[self._metric]
-        parameters = {"table": self._table.oid, "column": self._vector.name}
-        classes = [name for (name,) in self._store.read(OPERATOR_CLASS, parameters)]
-        return next((m for m in METRICS.values() if any(f"_{m}_" in c for c in classes)), "cosine")
+            return self._metric
+        classes = self._store.read(OPERATOR_CLASS, {"table": self._table.oid, "column": self._vector.name})
+        return next((metric for metric in OPERATORS if any(f"_{metric}_" in name for (name,) in classes)), "cosine")
 
     @property
     def version(self) -> str:
@@ -223,8 +214,9 @@ class TableCollection(RowCollection):
         return CollectionInfo(self._name, self.count(), self.space, "", False, "")
 
     def count(self) -> int:
-        query = f"SELECT count(*) FROM {self._table.sql} c WHERE {self._there}"
-        return int(self._store.read(query, self._given)[0][0])
+        condition, parameters = self._among(None)
+        query = f"SELECT count(*) FROM {self._table.sql} c WHERE {condition}"
+        return int(self._store.read(query, parameters)[0][0])
 
     def nearest(
         self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
@@ -240,24 +232,21 @@ class TableCollection(RowCollection):
     def search(self, ids: Sequence[str] | None, where: Where | None) -> SqlSearch:
         kind, query = self._vector.type, f"c.{_name(self._vector.name)}"
         by = f"{query} {OPERATORS[self.space]} %(query)s::{kind}"
-        condition, parameters, known = self._there, dict(self._given), self.entries()
-        candidate_ids: Sequence[str] = list(known)
+        known = self.entries()
         if where is not None or ids is not None:
-            admits = metadata.admission(where or Where())
-            among = candidate_ids if ids is None else dict.fromkeys(ids)
-            candidate_ids = [i for i in among if i in known and admits(known[i])]
-            if len(candidate_ids) < len(known):
-                id_condition, keys = self._with(candidate_ids)
-                condition, parameters = (f"{condition} AND {id_condition}", parameters | {"ids": keys})
+            admits, among = metadata.admission(where or Where()), known if ids is None else dict.fromkeys(ids)
+            few = [i for i in among if i in known and admits(known[i])]
+            ids = few if len(few) < len(known) else None
+        condition, parameters = self._among(ids)
         return SqlSearch(
             self._table.sql,
-            f"c.{_name(self._key.name)}::text",
+            f"{self._key_name}::text",
             by,
             DISTANCES[self.space].format(by),
             condition,
             parameters,
             self._dimension,
-            len(candidate_ids),
+            len(known) if ids is None else len(ids),
             len(known),
         )
 
@@ -289,16 +278,17 @@ class TableCollection(RowCollection):
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         """Replace rules, all or none."""
-        if not self._store.writable(self._name):
+        if not self._store.opening(self._name).writable:
             message = f"The table {self._name!r} was not made by ragfilter and is open read-only."
             raise StoreError(message, remedy="Allow changes to it on the Collections page.", action="writable")
+        condition, parameters = self._among(None)
         update = (
             f"UPDATE {self._table.sql} c SET {self._rule_change} "
             "FROM unnest(%(keys)s::text[], %(rules)s::text[]) AS new (id, rule) "
-            f"WHERE c.{_name(self._key.name)}::text = new.id AND {self._there} RETURNING new.id"
+            f"WHERE {self._key_name}::text = new.id AND {condition} RETURNING new.id"
         )
         values = {
-            **self._given,
+            **parameters,
             "keys": [rows.plain(i) for i in rules],
             "rules": [rows.plain(rule) if rule else None for rule in rules.values()],
         }
@@ -324,15 +314,8 @@ class TableCollection(RowCollection):
         )
 
     @property
-    def _there(self) -> str:
-        """The condition that a row is a chunk."""
-        filled = (f"c.{_name(c.name)} IS NOT NULL" for c in (self._vector, self._key))
-        part = ["c.collection_id = %(part)s::uuid"] if self._table.part else []
-        return " AND ".join((*filled, *part))
-
-    @property
-    def _given(self) -> dict[str, Any]:
-        return {"part": self._table.part} if self._table.part else {}
+    def _key_name(self) -> str:
+        return f"c.{_name(self._key.name)}"
 
     @property
     def _selected(self) -> str:
@@ -354,8 +337,9 @@ class TableCollection(RowCollection):
     def _dimension(self) -> int:
         if self._vector.size > 0:
             return self._vector.size
-        query = f"SELECT vector_dims(c.{_name(self._vector.name)}) FROM {self._table.sql} c "
-        sizes = self._store.read(f"{query} WHERE {self._there} LIMIT 1", self._given)
+        condition, parameters = self._among(None)
+        query = f"SELECT vector_dims(c.{_name(self._vector.name)}) FROM {self._table.sql} c WHERE {condition} LIMIT 1"
+        sizes = self._store.read(query, parameters)
         return int(sizes[0][0]) if sizes else 0
 
     def _entries(self, ids: Sequence[str] | None) -> Iterator[tuple[str, Chunk]]:
@@ -364,33 +348,23 @@ class TableCollection(RowCollection):
 
     def _get(self, ids: Sequence[str] | None, fields: str) -> Iterable[tuple[Any, ...]]:
         """Yield the id and these fields of the known ones among these chunks, or of all."""
-        parameters, condition = dict(self._given), self._there
-        if ids is not None:
-            id_condition, keys = self._with(ids)
-            condition, parameters = f"{condition} AND {id_condition}", parameters | {"ids": keys}
-        key = f"c.{_name(self._key.name)}::text"
-        query = f"SELECT {key}, {fields} FROM {self._table.sql} c WHERE {condition}"
+        condition, parameters = self._among(ids)
+        query = f"SELECT {self._key_name}::text, {fields} FROM {self._table.sql} c WHERE {condition}"
         return cast(Iterable[tuple[Any, ...]], self._store.read(query, parameters))
 
-    def _with(self, ids: Sequence[str]) -> tuple[str, list[str]]:
-        """The condition that a row has one of these ids, and the ids among them that a row can have."""
-        name, kind = f"c.{_name(self._key.name)}", self._key.type
-        if kind in ("int2", "int4", "int8"):
-            most = 2 ** (8 * int(kind[3:]) - 1)
-            return f"{name} = ANY(%(ids)s::{kind}[])", [
-                i for i in ids if re.fullmatch(r"0|-?[1-9]\d{0,18}", i) and -most <= int(i) < most
-            ]
-        if kind == "uuid":
-            return f"{name} = ANY(%(ids)s::uuid[])", [i for i in ids if _is_uuid(i)]
-        text = name if kind in TEXT_TYPES else f"{name}::text"
-        return f"{text} = ANY(%(ids)s::text[])", rows.holdable(ids)
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False
+    def _among(self, ids: Sequence[str] | None) -> tuple[str, rows.Parameters]:
+        """The condition that a row is one of these chunks, or any chunk, with its parameters."""
+        parts = [f"c.{_name(self._vector.name)} IS NOT NULL", f"{self._key_name} IS NOT NULL"]
+        parameters = rows.Parameters()
+        if self._table.part:
+            parts.append("c.collection_id = %(part)s::uuid")
+            parameters["part"] = self._table.part
+        if ids is not None:
+            own, kind = self._key.type, COMPARED.get(self._key.type, "text")
+            key = self._key_name if own in (*COMPARED, *TEXT_TYPES) else f"{self._key_name}::text"
+            parts.append(f"{key} = ANY(%(ids)s::{kind}[])")
+            parameters["ids"] = list(filter(POSSIBLE[kind], ids))
+        return " AND ".join(parts), parameters
 
 
 def _name(name: str) -> str:

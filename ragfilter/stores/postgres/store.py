@@ -45,14 +45,14 @@ class PgStore(PgDatabase):
         number, _, count = version.partition(":")
         return number.isdigit() and self.versions.get(int(number), 0) > int(count)
 
-    def summary(self, name: str) -> CopySummary | None:
-        """The model of a collection and the fingerprints of its records; None if there is none."""
+    def summary(self, name: str) -> CopySummary:
+        """The summary of a collection, empty if there is none."""
         try:
             row = self.row(name)
         except CollectionMissing:
-            return None
-        query = f"SELECT id, fingerprint FROM {row.table}"
-        return CopySummary(row.embedder, dict(map(tuple, self.read(query))))
+            return CopySummary()
+        chunks = self.read(f"SELECT id, fingerprint, clearance_as_given FROM {row.table}")
+        return CopySummary(row.embedder, {i: mark for i, mark, _ in chunks}, {i: text for i, _, text in chunks})
 
     def put(
         self,
@@ -107,30 +107,25 @@ class PgStore(PgDatabase):
     def change_clearances(self, name: str, bars: Mapping[str, Bars]) -> None:
         """Change the clearances of chunks at once. Their fingerprints stay, so their records still
         count as changed; the content has no fingerprint until they are indexed."""
-        table = self.row(name).table
         values = {
             "ids": list(bars),
             "levels": [level for level, _, _ in bars.values()],
             "departments": [rows.plain(of or "").strip() for _, of, _ in bars.values()],
             "said": [None if text is None else rows.plain(text) for _, _, text in bars.values()],
         }
-        differing = (
-            "FROM unnest(%(ids)s::text[], %(levels)s::bigint[], %(departments)s::text[], "
-            "%(said)s::text[]) AS new (id, level, department, said) WHERE c.id = new.id AND "
-            "(c.clearance, c.department) IS DISTINCT FROM (new.level, new.department)"
-        )
-        changed_rows = differing.replace("FROM unnest", f"FROM {table} c, unnest")
-        if not self.read(f"SELECT 1 {changed_rows} LIMIT 1", values):
-            return
         with self.changing(name) as (connection, row):
-            connection.exec_driver_sql(
-                f"UPDATE {table} c SET clearance = new.level, department = new.department, "
-                f"clearance_as_given = new.said, edited = {row.version} {differing}",
+            changed = connection.exec_driver_sql(
+                f"UPDATE {row.table} c SET clearance = new.level, department = new.department, "
+                f"clearance_as_given = new.said, edited = {row.version} "
+                "FROM unnest(%(ids)s::text[], %(levels)s::bigint[], %(departments)s::text[], "
+                "%(said)s::text[]) AS new (id, level, department, said) WHERE c.id = new.id AND "
+                "(c.clearance, c.department) IS DISTINCT FROM (new.level, new.department)",
                 values,
             )
-            connection.exec_driver_sql(
-                "UPDATE ragfilter_collections SET content = '' WHERE id = %(id)s", {"id": row.number}
-            )
+            if changed.rowcount:
+                connection.exec_driver_sql(
+                    "UPDATE ragfilter_collections SET content = '' WHERE id = %(id)s", {"id": row.number}
+                )
 
     def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:
         """The vectors of these passages that a collection has, by passage."""
@@ -145,19 +140,9 @@ class PgStore(PgDatabase):
         text_rows = self.read(f"SELECT id, text, title FROM {table} ORDER BY place")
         return [Chunk(i, text, title=title) for i, text, title in text_rows]
 
-    def as_given(self, name: str) -> dict[str, str | None]:
-        """The unreadable clearances in the source, as text, by chunk id."""
-        table = self.row(name).table
-        return dict(map(tuple, self.read(f"SELECT id, clearance_as_given FROM {table}")))
-
-    def changed(self, name: str) -> datetime | None:
-        """The time when the collection was last indexed."""
-        rows = self.read("SELECT changed FROM ragfilter_collections WHERE name = %(name)s", {"name": name})
-        return rows[0][0] if rows else None
-
-    def marks(self) -> dict[str, str]:
-        """A mark of each collection's content, by name."""
-        query = 'SELECT name, content FROM ragfilter_collections ORDER BY name COLLATE "C"'
+    def changed(self) -> dict[str, datetime]:
+        """When each collection was last indexed."""
+        query = 'SELECT name, changed FROM ragfilter_collections ORDER BY name COLLATE "C"'
         return dict(map(tuple, self.read(query)))
 
     def rename(self, name: str, new: str) -> None:

@@ -242,17 +242,7 @@ def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions) -> Non
         fixed, usual = bool(bench.deployment.embedding_model), bench.embedder.name
         about = FIXED_MODEL if fixed else ANY_MODEL
         model = st.text_input("Embedding model", usual, key="upload-model", disabled=fixed, help=about).strip() or usual
-    order = Order(
-        name,
-        str(upload.folder),
-        lenient=True,
-        temporary=True,
-        embedder=model,
-        size=reading.size,
-        overlap=reading.overlap,
-        headings=reading.headings,
-        columns=dict(reading.columns),
-    )
+    order = Order(name, str(upload.folder), lenient=True, temporary=True, embedder=model, reading=reading)
     about = f"Embeds the chunks with {literal(model)}. You can leave this page in the meantime."
     about = about if name else "Name the collection first."
     put, off = partial(_put, page_run.resources, order, not target), not name or bool(problem)

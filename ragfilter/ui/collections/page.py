@@ -13,8 +13,9 @@ from ragfilter.indexing.queue import IndexJob, Queue, queue_of
 from ragfilter.model import User
 from ragfilter.settings.deployment import is_address
 from ragfilter.stores import manage
+from ragfilter.stores.base import Opening
 from ragfilter.stores.manage import export
-from ragfilter.stores.opening import ForeignCheck, Opening, embedder_hint, resolve_location
+from ragfilter.stores.opening import ForeignCheck, embedder_hint, resolve_location
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add

@@ -265,6 +265,10 @@ def _lost(chosen: ChosenSet) -> None:
     if row is not None and rows[row][2]:
         settle(chosen.book, rows[row][0], chunks[rows[row][2]])
         st.rerun()
+    gone = [label.id for label, _, i in rows if not i]
+    if gone:
+        what = f"Remove {counted(len(gone), 'label')} whose text is gone"
+        elements.button(what, "remove-gone", state.notice_errors()(chosen.book.take_back), gone)
 
 
 def _propose(chosen: ChosenSet) -> None:

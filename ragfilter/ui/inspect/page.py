@@ -182,9 +182,7 @@ def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
     quality, n = result.settings.quality, len(need.chunk_ids)
     words = f"{numbers.chunk_count(n)} · {controls.choice_label(quality.reranker)}"
     if quality.reranker == "http":
-        at, batch = resources.bench.rerank_endpoint, quality.reranker_batch
-        cost = f", {numbers.money(at.cost(n, batch), at.currency)}" if at.price else ""
-        words += f" · {numbers.counted(at.calls(n, batch), 'call')}{cost}"
+        words += f" · {resources.bench.rerank_endpoint.bill(n, quality.reranker_batch)}"
     return words
 
 
