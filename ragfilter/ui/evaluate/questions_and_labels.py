@@ -219,8 +219,7 @@ def told(labels: tuple[Label, ...]) -> str:
     by = ", ".join(
         f"{who}{' (LLM)' if made_by == 'llm' else ''} {numbers.count(n)}" for (made_by, who), n in counts.most_common()
     )
-    questions = len({label.query for label in labels})
-    return f"{counted(len(labels), 'label')} on {counted(questions, 'question')}: {by}."
+    return f"{counted(len(labels), 'label')} on {counted(len({label.query for label in labels}), 'question')}: {by}."
 
 
 def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> None:

@@ -71,8 +71,7 @@ def begin(view: View) -> Slots:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
         elements.unseen_heading("Before and after")
-        drops = current_story.drops_from_unfiltered
-        before, after = stacks.before_and_after(view.as_user, drops)
+        before, after = stacks.before_and_after(view.as_user, current_story.drops_from_unfiltered)
         if changed := len(state.changes_since_reset()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         controls.draw_reset(f"Back to {session.profile}")
