@@ -6,18 +6,22 @@ made; its vectors need no model.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from serving import SERVERS
 
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.protocols import Vectors
+from ragfilter.stores import index as indexing
+from ragfilter.stores.chroma import ChromaCollection
+from ragfilter.stores.copies import Copies
+from ragfilter.stores.workspace import Workspace
 
-ROOT = Path(__file__).resolve().parents[1]
 N = 60
 PART = 20
 
@@ -41,58 +45,41 @@ def records(n: int = N, *, text: str = "text", start: int = 0, **fields: Any) ->
     ]
 
 
-CHILD = """
-import sys
-from killed import PART, Even, records
-from ragfilter.stores import index as indexing
-from ragfilter.stores.copies import Copies
-from ragfilter.stores.chroma import ChromaCollection
-from ragfilter.stores.chroma import ChromaStore
-from ragfilter.stores.workspace import Workspace
+def act_until(folder: Path, act: str, fields: dict[str, Any], point: str, when: str, reached: Connection) -> None:
+    """Run `act`, and stop before or after its first call of `point`, at which `reached` gets a message."""
+    owners: dict[str, Any] = {"embed": Even, "replace": Copies, "withhold": ChromaCollection, "write": ChromaCollection}
+    real = getattr(owners[point], point)
 
-folder, act, fields, point, when = sys.argv[1:]
-owners = {
-    "embed": Even, "change_clearances": Copies, "replace": Copies, "delete": ChromaStore,
-    "recreate": ChromaStore, "withhold": ChromaCollection, "write": ChromaCollection,
-}
-indexing.EMBED_PART = indexing.WRITE_PART = PART
-real = getattr(owners[point], point)
+    def stop() -> None:
+        reached.send("here")
+        reached.recv()
 
-def stop():
-    print("here", flush=True)
-    sys.stdin.read()
-
-def stopping(*args, **named):
-    if when == "before":
+    def stopping(*args: Any, **named: Any) -> Any:
+        if when == "before":
+            stop()
+        result = real(*args, **named)
         stop()
-    made = real(*args, **named)
-    stop()
-    return made
+        return result
 
-with Workspace.open(folder) as workspace:
-    setattr(owners[point], point, stopping)
-    if act == "rebuild":
-        indexing.rebuild("demo", workspace=workspace)
-    else:
-        indexing.index(
-            records(**eval(fields)), name="demo", workspace=workspace, embedder=Even(),
-            reset=act == "reset",
-        )
-"""
+    with Workspace.open(folder) as workspace, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(indexing, "EMBED_PART", PART)
+        patch.setattr(indexing, "WRITE_PART", PART)
+        patch.setattr(owners[point], point, stopping)
+        if act == "rebuild":
+            indexing.rebuild("demo", workspace=workspace)
+        else:
+            rows = records(**fields)
+            indexing.index(rows, name="demo", workspace=workspace, embedder=Even(), reset=act == "reset")
 
 
 def killed(folder: Path, act: str, point: str, when: str = "after", **fields: Any) -> None:
     """Run `act` (index, reset, rebuild) on `records(**fields)` and kill it before or after its
     first call of `point`."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(folder), act, repr(fields), point, when],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "PATH": "/usr/bin:/bin"},
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "here\n"
+    here, there = SERVERS.Pipe()
+    process = SERVERS.Process(target=act_until, args=(folder, act, fields, point, when, there))
+    process.start()
+    there.close()
+    assert here.recv() == "here"
     process.kill()
-    process.communicate()
+    process.join()
+    here.close()

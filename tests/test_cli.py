@@ -17,7 +17,7 @@ import typer
 from commands import ROOT, Cli, run, write
 from commands import cli as cli
 from commands import restored_logging as restored_logging
-from faults import Behave, Serve, cut_off, events, half_a_json, says, status
+from faults import Behave, Handler, Serve, cut_off, events, half_a_json, says, status
 from syrupy.assertion import SnapshotAssertion
 from waiting import PATIENT_S, PROCESS_S
 
@@ -492,3 +492,19 @@ def test_a_foreign_variable_that_changes_a_setting_is_told(small: Cli, monkeypat
     made = small.json("query troll")
     assert "quality.min_top_k = 5 is set by the environment variable MIN_TOP_K" in small.err
     assert made["origins"]["quality.min_top_k"] == "environment variable MIN_TOP_K"
+
+
+def test_the_price_of_a_rerankers_calls_is_told(small: Cli, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        rows = [{"index": n, "relevance_score": -n} for n in range(len(body["documents"]))]
+        handler.reply(200, json.dumps({"results": rows}))
+
+    asked = "query troll -p unfiltered --set quality.mode=always --set quality.reranker=http --set quality.enabled=true"
+    asked += " --set quality.reranker_model=m --set quality.reranker_batch=3 --set quality.max_top_k=7"
+    given = {"RERANK_URL": serve(behave).url, "PRICE_RERANK": "2", "CURRENCY": "EUR"}
+    for name, value in given.items():
+        monkeypatch.setenv(f"RAGFILTER_{name}", value)
+    for more in ("", " --debug"):
+        assert "\nreranker: 7 chunks, 3 calls, 0.0060 EUR\n" in small(asked + more)
+    assert small.json(asked)["rerank_cost"] == pytest.approx(0.006)
+    assert small.json("query troll")["rerank_cost"] == 0

@@ -105,6 +105,10 @@ def test_spans_without_a_definite_chunk_are_kept_and_told(run: Cli, tmp_path: Pa
         assert {(line["question"], line["quote"]) for line in lines} == {(f"{name}?", quotes[name]) for name in names}
         assert left_out in cli.err
         assert bool(cli.err) is bool(left_out)
+    for option, removed in (("", 0), ("--drop-gone --dry-run", 0), ("--drop-gone", 1), ("--drop-gone", 0)):
+        assert cli.json(f"labels map {option}")["removed"] == removed
+    assert {each["query"] for each in cli.json("labels list")["labels"]} == {"mapped?"}
+    assert "2 ambiguous)" in cli("labels map")
 
 
 def test_another_set_of_the_same_name_is_replaced_only_if_told_to(cli: Cli, tmp_path: Path) -> None:

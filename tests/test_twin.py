@@ -37,12 +37,12 @@ QUERIES = ["Why does the cat do that?", "cat vs boat", "bread or moon", "What is
 
 
 def _each(text: str) -> list[str]:
-    """The commands of a text, one per line; a line with QUERY is repeated for each question."""
+    """The commands of a text, one per line; a line with QUERY is repeated for each question, under `full` for all."""
     lines = [line.strip() for line in text.strip().splitlines()]
     return [
         line.replace("FILES", FILES).replace("QUERY", shlex.quote(query))
         for line in lines
-        for query in (QUERIES if "QUERY" in line else QUERIES[:1])
+        for query in (QUERIES[:1] if "QUERY" not in line else QUERIES if "full" in line else QUERIES[1::2])
     ]
 
 

@@ -17,6 +17,7 @@ from ragfilter.evaluate import gate as gating
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.evaluation import evaluate
 from ragfilter.evaluate.labelled_queries import labels_version
+from ragfilter.settings.schema import Settings
 from ragfilter.stores.relabel import mapped_share
 from ragfilter.text.numbers import counted
 
@@ -52,15 +53,8 @@ def gate(
     Also fails if the baseline's queries or relevant chunks are missing, unless --only or --except selects queries.
     Exits with 1 if any check fails."""
     if watch is not None:
-        options.refuse(
-            "beside --watch",
-            min=least,
-            max=most,
-            max_drop=max_drop,
-            update_baseline=update,
-            junit=junit,
-            queries=labelled.queries,
-        )
+        options.refuse("beside --watch", min=least, max=most, max_drop=max_drop, update_baseline=update)
+        options.refuse("beside --watch", junit=junit, queries=labelled.queries)
         return _watch(watch, baseline, place.collection)
     if not labelled.queries:
         raise InputError("The questions are missing.", remedy="Pass --queries, or --watch LOG.")
@@ -88,6 +82,7 @@ def gate(
             labels_version=labels_version(labels),
             model=backends.embedder.name,
             space=collection.space,
+            settings=settings.changed_from(Settings()),
         )
         measured = evaluate(labels.queries, labels.qrels, settings, backends, user, progress=output.progress("queries"))
         incomplete = backends.incomplete
@@ -102,17 +97,9 @@ def gate(
         write_text(junit, gating.junit(gate, place.collection, labels.queries), remedy=OTHER_FILE)
     n, mean = len(measured.rows), measured.filtered
     waiting = sum(row.waiting for row in measured.rows)
-    head = place.head(incomplete) | {
-        "profile": loaded.profile,
-        "queries": n,
-        "f1": mean.f1,
-        "f1_most": mean.f1_most,
-        "unlabelled": mean.unlabelled,
-        "waiting": waiting,
-        "unknown_labels": unknown,
-        "with_llm": labelled.llm,
-        "notes": [*learned, *gate.notes],
-    }
+    head = place.head(incomplete) | {"profile": loaded.profile, "queries": n, "f1": mean.f1, "f1_most": mean.f1_most}
+    head |= {"unlabelled": mean.unlabelled, "waiting": waiting, "unknown_labels": unknown}
+    head |= {"with_llm": labelled.llm, "notes": [*learned, *gate.notes]}
     failing = gate.failing
     output.show(
         head | gate.document,
@@ -142,13 +129,13 @@ def _watch(log_file: Path, baseline: Path | None, collection: str) -> int:
             f"The baseline is of the collection {before.collection!r}, not {collection!r}.",
             remedy="Pass the baseline of that collection.",
         )
-    now = gating.read_log(log_file, before.collection)
-    shifts = gating.shifts(gating.answers(before), now)
+    was, now = gating.answers(before), gating.read_log(log_file, before.collection)
+    shifts = gating.shifts(was, now)
     if not shifts:
         raise InputError(
             "There are too few questions to compare.", remedy=f"At least {gating.MIN_QUERIES} on each side are needed."
         )
-    verdict = gating.what_moved(shifts)
+    verdict = gating.what_moved(shifts, who=gating.mover(was, now))
     output.show(
         {"queries": len(now), "drift": shifts, "verdict": verdict},
         f"{log_file.name}, {before.collection}: {counted(len(now), 'question')}",

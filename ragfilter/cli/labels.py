@@ -22,7 +22,7 @@ from ragfilter.layers.references import find_chunks
 from ragfilter.results.rows import rows as list_rows
 from ragfilter.stores.labels import LABELLED, UNCOUNTED, conflicts, qrels_of, visible_labels
 from ragfilter.stores.preferences import CHOICES, PairSide
-from ragfilter.stores.relabel import Relabelled, add_spans, choices
+from ragfilter.stores.relabel import Relabelled, add_spans, choices, drop_gone
 from ragfilter.text.numbers import counted
 
 labels = make_group("labels")
@@ -88,7 +88,11 @@ def import_(
 
 
 @command(labels, "map", json=True)
-def map_(place: Place, dry_run: DryRun = False) -> None:
+def map_(
+    place: Place,
+    dry_run: DryRun = False,
+    drop: Annotated[bool, "--drop-gone", "Remove the labels whose text is gone."] = False,
+) -> None:
     """Map labels to the chunks that hold the labelled text after another chunking.
 
     Indexing does this too. Labels that are ambiguous or gone do not count, and are listed."""
@@ -96,17 +100,19 @@ def map_(place: Place, dry_run: DryRun = False) -> None:
         store = bench.collection(place.collection)
         keep_quotes(bench, place.collection)
         remapping = remap_labels(bench, place.collection, dry=dry_run)
-        _show_mapped(place, remapping, store.incomplete)
+        removed = drop_gone(bench.labels, place.collection) if drop and not dry_run else 0
+        _show_mapped(place, remapping, store.incomplete, removed)
 
 
-def _show_mapped(place: Place, made: Relabelled, incomplete: str) -> None:
+def _show_mapped(place: Place, made: Relabelled, incomplete: str, removed: int = 0) -> None:
     output.show(
-        place.head(incomplete) | {"mapped": made.mapped, "lost": made.lost},
+        place.head(incomplete) | {"mapped": made.mapped, "lost": made.lost, "removed": removed},
         f"{place.collection}: {made.words or 'no label had to be mapped'}",
         *(
             f"  {candidates}: {' '.join(quoted.split())[:TEXT_CHARS]!r} for {query!r}"
             for query, quoted, candidates in made.lost
         ),
+        f"  removed: {counted(removed, 'label')}" if removed else "",
     )
 
 

@@ -89,11 +89,14 @@ def query(
     with place.open("query") as bench:
         result = ask(text, settings, place.backends(bench), user)
         answered = answer_of(result, bench) if answer else None
+        endpoint, batch = bench.rerank_endpoint, settings.quality.reranker_batch
+        scored = sum(hit.rerank_score is not None for hit in result.hits) if settings.quality.reranker == "http" else 0
     if output.as_json:
         printed = document(result, references=references) | {
             "profile": loaded.profile,
             "settings": result.settings.model_dump(),
             "origins": loaded.origins,
+            "rerank_cost": endpoint.cost(scored, batch),
         }
         if answered is not None:
             reply, packed = answered
@@ -104,6 +107,7 @@ def query(
         output.emit(printed)
     else:
         body = trace_text(result) if debug else query_text(result, profile=loaded.profile, every=every)
+        body += f"\nreranker: {numbers.chunk_count(scored)}, {endpoint.bill(scored, batch)}\n" if scored else ""
         output.emit(body + ("\n" + answer_text(*answered) if answered else ""))
     if answered is not None and answered[0].error:
         return output.fail(f"The answer failed: {answered[0].error}")

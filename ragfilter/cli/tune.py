@@ -266,15 +266,10 @@ def recalibrate(
     document |= {"settings": settings.changed_from(before), "settings_file": written}
     lines = [f"{wording.GUESS}\n\n"]
     if tuning is not None:
-        document |= {
-            "measure": str(target),
-            "margin": margin,
-            "no_worse": no_worse,
-            "stands_in": tuning.stands_in,
-            "before": {name: tuning.before[name] for name in CHOSEN_BY},
-            "after": {name: tuning.tuned.means[name] for name in CHOSEN_BY},
-            "difference": tuning.tuned.gain_over_before,
-        }
+        document |= {"measure": str(target), "margin": margin, "no_worse": no_worse, "stands_in": tuning.stands_in}
+        for side, means in (("before", tuning.before), ("after", tuning.tuned.means)):
+            document[side] = {name: means[name] for name in CHOSEN_BY}
+        document["difference"] = tuning.tuned.gain_over_before
         table = output.table(wording.SIDES, wording.sides(tuning))
         lines = [f"\n{table}\n", wording.no_worse(tuning, margin), wording.stands_in(tuning)]
     lines += wording.changed(before, settings) or ["Nothing changes."]

@@ -6,7 +6,8 @@ gone: without them, the remaining figures can look fine. The checks read rows of
 
 Drift needs no labels: two-sample tests compare how questions are answered with the baseline. The best distance as a
 share of the background shows what the search finds before the filter acts. If it moved, the corpus, the model or the
-questions changed. If only other figures moved, the filter decides differently.
+questions changed; questions that both sides have show which. If only other figures moved, the filter decides
+differently.
 
 Source: docs/design.md#evaluate."""
 
@@ -28,13 +29,15 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError, extra
+from ragfilter.evaluate import wording
 from ragfilter.evaluate.frame import frame, permutation_p
 from ragfilter.evaluate.query_records import QueryRecord
 from ragfilter.evaluate.variants import CURRENT
+from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text.normalise import mend_characters
 from ragfilter.text.numbers import counted, p_value, signed
-from ragfilter.text.titles import query_name
+from ragfilter.text.titles import query_id, query_name
 
 NAMES = {
     "precision": "precision",
@@ -62,6 +65,7 @@ DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
 """How much recall and F1 may drop by default; both are always checked."""
 REMODELLED = "The embedding model has changed: recalibrate, then renew the baseline."
 RECHUNKED = "The chunking has changed: recalibrate, then renew the baseline."
+RESET = "So have the settings: gate the old ones to tell the effects apart."
 LABELS_GONE = "Labels are gone: get them back, or renew the baseline."
 WIDTH = 60
 SHOWN = 20
@@ -71,6 +75,9 @@ LEVEL = 0.05
 MIN_QUERIES = 8
 """With fewer questions on a side, drift is not tested."""
 SEARCHED = "best distance ÷ background"
+STILL = 0.01
+"""How far this may move for questions that both sides have, if neither the corpus nor the model did."""
+MOVED = "The corpus or the model moved"
 # Characters that XML does not allow, even escaped.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -159,7 +166,8 @@ class _Value(BaseModel):
 
 class ReachedFigures(_Value):
     """The figures of one query, hashes of its relevant chunks' ids, and what drift tests need: the best distance as a
-    share of the background (None without distances), the number of kept chunks, and whether a layer fell back."""
+    share of the background (None without distances), the number of kept chunks, whether a layer fell back, and a hash
+    of the question."""
 
     precision: FiniteFloat
     recall: FiniteFloat
@@ -168,6 +176,7 @@ class ReachedFigures(_Value):
     nearness: FiniteFloat | None
     kept: int
     fell_back: bool
+    asked: str = ""
 
 
 class _LogLine(BaseModel):
@@ -179,16 +188,18 @@ class _LogLine(BaseModel):
     kept: Annotated[int, Field(ge=0, lt=2**53)]
     fallback: list[str]
     collection: str | None = None
+    query: str = ""
 
 
 class BaselineOrigin(_Value):
-    """What a baseline was measured on."""
+    """What a baseline was measured on. `settings` are those that differ from the defaults; None if unknown."""
 
     collection: str
     collection_version: str
     labels_version: str
     model: str
     space: str
+    settings: Mapping[str, Any] | None = None
 
 
 class Baseline(BaselineOrigin):
@@ -216,6 +227,7 @@ def to_baseline(rows: pd.DataFrame, origin: BaselineOrigin) -> Baseline:
             nearness=None if pd.isna(row["nearness"]) else round(row["nearness"], DIGITS),
             kept=row["kept"],
             fell_back=row["waiting"],
+            asked=query_id(row["query"]),
             **{name: round(row[name], DIGITS) for name in RATIOS},
         )
         for row in rows.to_dict("records")
@@ -226,7 +238,9 @@ def to_baseline(rows: pd.DataFrame, origin: BaselineOrigin) -> Baseline:
 def read(path: Path) -> Baseline:
     """Read a baseline from its file. Raises InputError."""
     try:
-        return Baseline.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        made = Baseline.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        Settings().with_values(made.settings or {})
+        return made
     except OSError as error:
         why = f"{path} cannot be read: {error.strerror}."
     except (ValueError, RecursionError):
@@ -291,6 +305,10 @@ def decide(
     rechunked = changed and len(moved) > len(gone)
     if rechunked:
         notes.insert(0, f"Chunking changed, labels mapped: {mapped:.0%}.")
+    known_settings = [each.settings for each in (baseline, now) if each.settings is not None]
+    reset = wording.changed(*map(Settings().with_values, known_settings)) if len(known_settings) == 2 else []
+    if reset:
+        notes.append(f"The settings have changed: {'; '.join(reset)}.")
     if partly and missing:
         notes.append(
             f"{len(missing)} of {len(baseline.queries)} questions in the baseline were not "
@@ -305,7 +323,7 @@ def decide(
     both = rows[known]
     drops = tuple(_drop(name, most, baseline, both) for name, most in allowed.items())
     worse = not all(drop.passed for drop in drops)
-    drift = shifts(answers(baseline), both.rename(columns={"waiting": "fell_back"}))
+    drift = shifts(answers(baseline, both["id"]), both.rename(columns={"waiting": "fell_back"}))
     same = both[~both["id"].isin(lost)]
     if worse and (baseline.model, baseline.space) != (now.model, now.space):
         verdict = REMODELLED
@@ -315,14 +333,17 @@ def decide(
         verdict = LABELS_GONE
     else:
         verdict = what_moved(drift, worse=worse)
+    # With another model, the old settings may be refused.
+    if reset and verdict == RECHUNKED:
+        verdict = f"{verdict} {RESET}"
     return Gate(
         within, drops, None if partly else _gone(missing, {} if rechunked else lost), tuple(notes), drift, verdict
     )
 
 
-def answers(baseline: Baseline) -> pd.DataFrame:
-    """How the baseline's questions were answered, for `shifts`."""
-    answered = [each.model_dump() for each in baseline.queries.values()]
+def answers(baseline: Baseline, only: Iterable[str] | None = None) -> pd.DataFrame:
+    """How the baseline's questions, or `only` these, were answered, for `shifts`."""
+    answered = [baseline.queries[i].model_dump() for i in (baseline.queries if only is None else only)]
     return pd.DataFrame(answered, columns=[*ReachedFigures.model_fields])
 
 
@@ -354,12 +375,22 @@ def shifts(before: pd.DataFrame, now: pd.DataFrame) -> tuple[Shift, ...]:
     return tuple(compared)
 
 
-def what_moved(compared: Sequence[Shift], *, worse: bool = False) -> str:
-    """What moved, in a sentence; empty if nothing moved and the filter is not `worse` either."""
+def mover(before: pd.DataFrame, now: pd.DataFrame) -> str:
+    """What moved if the samples of `shifts` differ in distance: the questions, if those in both are as near as before.
+    Without enough of them, this cannot be told. Both have the column ``asked``."""
+    both = before.merge(now, on="asked", suffixes=("", "_now")).dropna(subset=["nearness", "nearness_now"])
+    if both["asked"].nunique() < MIN_QUERIES:
+        return "The questions, the corpus or the model moved (the log has too few of the baseline's questions to tell)"
+    moved = (both["nearness"] - both["nearness_now"]).abs().quantile(0.9)
+    return "The questions moved" if moved <= STILL else MOVED
+
+
+def what_moved(compared: Sequence[Shift], *, worse: bool = False, who: str = MOVED) -> str:
+    """What moved, in a sentence; empty if nothing moved and the filter is not `worse` either. `who` is from `mover`."""
     moved = [shift for shift in compared if shift.moved]
     figures = ", ".join(map(str, moved))
     if any(shift.figure == SEARCHED for shift in moved):
-        return f"The corpus or the model moved: {figures}."
+        return f"{who}: {figures}."
     near = any(shift.figure == SEARCHED for shift in compared)
     if worse and compared:
         return f"The filter got worse{': the search finds chunks as near as before' if near else ''}."
@@ -377,7 +408,7 @@ def read_log(path: Path, collection: str) -> pd.DataFrame:
             continue
         if row.collection in (None, "", collection):
             near = np.nan if row.nearness is None else row.nearness
-            questions.append((near, row.kept, bool(row.fallback)))
+            questions.append((near, row.kept, bool(row.fallback), query_id(row.query)))
         else:
             others.add(row.collection)
     if others and not questions:
@@ -391,7 +422,7 @@ def read_log(path: Path, collection: str) -> pd.DataFrame:
             remedy="Write the log with --log json, or write the records of the logger ragfilter, "
             "with their fields, as JSON lines.",
         )
-    return pd.DataFrame(questions, columns=["nearness", "kept", "fell_back"])
+    return pd.DataFrame(questions, columns=["nearness", "kept", "fell_back", "asked"])
 
 
 def broken(checks: Iterable[Check], texts: Mapping[str, str]) -> list[str]:
@@ -400,8 +431,8 @@ def broken(checks: Iterable[Check], texts: Mapping[str, str]) -> list[str]:
     order of the checks. Limits on a mean should come last: they also name unchanged questions."""
     reasons: dict[str, list[str]] = {}
     for one in checks:
-        for query_id, reason in ({} if one.passed else one.reasons).items():
-            reasons.setdefault(query_id, []).append(reason)
+        for i, reason in ({} if one.passed else one.reasons).items():
+            reasons.setdefault(i, []).append(reason)
     lines = [f"{query_name(i, texts.get(i, ''), WIDTH)}: {', '.join(why)}" for i, why in islice(reasons.items(), SHOWN)]
     more = len(reasons) - SHOWN
     return [*lines, f"… and {more} more"] if more > 0 else lines
@@ -452,22 +483,14 @@ def _drop(figure: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -
     was, mean, chance = float(before.mean()), float(now.mean()), permutation_p(changes.to_numpy())
     passed = not severe and (was - mean <= allowed + EPSILON or chance >= SIGNIFICANT)
     several = f"; {counted(len(severe), 'question')} lost 0.5 or more" if severe else ""
+    figures: dict[str, Any] = {"figure": figure, "allowed": allowed, "before": was, "value": mean}
     return Check(
         name=f"{NAMES[figure]} against the baseline",
         passed=passed,
         line=f"mean {NAMES[figure]} {mean:.3f}, baseline {was:.3f}: {signed(mean - was)}, "
         f"may drop {allowed:g} ({p_value(chance)}){several}",
         reasons={str(i): f"{NAMES[figure]} {signed(each)}" for i, each in lost.items()},
-        figures={
-            "figure": figure,
-            "allowed": allowed,
-            "before": was,
-            "value": mean,
-            "p_value": chance,
-            "passed": passed,
-            "severe": severe,
-            "lost": lost,
-        },
+        figures=figures | {"p_value": chance, "passed": passed, "severe": severe, "lost": lost},
     )
 
 

@@ -229,11 +229,6 @@ def best_prefix(orders: Tables, target: Target = Target()) -> Choice:
     return best
 
 
-def oracle(orders: Tables, target: Target = Target()) -> Tables:
-    """All figures of each query's best prefix."""
-    return picked(orders, best_prefix(orders, target))
-
-
 def by_k(of_each: Sequence[float], of_nothing: float) -> Table:
     """A value for every k up to `DEEPEST`, then for keeping nothing. A short ranking repeats its last value."""
     return np.array([of_nothing, *of_each])[_columns(len(of_each))]

@@ -34,7 +34,7 @@ from ragfilter.evaluate.crossval import (
 from ragfilter.evaluate.frame import means
 from ragfilter.evaluate.labelled_queries import Labels, Qrels
 from ragfilter.evaluate.learning import DEPTH, INNER, LearnedSettings, Lessons, Provenance, learn_by_fold
-from ragfilter.evaluate.metrics import SET_FIGURES, best_fixed_k, oracle, prefixes_of_pools
+from ragfilter.evaluate.metrics import SET_FIGURES, best_fixed_k, best_prefix, prefixes_of_pools
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import RECORD, as_they_are, quantiles
 from ragfilter.evaluate.sweep import check_reranked, sweep
@@ -340,7 +340,7 @@ def tune(
         candidates=sum(map(len, tried.values())) + (lessons is not None),
         k=k,
         best_fixed_k=means(fixed),
-        oracle=means(oracle(orders, target)),
+        oracle=means(picked(orders, best_prefix(orders, target))),
         before=means(before),
         tuned=tuned(after, chosen),
         strategies={name: tuned(way.figures, way.settings) for name, way in strategies.items()},

@@ -190,7 +190,7 @@ def headline(tuning: Tuning) -> str:
             "Nothing tried with this profile does better than your settings on questions it was "
             "not tuned on. Evaluate compares other profiles."
         )
-    verb = "beat" if gained.shows_gain else "are not shown to beat"
+    verb = "beat" if gained.shows_gain else "are worse than" if gained.shows_loss else "are not shown to beat"
     how = gain_in(tuning.target.figure, differences)
     return f"Tuned settings {verb} {other} on questions they were not tuned on: {how}."
 

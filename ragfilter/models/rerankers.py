@@ -24,6 +24,7 @@ from ragfilter.errors import ChatError, ModelError, SettingsError, extra
 from ragfilter.models.embedders import BundledEmbedder, LazyModel, explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import mend_characters
+from ragfilter.text.numbers import counted, money
 from ragfilter.text.urls import shown, web_address
 
 if TYPE_CHECKING:
@@ -166,13 +167,14 @@ class RerankEndpoint:
         url = self.url.strip().rstrip("/")
         return url if url.endswith("/rerank") else f"{url}/rerank"
 
-    def calls(self, texts: int, batch: int) -> int:
-        """The number of calls for this many texts."""
-        return math.ceil(texts / batch)
-
     def cost(self, texts: int, batch: int) -> float:
-        """The cost of these calls; 0 without a price."""
-        return self.calls(texts, batch) * self.price / 1000
+        """The cost of the calls for this many texts; 0 without a price."""
+        return math.ceil(texts / batch) * self.price / 1000
+
+    def bill(self, texts: int, batch: int) -> str:
+        """``2 calls, 0.0040 EUR``; without a price, only the calls."""
+        cost = f", {money(self.cost(texts, batch), self.currency)}" if self.price else ""
+        return f"{counted(math.ceil(texts / batch), 'call')}{cost}"
 
 
 class HttpReranker:

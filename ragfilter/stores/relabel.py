@@ -217,6 +217,13 @@ def settle(book: LabelBook, label: Label, chunk: Chunk) -> None:
     book.move({label.id: (replace(quotation_of(chunk), found="exact"), [chunk.id])})
 
 
+def drop_gone(book: LabelBook, collection: str) -> int:
+    """Remove the labels that `remap` found to be gone. Returns how many. Raises StoreError."""
+    gone = [i for i, each in book.quotations(collection).items() if each.found == "gone"]
+    book.take_back(gone)
+    return len(gone)
+
+
 def add_spans(
     book: LabelBook, collection: str, chunks: Iterable[Chunk], spans: Sequence[tuple[str, int, Quotation]], *, who: str
 ) -> Relabelled:

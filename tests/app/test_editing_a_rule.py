@@ -73,6 +73,12 @@ def test_an_invalid_rule_names_the_place_and_saves_nothing(page: Any) -> None:
     assert page.at.text_area(key="rule-editor").value == text
 
 
+def test_the_effect_says_that_other_chunks_move_with_the_cutoff(open_page: Callable[..., Any], workspace: Path) -> None:
+    page = open_page(LINK | {"profile": "full"}, workspace=workspace).edit_rule(OTHER)
+    write(page, PASSES)
+    assert "Other chunks move because the cutoff does" in told(page)
+
+
 def test_preview_save_undo_redo(page: Any, calls: Counter[str]) -> None:
     before = stored(OTHER)
     calls.clear()

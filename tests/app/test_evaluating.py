@@ -54,6 +54,12 @@ def test_the_sets_are_offered_and_nothing_is_measured_yet(page: Any) -> None:
     assert page.at.button(key="evaluate").disabled
 
 
+def test_the_set_of_a_demo_says_how_many_labelled_questions_it_lacks(page: Any) -> None:
+    assert not any("this one lacks" in text for text in page.html)
+    resources.open_resources().bench.labels.add("demo", [("Who bakes?", "attack-matrix-clerics-ac-7", 2)], who="me")
+    assert any("The set labelled has 1 question that this one lacks" in text for text in page.run().html)
+
+
 def test_a_run_shows_its_rows_best_first_and_every_view(measured: Any) -> None:
     page = measured
     table = page.at.dataframe[0].value

@@ -176,7 +176,8 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(page: Any, monkeypatch: p
     chunk = store.chunks([next(iter(store.catalogue()))]).popitem()[1]
     page.choose("sets-part", "Labels")
     assert not any("these labels do not count" in text for text in page.html)
-    spans = [(MINE["q3"], 2, quotation_of(chunk))]
+    gone = replace(quotation_of(chunk), quote="Nobody sings in this castle at all.")
+    spans = [(MINE["q3"], 2, quotation_of(chunk)), (MINE["q3"], 1, gone)]
     add_spans(book(), "demo", [chunk, replace(chunk, id="twin")], spans, who="ann")
     assert any("these labels do not count" in text for text in page.run().html)
     rows = next(each.value for each in page.at.dataframe if "judged" in each.value)
@@ -186,6 +187,8 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(page: Any, monkeypatch: p
         grid, "draw_clickable", lambda *_, name, **__: next(clicks, None) if name == "lost-labels" else None
     )
     page.run()
+    assert len(book().standing("demo", MINE["q3"])) == 2
+    page.switch("clearance", False).press("remove-gone")
     assert [each.chunk_id for each in book().standing("demo", MINE["q3"])] == [chunk.id]
     assert not any("these labels do not count" in text for text in page.html)
 

@@ -61,13 +61,17 @@ def test_a_suggestion_says_what_changes_and_names_the_profile_once_applied(page:
     table = page.at.dataframe[0].value
     assert list(table["settings"]) == ["Before: adaptive-gap", "After"]
     assert table["F1"].is_monotonic_increasing
+    assert page.at.button(key="apply-tuning").label == "Apply"
     page.at.selectbox(key="tuned-strategy").select("otsu")
     page.run()
     assert any("Strategy: gap → otsu" in text for text in page.html)
+    # Its F1 is lower here.
+    assert page.at.button(key="apply-tuning").label == "Apply anyway"
     page.press("apply-tuning")
     assert page.changes["cutoff.strategy"] == "otsu"
     assert "apply-tuning" not in page.buttons
-    assert any("These are the current settings" in text for text in page.html)
+    for words in ("These are the current settings", "Strategy: gap → otsu"):
+        assert any(words in text for text in page.html)
     # The suggestion stays, with the figures of the previous settings.
     assert list(page.at.dataframe[0].value["F1"][:1]) == list(table["F1"][:1])
     (profile,) = (box for box in page.at.selectbox if box.label == "Profile")

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.gate import read_log, shifts, what_moved
+from ragfilter.evaluate.gate import mover, read_log, shifts, what_moved
 from ragfilter.evaluate.query_records import from_document, records_of, to_document
 from ragfilter.evaluate.runs import BASELINE, MeasuredRun, earlier, moved_since
 from ragfilter.evaluate.variants import variants
@@ -49,6 +49,25 @@ def test_another_sample_of_the_same_is_no_drift() -> None:
 )
 def test_what_moved_is_told_apart(now: pd.DataFrame, worse: bool, told: str) -> None:
     assert told in what_moved(shifts(BEFORE, now), worse=worse)
+
+
+@pytest.mark.parametrize(
+    ("shared", "shift", "told"),
+    [
+        (9, 0.0, "The questions moved"),
+        (9, 0.2, "The corpus or the model moved"),
+        (
+            7,
+            0.0,
+            "The questions, the corpus or the model moved (the log has too few of the baseline's questions to tell)",
+        ),
+    ],
+)
+def test_other_questions_are_told_from_another_corpus(shared: int, shift: float, told: str) -> None:
+    before = BEFORE.assign(asked=[f"q{n}" for n in range(60)])
+    again = before[:shared].assign(nearness=before["nearness"][:shared] + shift)
+    now = pd.concat([again, sample(0.8, 4, seed=1).assign(asked="off topic")])
+    assert what_moved(shifts(before, now), who=mover(before, now)).startswith(told)
 
 
 def test_nothing_is_said_about_distances_that_nobody_knows() -> None:

@@ -16,6 +16,7 @@ from ragfilter.evaluate.gate import BaselineOrigin, Limit, decide, junit, reache
 
 # Precision 1 and 2/5, recall 2/3 and 1, kept 2 and 5.
 ROWS = reached(score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4).records)
+RESET = "The settings have changed: Max results: 8 → 2."
 ORIGIN = BaselineOrigin(collection="c", collection_version="7", labels_version="a", model="m", space="l2")
 
 
@@ -32,6 +33,7 @@ def rows(*recalls: float, first: int = 0, **relevant: int) -> pd.DataFrame:
             "lost": 0,
             "nearness": None,
             "waiting": False,
+            "query": names,
             "relevant_keys": [" ".join(f"{first + n}" for n in range(relevant.get(name, 2))) for name in names],
         }
     )
@@ -129,6 +131,16 @@ def test_changed_chunking_is_told_from_a_worse_filter() -> None:
         "The embedding model has changed"
     )
     assert decide(rows(*(1.0,) * 8), baseline=baseline, now=remodelled).verdict == ""
+    # Changed settings are named, and told apart from the chunking.
+    tuned, fixed = ({"cutoff.strategy": "fixed", "cutoff.max_results": most} for most in (8, 2))
+    before = to_baseline(rows(*(1.0,) * 8), ORIGIN.model_copy(update={"settings": tuned}))
+    both = decide(cut, baseline=before, now=other.model_copy(update={"settings": fixed}), mapped=0.98)
+    assert both.notes == ("Chunking changed, labels mapped: 98%.", *gate.notes[1:], RESET)
+    assert both.verdict == f"{gate.verdict} So have the settings: gate the old ones to tell the effects apart."
+    new = remodelled.model_copy(update={"settings": fixed})
+    assert decide(cut, baseline=before, now=new).verdict == decide(cut, baseline=baseline, now=new).verdict
+    same = decide(cut, baseline=before, now=other.model_copy(update={"settings": tuned}), mapped=0.98)
+    assert (same.notes, same.verdict) == (gate.notes, gate.verdict)
     # Other chunks are relevant, though as many or fewer.
     for again in (rows(*(0.4,) * 8, first=1), rows(*(0.4,) * 8, first=2, q1=1)):
         gate = decide(again, baseline=baseline, now=other, mapped=1.0)

@@ -14,7 +14,7 @@ import ragfilter as rf
 from ragfilter.errors import ModelError, SettingsError
 from ragfilter.evaluate.learning import fit_reranker
 from ragfilter.model import Chunk, Hit, Pool
-from ragfilter.models.rerankers import HttpReranker, RerankEndpoint
+from ragfilter.models.rerankers import HttpReranker, LateInteraction, RerankEndpoint
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 
@@ -130,3 +130,15 @@ def test_an_address_with_secrets_is_refused_unshown(url: str) -> None:
     with pytest.raises(SettingsError) as told:
         HttpReranker("m", RerankEndpoint(url, KEY), timeout_s=1)
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.model
+def test_the_bundled_reranker_orders_alike_behind_a_server(serve: Serve) -> None:
+    every, local = always(reranker_threshold=0.0), LateInteraction()
+    texts = ["Bread is baked.", "Trolls regenerate.", "A troll fears fire.", "Boats leak."]
+    orders = [
+        [hit.chunk.text for hit in rf.Filter(every, reranker=each)("Do trolls heal?", texts)]
+        for each in (local, reranker(serve(scored(local.score))), reranker(serve(scored(local.raw, "tei"))))
+    ]
+    assert orders[0] == orders[1] == orders[2]
+    assert {*orders[0][:2]} == {*texts[1:3]}

@@ -259,8 +259,7 @@ def _problem(name: str, resources: Resources) -> str:
     """Why a new collection cannot be called `name`; empty if it can. Raises StoreError."""
     if name in {info.name for info in resources.bench.collections()}:
         return f"There is a collection {name} already. Choose it above to add to it."
-    jobs = queue_of(resources.bench).jobs()
-    if any(job.status.open and job.order.collection == name for job in jobs):
+    if any(job.status.open and job.order.collection == name for job in queue_of(resources.bench).jobs()):
         return f"{name} is being indexed. Wait until that is done, or use another name."
     try:
         check_name(name)

@@ -267,8 +267,7 @@ def _elsewhere(resources: Resources) -> None:
 
 @problems.show_errors()
 def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
-    store = resources.bench.stores.at(opening.folder)
-    hint = opening.embedder or embedder_hint(store.collection(name))
+    hint = opening.embedder or embedder_hint(resources.bench.stores.at(opening.folder).collection(name))
     example = f"for example {resources.bench.embedder.name}"
     model = st.text_input("Embedding model", hint, key=f"{key}-model-{name}", help=MODEL, placeholder=example).strip()
     columns, metric = _mapped(name, opening, resources, key) if is_address(opening.folder) else ({}, "")

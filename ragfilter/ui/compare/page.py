@@ -38,7 +38,7 @@ from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import asking, link, state, widget
 from ragfilter.ui.session.page_run import PageRun, View, gather_view
 
-ONE = "One question"
+ONE, QUESTION_PX = "One question", 236
 
 
 @problems.show_errors(retry=True)
@@ -127,8 +127,7 @@ def _draw_question(view: View, sides: Sides) -> None:
     opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))
-    contexts = context.pack(a.kept, a.settings), context.pack(b.kept, b.settings)
-    pair = numbered_sides(("A", "B"), contexts)
+    pair = numbered_sides(("A", "B"), (context.pack(a.kept, a.settings), context.pack(b.kept, b.settings)))
     with elements.row("compare-steps"):
         step = st.segmented_control("Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed")
         by_name = {side.name: side for side in pair}
@@ -324,19 +323,21 @@ def _changes(compared: ComparedRuns) -> None:
     if sides.empty:
         elements.empty("No question changes.", "Choose another side.")
         return
-    number = st.column_config.NumberColumn
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     columns = {
-        "query": st.column_config.TextColumn("question", width=420),
-        "gain": number("ΔF1", help="F1 of B minus F1 of A."),
-        "f1_a": number("F1 A", format="%.3f"),
-        "f1_b": number("F1 B", format="%.3f"),
-        "kept_a": "chunks A",
-        "kept_b": "chunks B",
-        "tokens_a": "tokens A",
-        "tokens_b": "tokens B",
+        "query": text("question", width=QUESTION_PX),
+        "gain": number("ΔF1", width=62, help="F1 of B minus F1 of A."),
+        "f1_a": number("F1 A", width=54, format="%.3f"),
+        "f1_b": number("F1 B", width=54, format="%.3f"),
+        "chunks": text(width=70, help="A → B."),
+        "tokens": text(width=92, help="A → B."),
     }
-    table, ids = sides[[*columns]].copy(), sides["id"]
-    row = grid.draw_clickable(table, ids, name="compare-questions", columns=columns, height=460)
+    table = sides.assign(
+        query=grid.fitting_questions(sides["query"], QUESTION_PX),
+        chunks=[f"{a:.0f} → {b:.0f}" for a, b in zip(sides["kept_a"], sides["kept_b"], strict=True)],
+        tokens=[f"{a:.0f} → {b:.0f}" for a, b in zip(sides["tokens_a"], sides["tokens_b"], strict=True)],
+    )[[*columns]]
+    row = grid.draw_clickable(table, sides["id"], name="compare-questions", columns=columns, height=460)
     if row is not None:
         _open(sides["query"].iloc[row])
         st.rerun()

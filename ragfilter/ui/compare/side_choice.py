@@ -117,8 +117,7 @@ def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
         info = field_info(path)
         label = "" if info.name == "enabled" else f"{info.label} "
         title = titles.get(info.section, info.section.capitalize())
-        change = f"{label}{_told(path, a.get(path))} → {_told(path, b.get(path))}"
-        changes.setdefault(title, []).append(change)
+        changes.setdefault(title, []).append(f"{label}{_told(path, a.get(path))} → {_told(path, b.get(path))}")
     return changes
 
 

@@ -82,8 +82,7 @@ def _question(chosen: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[
     """A question with the whole passages that the user can see, as the browser gets them."""
     settings, user, resources = chosen.page_run.settings, chosen.user, chosen.resources
     question = asking.asked_question(query, chosen.collection, settings, user, resources)
-    pool = asking.pool_of(question, settings, resources)
-    result = state.session().replays.of(pool, settings, user)
+    result = state.session().replays.of(asking.pool_of(question, settings, resources), settings, user)
     detail = cutoff_detail(result)
     ids = to_label(listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind)
     first = [row.id for row in listed if row.rank][:FIRST]

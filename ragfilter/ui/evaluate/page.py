@@ -19,7 +19,7 @@ from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.protocols import Prices
 from ragfilter.publish.reports import of_run
-from ragfilter.settings.schema import STRATEGIES
+from ragfilter.settings.schema import STRATEGIES, Settings
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -31,6 +31,7 @@ from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.page_run import PageRun
+from ragfilter.workbench import Workbench
 
 PARTS = QUESTIONS, LABELS = "Questions", "Labels"
 UNASKED = 500
@@ -153,8 +154,8 @@ def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
     if measured.over_fixed_k and CURRENT not in highest["names"]:
         name, whose = highest["variant"], who[0].lower() + who[1:]
         if gain := frame.gain_over(measured.records, CURRENT, name):
-            sure = gain.shows_gain or gain.shows_loss
-            verdict = f"is {wording.compared(gain)} {whose}" if sure else "scores highest, but not significantly"
+            best = "is" if gain.shows_gain or gain.shows_loss else "scores highest, but is"
+            verdict = f"{best} {wording.compared(gain)} {whose}: F1 {wording.stated(gain)}"
             sentence += f" {measuring.HIGHEST} {name} {verdict}."
     if sentence:
         elements.draw(f'<p class="rf-lead">{elements.text(sentence)}</p>')
@@ -263,7 +264,7 @@ def _queries(measured: MeasuredRun) -> None:
     if rows.empty:
         elements.empty("There are no questions of this kind.", "Choose All.")
         return
-    shown = rows[FIGURES].rename(columns=NAMES)
+    shown = rows[FIGURES].rename(columns=NAMES).assign(question=grid.fitting_questions(rows["query"], QUESTION_PX))
     name = f"questions-{measured.run.id}"
     clicked = grid.draw_clickable(shown, rows["id"], name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
@@ -272,12 +273,12 @@ def _queries(measured: MeasuredRun) -> None:
 
 
 FIGURES = ["query", "lost", "f1", "gain", "precision", "recall", "kept", "relevant", "unlabelled"]
-NAMES = {"query": "question", "f1": "F1", "gain": "ΔF1"}
+NAMES, QUESTION_PX = {"query": "question", "f1": "F1", "gain": "ΔF1"}, 320
 """The columns of the question table, and those that have another name there."""
 _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
-    "question": st.column_config.TextColumn(width=300),
-    "lost": _number(width=50, help="Relevant chunks in the pool that the filter drops."),
+    "question": st.column_config.TextColumn(width=QUESTION_PX),
+    "lost": _number(width=44, help="Relevant chunks in the pool that the filter drops."),
     "ΔF1": _number(width=66, help="F1 minus the F1 of the unfiltered first k."),
     **{name: _number(width=78, format="%.3f") for name in ("precision", "recall")},
     "F1": _number(width=60, format="%.3f"),
@@ -329,18 +330,23 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             return
         if measured.settings != state.settings():
             elements.aside("This run did not use your settings. Measure yours to guard them.")
-        plan, bench, origin = measured.run.plan, resources.bench, runs.origin_of(measured.run.plan)
+        plan, bench = measured.run.plan, resources.bench
+        origin = runs.origin_of(plan).model_copy(update={"settings": measured.settings.changed_from(Settings())})
         if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
             # The fingerprint is the same wherever the same files are indexed.
-            collection = bench.collection(plan.collection)
-            content = bench.workspace.content_of(collection, plan.viewer)
+            content = bench.workspace.content_of(bench.collection(plan.collection), plan.viewer)
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
         about = "Each question's results in this run, as a small file for git."
-        act, args = state.then_page(bench.runs.rename), (measured.run.id, runs.BASELINE)
+        act, args = state.then_page(_use_as_baseline), (measured.run.id, bench)
         elements.download("Use as baseline", "guard-baseline", baseline.dumps, FILE, about, on_click=act, args=args)
         elements.aside("Commit the file. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
+
+
+def _use_as_baseline(run: int, bench: Workbench) -> None:
+    bench.runs.rename(run, runs.BASELINE)
+    st.toast(f"{FILE} is downloaded. Commit it, and run the command under Guard in CI.")
 
 
 def gate_command(plan: Plan) -> str:

@@ -219,8 +219,7 @@ def told(labels: tuple[Label, ...]) -> str:
     by = ", ".join(
         f"{who}{' (LLM)' if made_by == 'llm' else ''} {numbers.count(n)}" for (made_by, who), n in counts.most_common()
     )
-    questions = len({label.query for label in labels})
-    return f"{counted(len(labels), 'label')} on {counted(questions, 'question')}: {by}."
+    return f"{counted(len(labels), 'label')} on {counted(len({label.query for label in labels}), 'question')}: {by}."
 
 
 def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> None:
@@ -266,6 +265,10 @@ def _lost(chosen: ChosenSet) -> None:
     if row is not None and rows[row][2]:
         settle(chosen.book, rows[row][0], chunks[rows[row][2]])
         st.rerun()
+    gone = [label.id for label, _, i in rows if not i]
+    if gone:
+        what = f"Remove {counted(len(gone), 'label')} whose text is gone"
+        elements.button(what, "remove-gone", state.notice_errors()(chosen.book.take_back), gone)
 
 
 def _propose(chosen: ChosenSet) -> None:

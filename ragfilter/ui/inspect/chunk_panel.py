@@ -101,7 +101,7 @@ def _labels(view: View, chunk_id: str) -> None:
             act = partial(_label, asked.collection, asked.query, chunk_id, grade)
             look = "primary" if grade_now == grade else "secondary"
             elements.button(word, f"mark-{grade}", act, type=look, shortcut=str(grade))
-        elements.button("Undo", "mark-undo", _undo, icon="undo", disabled=not undoable, shortcut="U")
+        elements.button("Undo label", "mark-undo", _undo, icon="undo", disabled=not undoable, shortcut="U")
     labels = [label for label in view.labels if label.chunk_id == chunk_id]
     words = "; ".join(label.words for label in labels)
     if grade_now is not None and all(label.made_by == "llm" for label in labels):
@@ -240,7 +240,7 @@ def _effect(result: PoolResult, chunk: Chunk, rule: str | None, *, changed: bool
     sign = elements.outcome_sign("kept" if check.passes else "dropped", "query_must")
     verb = "passes" if check.passes else "fails"
     why = check.reason.removeprefix("rule holds: ").removesuffix(".")
-    line = f"{sign}This question <b>{verb}</b> the rule: {elements.text(why)}."
+    line = f"{sign}This question <b>{verb}</b> the rule: {elements.text(why)}{'' if why.endswith('…') else '.'}"
     if not result.settings.query_must.enabled:
         line += " The query_must layer is off, so nothing changes."
     elif changed:
@@ -254,5 +254,8 @@ def _rule_changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
     new = {hit.id: hit.chunk.name for hit in after.kept}
     moved = (("Enters", [new[i] for i in new if i not in old]), ("Leaves", [old[i] for i in old if i not in new]))
     parts = [f"<b>{word}</b> the kept list: {elements.text(_named(names))}." for word, names in moved if names]
+    ends, was = after.outcomes(), result.outcomes()
+    if any((ends if i in old else was)[i].layer == "cutoff" for i in (old.keys() ^ new.keys()) - {chunk.id}):
+        parts.append("Other chunks move because the cutoff does.")
     kept = f"{len(old)} → {len(new)} kept."
     return " ".join([*parts, kept]) if parts else "The kept list does not change."

@@ -112,8 +112,7 @@ def _effect(change: SettingChange, titles: Mapping[str, str]) -> str:
         return numbers.first_of([f"“{literal(titles.get(i, i))}”" for i in ids], 2)
 
     moved = (("keeps", change.came), ("drops", change.went))
-    moves = " and ".join(f"{verb} {named(ids)}" for verb, ids in moved if ids)
-    return f"{change.words} {moves}."
+    return f"{change.words} {' and '.join(f'{verb} {named(ids)}' for verb, ids in moved if ids)}."
 
 
 def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
@@ -196,8 +195,7 @@ def _cut_settings(result: PoolResult) -> tuple[str, ...]:
     """The settings that currently decide where the curve is cut."""
     settings, cutoff = settings_that_cut(result), layer("cutoff")
     if cutoff.enabled(settings):
-        used = cutoff.used(settings)
-        return tuple(f"cutoff.{name}" for name in cutoff.first if name in used)
+        return tuple(f"cutoff.{name}" for name in cutoff.first if name in cutoff.used(settings))
     return ("retrieval.k",) if layer("top_k").enabled(settings) else ()
 
 
@@ -283,8 +281,7 @@ def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> 
     # As far as the setting's slider reaches.
     count = round((max(info.ceiling or info.high or low, value) - low) / step)
     # The current value may lie between two steps of the slider.
-    steps = (info.value_type(round(low + step * i, 6)) for i in range(count + 1))
-    values = tuple(sorted({value, *steps}))
+    values = tuple(sorted({value, *(info.value_type(round(low + step * i, 6)) for i in range(count + 1))}))
     return {
         "path": info.path,
         "label": info.label,

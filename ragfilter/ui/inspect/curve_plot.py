@@ -78,8 +78,7 @@ def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | N
     lowered = detail is not None and detail.value_kind == "lowered"
     plain = {row.id: row.distance for row in rows if lowered and row.id not in values}
     values |= plain
-    cut = result.trace("top_k").decisions
-    entered = tuple(each.chunk_id for each in cut) if detail is None else detail.ids
+    entered = tuple(each.chunk_id for each in result.trace("top_k").decisions) if detail is None else detail.ids
     every = [row for row in rows if row.id in values and (row.rank > 0 or row.id in entered)]
     at = _places(entered, [row.id for row in every], values)
     shown = sorted(every, key=lambda row: at[row.id])
@@ -117,8 +116,7 @@ def around_cut(result: PoolResult, points: Points, detail: CutoffDetail | None) 
         for row, x in zip(points.rows, points.x, strict=True)
         if (row.kept or row.id in beyond) and row.outcome != "expanded"
     ]
-    last = max(reached, default=0)
-    high = max(2 * k, MIN_SHOWN, last + 3)
+    high = max(2 * k, MIN_SHOWN, max(reached, default=0) + 3)
     return 0.3, min(float(high), max(points.x, default=float(MIN_SHOWN))) + 0.7
 
 

@@ -94,10 +94,10 @@ def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str
     }
     if view.grades.keys() & {row.id for row in view.rows}:
         columns["label"] = [view.grades.get(row.id) for row in rows]
-    if edited := _edited_rules(view):
-        columns["rule"] = [edited.get(row.id, []) for row in rows]
     # The column would cut off the figures.
     columns["reason"] = [row.reason.replace(VALUE_NAMES["lowered"], "distance − words") for row in rows]
+    if edited := _edited_rules(view):
+        columns["rule"] = [edited.get(row.id, []) for row in rows]
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
     detail = cutoff_detail(view.shown)

@@ -146,8 +146,7 @@ def call_facts(stats: JudgeStats, prices: Prices | None) -> dict[str, str]:
         "Tokens in + out": f"{stats.prompt_tokens:,} + {stats.completion_tokens:,}",
     }
     if prices is not None:
-        cost = prices.of(Usage(stats.prompt_tokens, stats.completion_tokens))
-        facts["Cost"] = numbers.money(cost, prices.currency)
+        facts["Cost"] = numbers.money(prices.of(Usage(stats.prompt_tokens, stats.completion_tokens)), prices.currency)
     return facts
 
 

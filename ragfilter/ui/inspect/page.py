@@ -71,8 +71,7 @@ def begin(view: View) -> Slots:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
         elements.unseen_heading("Before and after")
-        drops = current_story.drops_from_unfiltered
-        before, after = stacks.before_and_after(view.as_user, drops)
+        before, after = stacks.before_and_after(view.as_user, current_story.drops_from_unfiltered)
         if changed := len(state.changes_since_reset()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         controls.draw_reset(f"Back to {session.profile}")
@@ -183,9 +182,7 @@ def _scoring(need: Need, result: PoolResult, resources: Resources) -> str:
     quality, n = result.settings.quality, len(need.chunk_ids)
     words = f"{numbers.chunk_count(n)} · {controls.choice_label(quality.reranker)}"
     if quality.reranker == "http":
-        at, batch = resources.bench.rerank_endpoint, quality.reranker_batch
-        cost = f", {numbers.money(at.cost(n, batch), at.currency)}" if at.price else ""
-        words += f" · {numbers.counted(at.calls(n, batch), 'call')}{cost}"
+        words += f" · {resources.bench.rerank_endpoint.bill(n, quality.reranker_batch)}"
     return words
 
 

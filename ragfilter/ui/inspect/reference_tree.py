@@ -135,8 +135,7 @@ def _statuses(result: PoolResult) -> dict[str, tuple[str, str]]:
     """What happened to every hit: its status, and the layer that dropped it."""
     hits, outcomes = (*result.pool.hits, *result.hits), result.outcomes()
     statuses = {h.id: ("dropped", outcomes[h.id].layer if h.id in outcomes else "the filter") for h in hits}
-    judged = result.trace("judge").decisions
-    brought = {decision.chunk_id for decision in judged if decision.outcome == "expanded"}
+    brought = {decision.chunk_id for decision in result.trace("judge").decisions if decision.outcome == "expanded"}
     statuses |= {hit.id: ("brought" if hit.id in brought else "kept", "") for hit in result.kept}
     return statuses | {i: ("waits", "") for need in result.needs if need.kind == "judge" for i in need.chunk_ids}
 

@@ -56,8 +56,7 @@ class AnswerSide:
 
 def citation_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
     """One number per chunk of several prompts, by id: the longest prompt's first, then the chunks that it lacks."""
-    longest_first = sorted(prompts, key=len, reverse=True)
-    ids = dict.fromkeys(hit.id for hits in longest_first for hit in hits)
+    ids = dict.fromkeys(hit.id for hits in sorted(prompts, key=len, reverse=True) for hit in hits)
     return {chunk_id: n for n, chunk_id in enumerate(ids, start=1)}
 
 
@@ -134,15 +133,13 @@ def _extractive_answer(
     query: str, context: Context, resources: Resources, *, only_known: bool = False, progress: Progress | None = None
 ) -> Answer:
     embedder = resources.embedder(only_known=only_known, progress=progress)
-    timeout = resources.bench.deployment.answer_timeout_s
-    return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
+    return AnswerStream(query, context, None, embedder, timeout_s=resources.bench.deployment.answer_timeout_s).read()
 
 
 def _key(query: str, side: AnswerSide, resources: Resources, model: str = "") -> Hashable:
     chat, context = resources.bench.chat, side.context
     model = model or (chat.name if chat else EXTRACTIVE)
-    contents = tuple((hit.id, hash(prompt_text(hit))) for hit in context.chunks)
-    return query, model, VERSION, contents, context.shortened
+    return query, model, VERSION, tuple((hit.id, hash(prompt_text(hit))) for hit in context.chunks), context.shortened
 
 
 def added(query: str, side: AnswerSide, other: AnswerSide, resources: Resources) -> tuple[Quote, ...]:

@@ -78,9 +78,11 @@ def _undo_buttons(*, reset: bool) -> None:
     session = state.session()
     with elements.row("steps", "top"):
         if session.past:
-            elements.button("Undo", "undo", state.undo, type="tertiary", shortcut="Ctrl+Z")
+            about = "Undoes the last change of settings."
+            elements.button("Undo", "undo", state.undo, type="tertiary", shortcut="Ctrl+Z", about=about)
         if session.future:
-            elements.button("Redo", "redo", state.redo, type="tertiary", shortcut="Ctrl+Shift+Z")
+            about = "Redoes the change of settings."
+            elements.button("Redo", "redo", state.redo, type="tertiary", shortcut="Ctrl+Shift+Z", about=about)
         if reset:
             draw_reset("Reset")
 
@@ -320,8 +322,7 @@ def _widget(info: FieldInfo, value: Any, prefix: str, label: str, kept: Mapping[
             label, info.choices, default=value, format_func=choice_label, required=True, width="stretch", **given
         )
     elif info.choices:
-        at = [*names].index(value)
-        st.selectbox(label, [*names], at, format_func=names.__getitem__, filter_mode=None, **given)
+        st.selectbox(label, [*names], [*names].index(value), format_func=names.__getitem__, filter_mode=None, **given)
     elif info.value_type is bool:
         st.toggle(label, value, **given)
     elif info.value_type is str:

@@ -24,6 +24,8 @@ CLICKED = TABLE | {"selection_mode": ("single-row", "single-cell")}
 """A table whose rows can be clicked."""
 EDGE_PX, SPACE_PX, LETTER_PX, CAPITAL_PX = 17, 3.3, 6.6, 8.2
 """Widths in a cell: both edges together, a space, a small letter and a capital."""
+GAINS = {"gain": 3, "ΔF1": 3, "adds to F1": 4, "adds to recall": 4}
+"""Columns of differences, and their digits."""
 PROSE_PX = 230
 """Columns of text that are at least this wide may have longer sentences."""
 
@@ -33,6 +35,14 @@ def fitting_titles(titles: Sequence[str], width: int) -> list[str]:
     room = width - EDGE_PX
     letters, capitals = (telling_titles(titles, int(room / px)) for px in (LETTER_PX, CAPITAL_PX))
     return [a if _fitting(a, width) == a else b for a, b in zip(letters, capitals, strict=True)]
+
+
+def fitting_questions(questions: Iterable[str], width: int) -> list[str]:
+    """`questions` shortened at the end for a column of `width` pixels; those that would look the same, elsewhere."""
+    texts, room = [*questions], round(1.06 * width)
+    short = [_fitting(text, room) for text in texts]
+    told = telling_titles(texts, int((room - EDGE_PX) / LETTER_PX)) if len({*short}) < len({*texts}) else short
+    return [b if short.count(a) > 1 else a for a, b in zip(short, told, strict=True)]
 
 
 @lru_cache(maxsize=4096)
@@ -52,6 +62,12 @@ def _marked(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
             room = round(1.06 * width)
             table[name] = [_fitting(text, room) if isinstance(text, str) else text for text in table[name]]
     return table
+
+
+def signed_figures(table: pd.DataFrame) -> Any:
+    """`table` with the signs of gains; a column's own format would write another minus."""
+    gains = {name: partial(signed, digits=n) for name, n in GAINS.items() if name in table}
+    return table.style.format(gains, na_rep="–", precision=0) if gains else table  # type: ignore[arg-type]
 
 
 def chip_column(width: int, chips: Mapping[str, str], about: str | None = None) -> Any:
@@ -81,7 +97,8 @@ def draw(
     if selected != selection:
         st.session_state[key] = {"selection": selection}
     on_select = partial(_open_row, key, ids, chosen, pick or state.open_chunk)
-    st.dataframe(_marked(table, columns), key=key, height=height, column_config=columns, on_select=on_select, **CLICKED)
+    shown = signed_figures(_marked(table, columns))
+    st.dataframe(shown, key=key, height=height, column_config=columns, on_select=on_select, **CLICKED)
 
 
 def draw_previous_next(ids: Sequence[str], chosen: str | None, pick: Callable[[str], None], name: str) -> None:
@@ -112,10 +129,7 @@ def draw_clickable(
     with st.container(key=box):
         height = min(height, ROW_PX * (len(table) + 1) + 7)
         key = key_of(name, ids)
-        gains: Columns = {each: signed for each in ("gain", "ΔF1") if each in table}
-        shown: Any = _marked(table, columns)
-        # A column's own format would write another minus.
-        shown = shown.style.format(gains, na_rep="–", precision=0) if gains else shown
+        shown = signed_figures(_marked(table, columns))
         event = st.dataframe(shown, key=key, height=height, column_config=columns, on_select="rerun", **CLICKED)
     selection = event["selection"]
     chosen = [row for row, _ in selection["cells"]] or selection["rows"]

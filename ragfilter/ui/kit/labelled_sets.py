@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -11,7 +11,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.model import Chunk, User
-from ragfilter.stores.labels import Label, LabelBook, visible_labels
+from ragfilter.stores.labels import LABELLED, Label, LabelBook, visible_labels
 from ragfilter.text import numbers
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources
@@ -97,10 +97,9 @@ def sets_of(page_run: PageRun) -> dict[str, int]:
 
 def choose(chosen: ChosenSet) -> None:
     """Draw the list of query sets."""
-    sets, llm = dict(chosen.sets), counts_llm_labels()
-    if chosen.measurable is not None:
-        # Only labelled questions count.
-        sets[chosen.name] = len(chosen.measurable.qrels)
+    # Only labelled questions count.
+    measured = {} if chosen.measurable is None else {chosen.name: len(chosen.measurable.qrels)}
+    sets, llm = {**chosen.sets, **measured}, counts_llm_labels()
     named = {name: f"{query_sets.title(name, llm=llm)} · {numbers.count(n)}" for name, n in sets.items()}
     about = (
         "The query set to measure with. labelled: every question with labels. asked: "
@@ -112,14 +111,18 @@ def choose(chosen: ChosenSet) -> None:
 
 
 def explain(chosen: ChosenSet) -> None:
-    """Draw why nothing can be measured or, if LLM labels count, how well they match people's. Raises StoreError."""
+    """Draw why nothing can be measured, what the set lacks, and how well an LLM's labels match. Raises StoreError."""
+    if chosen.measurable is not None and chosen.name == chosen.collection:
+        every = labelled_questions(chosen.resources, chosen.collection)
+        if own := every - {*map(str.strip, chosen.measurable.queries.values())}:
+            elements.aside(f"The set {LABELLED} has {numbers.counted(len(own), 'question')} that this one lacks.")
     if chosen.why is not None:
         elements.empty(chosen.why.message, chosen.why.remedy)
     elif counts_llm_labels():
         elements.aside(f"LLM labels count here. {query_sets.agreed(chosen.labels).sentence}")
 
 
-def labelled_questions(resources: Resources, collection: str) -> Collection[str]:
+def labelled_questions(resources: Resources, collection: str) -> Set[str]:
     """The labelled questions that the user can see, in order. Cheap. Raises StoreError."""
     labels = resources.labels_for(collection, state.user())
     return dict.fromkeys(map(str.strip, labels.labelled.values() if labels else ())).keys()

@@ -40,8 +40,7 @@ def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
 
 def unfinished(chosen: ChosenSet) -> Run | None:
     """The unfinished run that `begin` would continue, or None. Raises StoreError."""
-    wanted = plan(chosen, state.session().profile, chosen.page_run.settings)
-    return chosen.resources.bench.runs.unfinished(wanted)
+    return chosen.resources.bench.runs.unfinished(plan(chosen, state.session().profile, chosen.page_run.settings))
 
 
 def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool = False) -> Run:
@@ -126,8 +125,7 @@ def draw_table(
         if name == measure:
             ends = ["–" if cell is None else wording.between_ends(cell, form.__mod__, " – ") for cell in cells]
             columns["95% interval"] = ends
-            about = f"The 95% interval of the mean {label} over the questions."
-            config["95% interval"] = text(width=98, help=about)
+            config["95% interval"] = text(width=98, help=f"The 95% interval of the mean {label} over the questions.")
     height = grid.ROW_PX * (len(rows) + 1) + 3
     st.dataframe(pd.DataFrame(columns), key=key, height=height, column_config=config, **grid.TABLE)
 

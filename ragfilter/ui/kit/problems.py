@@ -133,8 +133,7 @@ def draw_nothing_kept(result: PoolResult) -> None:
     """Show the layer that dropped the last hit, with a button that relaxes it."""
     if result.status == "insufficient_clearance" and not state.session().operator:
         # Users cannot grant themselves access.
-        reason = elements.text(result.message)
-        elements.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {reason}</p>')
+        elements.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {elements.text(result.message)}</p>')
         return
     last = next((t for t in result.traces if t.enabled and t.n_in and not t.n_out), None)
     if last is None:

@@ -143,8 +143,7 @@ def empty(head: str, remedy: str = "") -> None:
 
 def facts(label: str, rows: Iterable[Fact]) -> None:
     """Draw a row of facts, which screen readers call `label`."""
-    body = "".join(map(fact, rows))
-    draw(f'<section class="rf-strip" aria-label="{text(label)}">{body}</section>')
+    draw(f'<section class="rf-strip" aria-label="{text(label)}">{"".join(map(fact, rows))}</section>')
 
 
 def fact(row: Fact) -> str:

@@ -57,8 +57,7 @@ def model_label(model: str) -> str:
 def message(text: str) -> str:
     """Our own message: shown literally, except for `code` between backticks."""
     # Every second piece is code.
-    pieces = enumerate(_CODE.split(text))
-    return "".join(f"`{piece}`" if i % 2 else literal(piece) for i, piece in pieces)
+    return "".join(f"`{piece}`" if i % 2 else literal(piece) for i, piece in enumerate(_CODE.split(text)))
 
 
 def written(text: str) -> str:

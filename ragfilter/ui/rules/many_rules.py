@@ -55,8 +55,7 @@ def offer(visible: VisibleCollection, rules: Rules, action: str, *, key: str) ->
     label = literal(f"{action} {counted(len(rules), 'rule')}")
     about = "Saves them as one step, which you can undo."
     elements.button(label, f"{key}-save", save, visible, rules, action, type="primary", disabled=not sure, about=about)
-    diffs = [(visible.name(i), visible.chunks[i].rule, rule) for i, rule in rules.items()]
-    draw_diffs(diffs, f"{key}-changes")
+    draw_diffs([(visible.name(i), visible.chunks[i].rule, rule) for i, rule in rules.items()], f"{key}-changes")
     rule_effect.wait(visible)
 
 

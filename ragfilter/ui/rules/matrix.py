@@ -52,8 +52,8 @@ FIGURES = {
     "overlap": Figure(attrgetter("overlap"), "Blocked chunks that another layer drops too."),
     "conflicts": Figure(lambda row: len(row.conflicts), "Blocked chunks that are labelled relevant."),
     "precision": Figure(attrgetter("precision"), "Share of blocked chunks not labelled relevant.", "%.2f"),
-    "adds to F1": Figure(lambda row: _added(row.delta_f1), "Mean F1 minus that without it. Below 0: harm.", "%+.4f"),
-    "adds to recall": Figure(lambda row: _added(row.delta_recall), "Mean recall minus that without it.", "%+.4f"),
+    "adds to F1": Figure(lambda row: _added(row.delta_f1), "Mean F1 minus that without it. Below 0: harm."),
+    "adds to recall": Figure(lambda row: _added(row.delta_recall), "Mean recall minus that without it."),
     "fires": Figure(attrgetter("fires"), "never: it blocks no retrieved chunk. always: it lets none pass."),
 }
 HARM = ("conflicts", "adds to F1")
@@ -146,7 +146,7 @@ def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questi
     parts = build_parts(row.rule, questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)
     titles, terms = [place_name(part.place) for part in parts], [rule.written(part.place) for part in parts]
     table, config = _frame("part", titles, parts, terms), _columns("part")
-    st.dataframe(table, key="matrix-parts", hide_index=True, placeholder="–", column_config=config)
+    st.dataframe(grid.signed_figures(table), key="matrix-parts", hide_index=True, placeholder="–", column_config=config)
     if row.conflicts:
         elements.aside("Questions whose relevant chunk the rule blocks")
         conflicts = {

@@ -103,8 +103,7 @@ def _chunks(visible: VisibleCollection) -> None:
 
 def _table(rows: Listing, ids: Sequence[str], latest: Matrix | None) -> None:
     with elements.row("rules-pager"):
-        count = f"{numbers.count(len(ids))} of {numbers.chunk_count(len(rows.rows))}"
-        elements.aside(count, width="content")
+        elements.aside(f"{numbers.count(len(ids))} of {numbers.chunk_count(len(rows.rows))}", width="content")
         page = ids[grid.choose_page(PAGE_AT, len(ids), PAGE)]
     if not page:
         elements.empty("No chunk matches the filter.", "Use fewer words or states.")

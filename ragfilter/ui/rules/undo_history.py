@@ -33,8 +33,8 @@ def draw_undo_redo(visible: VisibleCollection) -> None:
     steps = visible.resources.cache(TURNS).of(key, lambda: _next_turns(journal.steps(visible.collection, among=among)))
     turns: tuple[tuple[Turn, str], ...] = (("undo", "Ctrl+Z"), ("redo", "Ctrl+Shift+Z"))
     for turn, keys in turns:
-        label, off = turn.capitalize(), turn not in steps
-        about = f"No rule change to {turn}." if off else f"{label} the last change to rules ({keys})."
+        off, label = turn not in steps, "Undo change" if turn == "undo" else "Redo"
+        about = f"No rule change to {turn}." if off else f"{turn.capitalize()} the last change to rules ({keys})."
         go = partial(_go, visible, steps.get(turn, 0), turn)
         elements.button(label, f"rules-{turn}", go, icon=turn, disabled=off, shortcut=keys, about=about)
 
@@ -130,8 +130,7 @@ def _turn(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
     except RagfilterError as error:
         elements.aside(f"{turn.capitalize()} is not possible: {error}")
         return
-    rules = {entry.chunk_id: entry.after for entry in entries}
-    sure = rule_effect.confirm(visible, rules, f"history-{turn}-sure")
+    sure = rule_effect.confirm(visible, {entry.chunk_id: entry.after for entry in entries}, f"history-{turn}-sure")
     label, go = f"{turn.capitalize()} this change", partial(_go, visible, edit_id, turn)
     elements.button(label, f"history-{turn}", go, icon=turn, disabled=not sure, about="As one step.")
 

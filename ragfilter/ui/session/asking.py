@@ -256,8 +256,7 @@ def complete_pool(
     backends = resources.backends(asked.collection)
     kinds: tuple[NeedKind, ...] = ("rerank", "prune") if score else ("prune",)
     result = replay_completed(pool, settings, backends, user, kinds=kinds, replayer=replayer)
-    pool = PoolCompleter(settings, backends, user).look_up(result.pool, result.needs)
-    return keep_pool(asked, pool, resources)
+    return keep_pool(asked, PoolCompleter(settings, backends, user).look_up(result.pool, result.needs), resources)
 
 
 def falls_short(asked: AskedQuestion, result: PoolResult, settings: Settings) -> bool:

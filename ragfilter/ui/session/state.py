@@ -466,8 +466,7 @@ def open_collection(name: str) -> None:
 
 def queue_indexing(order: Order, queue: Queue) -> None:
     """Queue an indexing job, whose collection then becomes the chosen one. Raises StoreError."""
-    job = queue.put(order)
-    set_fields(awaited_collection=order.collection, indexing={job.id})
+    set_fields(awaited_collection=order.collection, indexing={queue.put(order).id})
 
 
 def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:

@@ -163,18 +163,18 @@ def _carry_over(page_run: PageRun, asked: Mapping[str, str]) -> None:
     backends = page_run.resources.backends(state.session().collection)
     settings, user = page_run.settings, state.user()
 
-    def work(job: Job[Settings]) -> Settings:
+    def work(job: Job[tuple[Settings, Settings]]) -> tuple[Settings, Settings]:
         wide = wide_settings(settings, rerank=False)
-        return carried(settings, completed_pools(asked, wide, backends, user, progress=job.step).values())
+        return settings, carried(settings, completed_pools(asked, wide, backends, user, progress=job.step).values())
 
     page_run.resources.jobs.start(user, _key(page_run, None, None), work, again=True)
 
 
 def _carried_over(page_run: PageRun) -> None:
     """Draw the carried-over thresholds or, if they were not requested, what that needs."""
-    job = page_run.resources.jobs.find(_key(page_run, None, None))
-    after: Settings | None = jobs.wait_for_result(job, "carrying", "Gathering", stop=tuning_map.STOP)
-    if after is None:
+    job: Job[tuple[Settings, Settings]] | None = page_run.resources.jobs.find(_key(page_run, None, None))
+    found = jobs.wait_for_result(job, "carrying", "Gathering", stop=tuning_map.STOP)
+    if found is None:
         if any(page_run.settings.get(path) for path in RECORDS):
             then = "Without labels, it estimates thresholds from questions asked on Inspect."
             elements.empty("Recalibrate works best with labelled questions.", then)
@@ -183,33 +183,32 @@ def _carried_over(page_run: PageRun) -> None:
         return
     with st.container(key="suggestion", border=True, gap="small"):
         elements.draw(f'<p class="rf-lead">{elements.text(wording.GUESS)}</p>')
-        _changes(page_run.settings, after)
-        _apply(page_run.settings, after, ASKED)
+        _changes(*found, page_run.settings)
+        _apply(page_run.settings, found[1], ASKED)
 
 
-def _changes(before: Settings, after: Settings) -> None:
-    """Draw the changes, and the limits that tuning leaves alone."""
-    if lines := wording.changed(before, after):
+def _changes(before: Settings, after: Settings, current: Settings) -> None:
+    """Draw the changes, from `before` if they are applied, and the limits that tuning leaves alone."""
+    applied = not after.changed_from(current)
+    if lines := wording.changed(before if applied else current, after):
         items = "".join(f"<li>{elements.text(line)}</li>" for line in lines)
         elements.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
-    else:
-        elements.aside("These are the current settings.")
-    if note := wording.untouched_limits(after):
-        elements.aside(note)
+    notes = ("These are the current settings." if applied else "", wording.untouched_limits(after))
+    elements.aside(*filter(None, notes))
 
 
-def _apply(before: Settings, after: Settings, query_set: str) -> None:
+def _apply(before: Settings, after: Settings, query_set: str, *, worse: bool = False) -> None:
     """Draw the button that applies the settings, unless they are the current ones."""
     if changed := after.changed_from(before):
-        about = "Applies these settings. Undo restores the previous ones."
-        act = state.apply_suggestion
-        elements.button("Apply", "apply-tuning", act, changed, query_set, icon="check", type="primary", about=about)
+        label, look, icon = ("Apply anyway", "secondary", "") if worse else ("Apply", "primary", "check")
+        act, about = state.apply_suggestion, "Applies these settings. Undo restores the previous ones."
+        elements.button(label, "apply-tuning", act, changed, query_set, icon=icon, type=look, about=about)
 
 
 def _usual_time(settings: Settings, questions: int, *, rerank: bool) -> str:
     # With the bundled models, 150 questions take half a minute.
-    slow = rerank and settings.quality.reranker not in ("none", "late_interaction")
-    return "a few minutes" if slow or questions > 250 else "one or two minutes"
+    slow = questions > 250 or (rerank and settings.quality.reranker not in ("none", "late_interaction"))
+    return "a few minutes" if slow else "one or two minutes"
 
 
 def _begin(page_run: PageRun, labels: Labels, request: TuningRequest, *, recalibrates: bool) -> None:
@@ -252,12 +251,12 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
             name = st.selectbox("Strategy", [BEST, *tuning.strategies], key="tuned-strategy", width=200, help=about)
             chosen = tuning if name == BEST else tuning.only(name)
             after = chosen.tuned.settings
-            margin = None
-            if suggestion.recalibrates:
-                about = "The largest loss that counts as no worse. Larger ones are not applied."
-                margin = _share("Margin", 0.0, MARGIN, 0.01, "tuned-margin", about)
+            about = "The largest loss that counts as no worse. Larger ones are not applied."
+            given = ("Margin", 0.0, MARGIN, 0.01, "tuned-margin", about)
+            margin = _share(*given) if suggestion.recalibrates else None
+            worse = margin is None and chosen.gain(chosen.tuned.gain_over_before).mean < 0
             if margin is None or chosen.loses_at_most(margin):
-                _apply(page_run.settings, after, query_set)
+                _apply(page_run.settings, after, query_set, worse=worse)
         with head.container(gap="small"):
             target = tuning.target.figure
             if margin is None:
@@ -273,7 +272,7 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
                 st.dataframe(dict(columns), key="recalibrated-figures", hide_index=True)
                 if note := wording.stands_in(chosen):
                     elements.aside(note)
-            _changes(page_run.settings, after)
+            _changes(suggestion.before, after, page_run.settings)
         _losses(suggestion.losses(after, labels, state.user()), labels)
         _more(chosen)
 
@@ -293,17 +292,18 @@ def _more(tuning: Tuning) -> None:
     """Draw each strategy tuned alone, and the caveats about the figures."""
     with st.expander("Every strategy, and how sure the figures are", key="tuned-alone"):
         target = tuning.target.figure
-        named = wording.compared_means(tuning)
-        named |= {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
+        alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
+        named = wording.compared_means(tuning) | alone
         rows = [{"variant": name, **flat(each)} for name, each in named.items()]
         measuring.draw_table(rows, target, key="tuned-alone-figures", every=True)
-        questions = counted(tuning.queries, "question")
-        gains = tuning.over_strategies.items()
         notes = (
-            f"{questions}, {tuning.folds}-fold cross-validation, {tuning.candidates} candidates.",
+            f"{counted(tuning.queries, 'question')}, {tuning.folds} folds, {tuning.candidates} candidates.",
             f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain)}.",
             wording.unlabelled(flat(tuning.tuned.means)),
-            *(f"Calibrated against {name}: {wording.gain_in(target, gain)}." for name, gain in gains),
+            *(
+                f"Calibrated against {name}: {wording.gain_in(target, gain)}."
+                for name, gain in tuning.over_strategies.items()
+            ),
             *wording.notes(tuning),
         )
         elements.aside(*filter(None, notes))

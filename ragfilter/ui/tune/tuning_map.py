@@ -69,8 +69,7 @@ def replayed(page_run: PageRun, labels: Labels, axes: Axes, *, pressed: bool) ->
             if not any(pool.failures for pool in pools.values()):
                 cache.put(pools_key, pools)
         replaying = partial(job.step, what="Replaying")
-        replayed_map = make(pools, labels.qrels, settings, user, *axes, progress=replaying)
-        return ReplayedMap(labels, pools, replayed_map)
+        return ReplayedMap(labels, pools, make(pools, labels.qrels, settings, user, *axes, progress=replaying))
 
     def start() -> Job[ReplayedMap]:
         resources.jobs.stop(key)

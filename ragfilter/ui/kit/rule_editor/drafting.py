@@ -82,7 +82,7 @@ def draw_button(editing: Editing, *, busy: bool) -> None:
         about = f"Asks {literal(model_label(chat.name))}, once or twice, for at most {limit:g} s. Nothing is saved."
     ask = partial(_start_one, chunk.id, editing.collection, chunk.rule)
     disabled = busy or not allowed or is_running(editing.collection, editing.resources)
-    elements.button("Draft a rule", "rule-draft", ask, disabled=disabled, about=about)
+    elements.button("Draft", "rule-draft", ask, disabled=disabled, about=about)
 
 
 def draw_note(editing: Editing, *, busy: bool) -> None:

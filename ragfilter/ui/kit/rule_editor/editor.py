@@ -169,7 +169,8 @@ def _buttons(editing: Editing, *, busy: bool) -> None:
         for act, about in TURNS.items() if editing.undo_buttons else ():
             can_act = journal.turnable(act, editing.collection, chunk.id) is not None
             about = about if can_act else f"Nothing to {act}."
-            elements.button(act.capitalize(), f"rule-{act}", act_on, act, chunk.rule, disabled=not can_act, about=about)
+            label = "Undo save" if act == "undo" else "Redo"
+            elements.button(label, f"rule-{act}", act_on, act, chunk.rule, disabled=not can_act, about=about)
         # Drawn last, so that no button moves when this one comes or goes.
         if state.unsaved_rule(chunk.id):
             elements.button("Discard", "rule-discard", saving.discard, chunk.id, about="Discards your unsaved text.")

@@ -204,8 +204,7 @@ def _draw(visible: VisibleCollection, effect: Effect) -> None:
     rows = [_row(visible, row) for row in effect.rows]
     body += f"<ul>{''.join(rows[:MAX_ROWS])}</ul>" if rows else ""
     if rest := "".join(rows[MAX_ROWS:]):
-        more = f"<summary>and {len(rows) - MAX_ROWS} more</summary>"
-        body += f"<details>{more}<ul>{rest}</ul></details>"
+        body += f"<details><summary>and {len(rows) - MAX_ROWS} more</summary><ul>{rest}</ul></details>"
     elements.draw(f'<div class="rf-effect">{body}</div>')
 
 
