@@ -6,7 +6,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from math import ceil
@@ -19,7 +19,7 @@ from ragfilter.text.urls import shown
 
 with extra("chroma"):
     import sqlalchemy as sa
-    from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
+    from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
     from sqlalchemy.schema import CreateIndex, CreateTable
 
 if TYPE_CHECKING:
@@ -123,8 +123,10 @@ class Book:
             with self._engine.connect() as connection:
                 self._check(sa.inspect(connection))
                 if self._engine.dialect.name == "sqlite":
-                    # Readers then never wait for a writer. The file keeps this mode.
-                    connection.execute(sa.text("PRAGMA journal_mode=WAL"))
+                    # Readers then never wait for a writer. The file keeps this mode. SQLite does not wait for the lock
+                    # that it needs; whoever holds it switches the mode, too.
+                    with suppress(OperationalError):
+                        connection.execute(sa.text("PRAGMA journal_mode=WAL"))
             with self._writing() as connection:
                 if self._engine.dialect.name == "postgresql":
                     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
