@@ -49,7 +49,7 @@ def main() -> None:
     table = timed("list 100,000 distinct rules", lambda: make_listing(distinct.values(), checks))
 
     def first_edit() -> None:
-        table.with_drafts([often]).find(RuleFilter())
+        table.with_unsaved([often]).find(RuleFilter())
         known.effect({often: EDITED})
 
     timed("mark a chunk's first draft in them, sort and preview it", first_edit)

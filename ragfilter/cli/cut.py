@@ -57,9 +57,15 @@ def distance(text: str) -> float:
 
 def document(cut: Cut) -> dict[str, Any]:
     """The JSON document of `cut --json`. Gaps are rounded to 12 places; further digits are only rounding errors."""
-    made = {name: getattr(cut, name) for name in ("kept", "strategy", "cliff_after_rank", "limit", "reason")}
-    gap = None if cut.gap is None else round(cut.gap, 12)
-    return made | {"gap": gap, "gaps": [round(each.size, 12) for each in cut.gaps]}
+    return {
+        "kept": cut.kept,
+        "strategy": cut.strategy,
+        "cliff_after_rank": cut.cliff_after_rank,
+        "gap": None if cut.gap is None else round(cut.gap, 12),
+        "gaps": [round(gap.size, 12) for gap in cut.gaps],
+        "limit": cut.limit,
+        "reason": cut.reason,
+    }
 
 
 def text(cut: Cut, values: Sequence[float]) -> str:

@@ -104,8 +104,15 @@ def evaluate(
     Several profiles, values or prompts are measured side by side, with 95% intervals and paired tests. --set applies to
     every side except --against."""
     if save:
-        options.refuse("beside --save", profile=(sides.profile or ())[1:], vary=sides.vary, prompts=sides.prompts)
-        options.refuse("beside --save", against=sides.against, only=labelled.only, **{"except": labelled.leave_out})
+        options.refuse(
+            "beside --save",
+            profile=(sides.profile or ())[1:],
+            vary=sides.vary,
+            prompts=sides.prompts,
+            against=sides.against,
+            only=labelled.only,
+            **{"except": labelled.leave_out},
+        )
     if sides.several:
         _several(labelled, place, sides)
     elif save:
@@ -126,8 +133,12 @@ def _one(labelled: LabelledOptions, place: options.Place, sides: Sides) -> None:
         measured = evaluation.evaluate(
             labels.queries, labels.qrels, settings, opened.backends, user, progress=output.progress("queries")
         )
-        head = place.head(opened.backends.incomplete) | {"unknown_labels": opened.unknown, "profile": loaded.profile}
-        head |= {"with_llm": labelled.llm, "notes": notes}
+        head = place.head(opened.backends.incomplete) | {
+            "unknown_labels": opened.unknown,
+            "profile": loaded.profile,
+            "with_llm": labelled.llm,
+            "notes": notes,
+        }
         prices = opened.bench.prices
     rows = frame.rows(measured.records, filtered_and_plain(settings))
     output.show(
@@ -180,14 +191,23 @@ def _several(labelled: LabelledOptions, place: options.Place, sides: Sides) -> N
                 return
             done = len({record.id for record in records})
             rows = frame.rows(records, compared, against=reference)
-            queries = zip(plain_rows(frame.frame(records, by="query")), records, strict=True)
-            per_query = [{**row, "ids": each.ids, "error": each.error} for row, each in queries]
+            queries = plain_rows(frame.frame(records, by="query"))
             stopped = f"; stopped after {done} of {total}" if done < total else ""
             output.show(
                 place.head(opened.backends.incomplete)
-                | {"queries": total, "complete": done == total, "unknown_labels": opened.unknown}
-                | {"with_llm": labelled.llm, "notes": notes, "against": reference}
-                | {"rows": plain_rows(rows), "per_query": per_query},
+                | {
+                    "queries": total,
+                    "complete": done == total,
+                    "unknown_labels": opened.unknown,
+                    "with_llm": labelled.llm,
+                    "notes": notes,
+                    "against": reference,
+                    "rows": plain_rows(rows),
+                    "per_query": [
+                        {**row, "ids": each.ids, "error": each.error}
+                        for row, each in zip(queries, records, strict=True)
+                    ],
+                },
                 f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n",
                 several_text(records, rows, reference, opened.bench.prices, each_query=not sides.vary),
                 *notes,

@@ -53,8 +53,15 @@ def gate(
     Also fails if the baseline's queries or relevant chunks are missing, unless --only or --except selects queries.
     Exits with 1 if any check fails."""
     if watch is not None:
-        options.refuse("beside --watch", min=least, max=most, max_drop=max_drop, update_baseline=update)
-        options.refuse("beside --watch", junit=junit, queries=labelled.queries)
+        options.refuse(
+            "beside --watch",
+            min=least,
+            max=most,
+            max_drop=max_drop,
+            update_baseline=update,
+            junit=junit,
+            queries=labelled.queries,
+        )
         return _watch(watch, baseline, place.collection)
     if not labelled.queries:
         raise InputError("The questions are missing.", remedy="Pass --queries, or --watch LOG.")
@@ -97,9 +104,17 @@ def gate(
         write_text(junit, gating.junit(gate, place.collection, labels.queries), remedy=OTHER_FILE)
     n, mean = len(measured.rows), measured.filtered
     waiting = sum(row.waiting for row in measured.rows)
-    head = place.head(incomplete) | {"profile": loaded.profile, "queries": n, "f1": mean.f1, "f1_most": mean.f1_most}
-    head |= {"unlabelled": mean.unlabelled, "waiting": waiting, "unknown_labels": unknown}
-    head |= {"with_llm": labelled.llm, "notes": [*learned, *gate.notes]}
+    head = place.head(incomplete) | {
+        "profile": loaded.profile,
+        "queries": n,
+        "f1": mean.f1,
+        "f1_most": mean.f1_most,
+        "unlabelled": mean.unlabelled,
+        "waiting": waiting,
+        "unknown_labels": unknown,
+        "with_llm": labelled.llm,
+        "notes": [*learned, *gate.notes],
+    }
     failing = gate.failing
     output.show(
         head | gate.document,

@@ -236,12 +236,12 @@ def _search_until_enough(vector: Vectors, findings: SearchFindings, rules: Seque
     n, findings.searches = reach.first, 0
     while True:
         check_stopped()
-        findings.pairs = pairs = search.nearest(vector, n)
+        findings.pairs = search.nearest(vector, n)
         findings.searches += 1
-        clean = sum([passes(i) for i, _ in pairs])
+        clean = sum([passes(i) for i, _ in findings.pairs])
         if clean >= reach.wanted:
             return
-        if n >= reach.most or sum(search.is_visible(i) for i, _ in pairs) < n:
+        if n >= reach.most or sum(search.is_visible(i) for i, _ in findings.pairs) < n:
             break
         n *= 2
     exact: Pairs = []
@@ -251,10 +251,10 @@ def _search_until_enough(vector: Vectors, findings: SearchFindings, rules: Seque
     elif rules is not None:
         exact = search.by_rules(vector, reach.wanted, tuple(filter(scan.passes, rules)))
     if exact:
-        own = {i for i, _ in pairs}
+        own = {i for i, _ in findings.pairs}
         new = [pair for pair in exact if pair[0] not in own and passes(pair[0])]
         findings.found_by = dict.fromkeys((i for i, _ in new), "rules")
-        pairs += new
+        findings.pairs += new
         findings.searches += 1
 
 

@@ -142,7 +142,7 @@ class PoolCompleter:
 
     def _prompt(self, pool: Pool, need: Need) -> JudgePrompt:
         by_id = {hit.id: hit for hit in pool.hits}
-        hits = [by_id[i] for i in need.chunk_ids if i in by_id]
+        hits = [by_id[i] for i in need.chunk_ids]
         return prompt_for_user(hits, pool, self.settings, self.user)
 
     def _add_judgement(self, pool: Pool, judgement: Judgement) -> Pool:
@@ -188,13 +188,12 @@ def _rerank(pool: Pool, need: Need, settings: Settings, backends: Backends) -> P
         pool = with_attribute(pool, "rerank_score", {hit.id: None for hit in pool.hits})
     pool = without_failure_of(pool, key)
     chunks = {hit.id: hit.chunk for hit in pool.hits}
-    ids = [i for i in need.chunk_ids if i in chunks]
     try:
-        raw = _scores(pool.query, [chunks[i].passage for i in ids], settings, backends)
+        raw = _scores(pool.query, [chunks[i].passage for i in need.chunk_ids], settings, backends)
     except Exception as error:
         return replace(_with_failure(pool, "rerank", key, error), reranker=key)
     scores, ordered = _on_scale(raw, settings.quality)
-    pool = with_attribute(pool, "rerank_score", dict(zip(ids, scores, strict=True)))
+    pool = with_attribute(pool, "rerank_score", dict(zip(need.chunk_ids, scores, strict=True)))
     return replace(pool, reranker=key, scores_are_ranks=ordered)
 
 

@@ -238,9 +238,9 @@ def to_baseline(rows: pd.DataFrame, origin: BaselineOrigin) -> Baseline:
 def read(path: Path) -> Baseline:
     """Read a baseline from its file. Raises InputError."""
     try:
-        made = Baseline.model_validate(json.loads(path.read_text(encoding="utf-8")))
-        Settings().with_values(made.settings or {})
-        return made
+        baseline = Baseline.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        Settings().with_values(baseline.settings or {})
+        return baseline
     except OSError as error:
         why = f"{path} cannot be read: {error.strerror}."
     except (ValueError, RecursionError):
@@ -483,14 +483,22 @@ def _drop(figure: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -
     was, mean, chance = float(before.mean()), float(now.mean()), permutation_p(changes.to_numpy())
     passed = not severe and (was - mean <= allowed + EPSILON or chance >= SIGNIFICANT)
     several = f"; {counted(len(severe), 'question')} lost 0.5 or more" if severe else ""
-    figures: dict[str, Any] = {"figure": figure, "allowed": allowed, "before": was, "value": mean}
     return Check(
         name=f"{NAMES[figure]} against the baseline",
         passed=passed,
         line=f"mean {NAMES[figure]} {mean:.3f}, baseline {was:.3f}: {signed(mean - was)}, "
         f"may drop {allowed:g} ({p_value(chance)}){several}",
         reasons={str(i): f"{NAMES[figure]} {signed(each)}" for i, each in lost.items()},
-        figures=figures | {"p_value": chance, "passed": passed, "severe": severe, "lost": lost},
+        figures={
+            "figure": figure,
+            "allowed": allowed,
+            "before": was,
+            "value": mean,
+            "p_value": chance,
+            "passed": passed,
+            "severe": severe,
+            "lost": lost,
+        },
     )
 
 

@@ -121,8 +121,12 @@ def _names(base: Settings, examples: Sequence[TrainingExample]) -> tuple[str, ..
 
 def _aims(target: Target, about: Calibration) -> Iterator[dict[str, Any]]:
     """The ways to set a calibrated cutoff for the target."""
-    common = {"cutoff.enabled": True, "cutoff.strategy": "calibrated"}
-    common |= {"cutoff.min_results": 1, "cutoff.max_results": about.depth}
+    common = {
+        "cutoff.enabled": True,
+        "cutoff.strategy": "calibrated",
+        "cutoff.min_results": 1,
+        "cutoff.max_results": about.depth,
+    }
     if target.figure == "tokens":
         for share in about.keeps:
             # A recall target takes the likeliest hits first, never a prefix of the ranking.

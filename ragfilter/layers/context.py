@@ -41,7 +41,6 @@ SPEC: LayerSpec = LayerSpec(
     apply=apply,
     candidates=no_more,
     line=_line,
-    relax=lambda trace, result: ("Raise the context budget to 4,000 tokens", {BUDGET_PATH: 4000}),
     plain=lambda decision, hit, result: "did not fit into the prompt",
     explains=0,
 )

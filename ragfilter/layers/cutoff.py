@@ -18,7 +18,7 @@ from ragfilter.layers.base import (
     estimate_background,
     place_words,
 )
-from ragfilter.layers.quality import ORDERED, UNSCORED
+from ragfilter.layers.quality import ORDERED, UNSCORED, scores_are_current
 from ragfilter.layers.strategies.base import EPSILON, strategies, strategy
 from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.top_k import limit as top_k_limit
@@ -127,7 +127,7 @@ def unknown_score_warning(result: PoolResult) -> str:
     unknown = [
         f"No hit has a score named {name!r}, so {effect}."
         for name, effect in effects.items()
-        if not distances_by_score(result.hits, name, result.pool)
+        if not distances_by_score(result.hits, name, result.pool, result.settings)
     ]
     score_names = sorted({name for hit in result.hits for name in hit.scores}) or ["none"]
     return " ".join([*unknown, f"Named scores here: {', '.join(score_names)}."]) if unknown else ""
@@ -173,7 +173,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 def _beyond_limits(hits: tuple[Hit, ...], inputs: LayerInput) -> dict[str, Decision]:
     """The drop of each hit, by id, that is beyond the limit of every search that found it."""
     limits, beyond = read_limits(inputs.settings.cutoff.limits), dict[str, Decision]()
-    columns = {name: distances_by_score(hits, name, inputs.pool, places=True) for name in limits}
+    columns = {name: distances_by_score(hits, name, inputs.pool, inputs.settings, places=True) for name in limits}
     for hit in hits:
         values = {name: column[hit.id] for name, column in columns.items() if hit.id in column}
         apart = all(value > limits[name] + EPSILON for name, value in values.items())
@@ -204,11 +204,12 @@ def _cut_input(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput)
     settings, pool = inputs.settings.cutoff, inputs.pool
     values_of = strategy(settings.strategy).values_of
     hits = pins + free
-    if settings.score and values_of is None and (score_by_id := distances_by_score(hits, settings.score, pool)):
+    score = "" if values_of else settings.score
+    if score_by_id := distances_by_score(hits, score, pool, inputs.settings):
         return _by_score(pins, free, score_by_id, inputs)
     if inputs.reranked and pool.scores_are_ranks:
         return _by_place(pins, free, ORDERED, inputs.raw_background)
-    missing = f"; no hit has a score named {settings.score}" if settings.score and values_of is None else ""
+    missing = f"; no hit has a score named {score}" if score else ""
     if inputs.reranked and free:
         rest = tuple(1.0 - (hit.rerank_score or 0.0) for hit in free)
         # A pin without a score gets the first free hit's value, so that there is no step.
@@ -232,7 +233,7 @@ def _by_score(pins: tuple[Hit, ...], free: tuple[Hit, ...], of: Mapping[str, flo
     """Use the score that the settings name. Hits without it count as far as the farthest hit."""
     score, far = inputs.settings.cutoff.score, max(of.values())
     free = tuple(sorted(free, key=lambda h: (of.get(h.id, far), h.id not in of)))
-    own = distances_by_score(inputs.own_hits, score, inputs.pool).values()
+    own = distances_by_score(inputs.own_hits, score, inputs.pool, inputs.settings).values()
     background = estimate_background(tuple(own)) if len(own) >= BACKGROUND_FROM else None
     if any(hit.scores[score].metric == "rank" for hit in pins + free if score in hit.scores):
         return _by_place(pins, free, f"{score} scores only give an order", background)
@@ -258,17 +259,20 @@ def _by_probability(
     return _CutInput(free, "probability", tuple(values), 1.0)
 
 
-def distances_by_score(hits: Sequence[Hit], score: str, pool: Pool, *, places: bool = False) -> dict[str, float]:
+def distances_by_score(
+    hits: Sequence[Hit], score: str, pool: Pool, settings: Settings, *, places: bool = False
+) -> dict[str, float]:
     """Scores of this name as distances, by hit id. With `places`, a score that only gives an order becomes the rank."""
     distances: dict[str, float] = {}
     by_distance = score == "dense" and not any(score in hit.scores for hit in hits)
+    reranked = score == "rerank" and scores_are_current(pool, settings.quality) and not pool.scores_are_ranks
     for hit in hits if score else ():
         if score in hit.scores:
             own = hit.scores[score]
             distances[hit.id] = own.rank if places and own.metric == "rank" else own.distance
         elif by_distance and pool.space != "rank":
             distances[hit.id] = hit.distance
-        elif score == "rerank" and hit.rerank_score is not None and not pool.scores_are_ranks:
+        elif reranked and hit.rerank_score is not None:
             distances[hit.id] = 1.0 - hit.rerank_score
     return distances
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragfilter.layers.base import EPSILON, Cost, LayerInput, LayerOutput, LayerSpec, Mark, place_words
-from ragfilter.model import Decision, Hit, LayerTrace, Need, Outcome, PoolResult, Widening, WidthCheck, similarity
+from ragfilter.model import Decision, Hit, LayerTrace, Need, Outcome, Pool, PoolResult, Widening, WidthCheck, similarity
 from ragfilter.settings.schema import TUNED_SHARE, Quality, Settings
 from ragfilter.text import numbers
 
@@ -56,7 +56,7 @@ def _check(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
         return _widen(hits, inputs, quality)
     key = reranker_key(quality)
     candidates = hits[: quality.max_top_k]
-    scored = inputs.pool.reranker == key and all(h.rerank_score is not None for h in candidates)
+    scored = scores_are_current(inputs.pool, quality) and all(h.rerank_score is not None for h in candidates)
     error = next((f.error for f in inputs.pool.failures if f.model == key), "")
     if scored and not error:
         return _rerank(hits, candidates, quality, ordered=inputs.pool.scores_are_ranks)
@@ -80,6 +80,11 @@ def _check(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
 def always_reranks(quality: Quality) -> bool:
     """Whether every query is reranked, so that the cutoff sees scores instead of distances."""
     return quality.enabled and quality.mode == "always" and quality.reranker != "none"
+
+
+def scores_are_current(pool: Pool, quality: Quality) -> bool:
+    """Whether the pool's rerank scores are those of the reranker in the settings."""
+    return pool.reranker == reranker_key(quality)
 
 
 def reranker_key(quality: Quality) -> str:
@@ -325,7 +330,6 @@ SPEC: LayerSpec = LayerSpec(
     candidates=lambda settings: settings.quality.max_top_k,
     line=_line,
     limits=True,
-    off=lambda settings: f"off; similarity ≥ {settings.quality.score_threshold:.3f}",
     cost=lambda settings: COSTS.get(settings.quality.reranker, "local model"),
     reads_pool=lambda settings: settings.quality.good_by == "background",
     first=("score_threshold", "background_share", "reranker", "reranker_model", "reranker_threshold"),

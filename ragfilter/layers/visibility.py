@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ragfilter.model import (
-    PUBLIC,
-    UNRESTRICTED,
-    Chunk,
-    Entity,
-    Hit,
-    JudgeDetail,
-    LayerTrace,
-    Pool,
-    PoolResult,
-    User,
-    with_chunks,
-)
+from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Entity, Hit, Pool, User
 from ragfilter.rules.match import Scan
 from ragfilter.settings.schema import Settings
 
@@ -93,35 +81,3 @@ def without_hidden_refs(pool: Pool, user: User) -> Callable[[Chunk], Chunk]:
         return Chunk(c.id, c.text, c.title, c.type, c.source, c.page, refs, *more)
 
     return nameable_only
-
-
-def redacted(result: PoolResult) -> PoolResult:
-    """Remove what names or describes hidden chunks from a result of visible hits, and the LLM's raw answers."""
-    user = result.user
-    if user.unrestricted:
-        return result
-    pool = visible_pool(result.pool, user)
-    change = without_hidden_refs(pool, user)
-    known = {hit.id for hit in (*pool.hits, *pool.reachable)}
-    judgements = (j for j in pool.judgements if known.issuperset((*j.asked, *j.left_out)))
-    pool_hits = with_chunks(pool.hits, change)
-    return replace(
-        result,
-        # Usually the same hits, which are compared by identity first.
-        hits=pool_hits if result.hits == pool.hits else with_chunks(result.hits, change),
-        kept=with_chunks(result.kept, change),
-        traces=tuple(map(_without_reply, result.traces)),
-        pool=replace(
-            pool,
-            hits=pool_hits,
-            reachable=with_chunks(pool.reachable, change),
-            references=tuple(map(change, pool.references)),
-            judgements=tuple(replace(judgement, reply="") for judgement in judgements),
-        ),
-    )
-
-
-def _without_reply(trace: LayerTrace) -> LayerTrace:
-    if not isinstance(trace.detail, JudgeDetail):
-        return trace
-    return replace(trace, detail=replace(trace.detail, judgement=replace(trace.detail.judgement, reply="")))

@@ -6,7 +6,7 @@ import logging
 import pickle
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -15,7 +15,7 @@ from ragfilter.answer.answer import messages
 from ragfilter.answer.context import Context, pack
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.layers.cutoff import unknown_score_warning
-from ragfilter.layers.visibility import redacted
+from ragfilter.layers.visibility import visible_pool, without_hidden_refs
 from ragfilter.library.documents import FUSED, Metrics
 from ragfilter.model import MODEL_OF, Hit, NeedKind, User
 from ragfilter.protocols import Message
@@ -146,11 +146,43 @@ def watch(watcher: Watcher | None) -> None:
 
 def to_result(decided: model.PoolResult, started_ns: int) -> Result:
     """The engine's result as its user can see it: no part of it contains hidden chunks."""
-    mine = redacted(replay_as_user(decided))
+    mine = _redacted(replay_as_user(decided))
     result = Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})
     if _watcher is not None:
         _watcher(result, started_ns)
     return result
+
+
+def _redacted(result: model.PoolResult) -> model.PoolResult:
+    """Remove what names or describes hidden chunks from a result of visible hits, and the LLM's raw answers."""
+    user = result.user
+    if user.unrestricted:
+        return result
+    pool = visible_pool(result.pool, user)
+    change = without_hidden_refs(pool, user)
+    known = {hit.id for hit in (*pool.hits, *pool.reachable)}
+    judgements = (j for j in pool.judgements if known.issuperset((*j.asked, *j.left_out)))
+    pool_hits = model.with_chunks(pool.hits, change)
+    return replace(
+        result,
+        # Usually the same hits, which are compared by identity first.
+        hits=pool_hits if result.hits == pool.hits else model.with_chunks(result.hits, change),
+        kept=model.with_chunks(result.kept, change),
+        traces=tuple(map(_without_reply, result.traces)),
+        pool=replace(
+            pool,
+            hits=pool_hits,
+            reachable=model.with_chunks(pool.reachable, change),
+            references=tuple(map(change, pool.references)),
+            judgements=tuple(replace(judgement, reply="") for judgement in judgements),
+        ),
+    )
+
+
+def _without_reply(trace: model.LayerTrace) -> model.LayerTrace:
+    if not isinstance(trace.detail, model.JudgeDetail):
+        return trace
+    return replace(trace, detail=replace(trace.detail, judgement=replace(trace.detail.judgement, reply="")))
 
 
 FilterCall = Callable[..., Result]

@@ -16,7 +16,7 @@ from ragfilter.basics.files import harmless
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
 from ragfilter.layers.base import EPSILON
-from ragfilter.layers.quality import reranker_key
+from ragfilter.layers.quality import scores_are_current
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.visibility import without_hidden_refs
 from ragfilter.model import UNRESTRICTED, Decision, Hit, Outcome, PoolResult, similarity
@@ -88,7 +88,7 @@ def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ..
     rows: list[ChunkRow] = []
     space, settings = result.pool.space, result.settings.confidence
     scored = space != "rank"
-    reranked = result.pool.reranker == reranker_key(result.settings.quality)
+    reranked = scores_are_current(result.pool, result.settings.quality)
     before: float | None = None
     for hit in sorted(result.hits, key=lambda hit: (hit.rank == 0, hit.rank, hit.distance)):
         distance, chunk = hit.distance, hit.chunk
@@ -162,8 +162,7 @@ def _cell(name: str, value: Any) -> Any:
 
 def rerank_score(result: PoolResult, hit: Hit) -> float | None:
     """The hit's score from the current reranker; None if it has none."""
-    current = result.pool.reranker == reranker_key(result.settings.quality)
-    return hit.rerank_score if current else None
+    return hit.rerank_score if scores_are_current(result.pool, result.settings.quality) else None
 
 
 def deciding(decisions: Sequence[Decision]) -> Decision | None:

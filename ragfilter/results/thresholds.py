@@ -104,7 +104,7 @@ def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict
         values = {}
     elif score := result.settings.cutoff.score:
         has_name = detail.value_kind == "named"
-        values = distances_by_score(result.hits, score, result.pool) if has_name else {}
+        values = distances_by_score(result.hits, score, result.pool, result.settings) if has_name else {}
     return detail.value_name, values | dict(zip(detail.ids, detail.values, strict=True))
 
 

@@ -113,7 +113,7 @@ class Listing:
         # Invalid rules and unfinished or doubtful ones come first.
         return tuple(sorted(rows, key=lambda row: (row.state != "invalid", not row.draft, STATES.index(row.state))))
 
-    def with_drafts(self, ids: Iterable[str]) -> Listing:
+    def with_unsaved(self, ids: Iterable[str]) -> Listing:
         """The same listing with these chunks marked as having an unsaved edit; much cheaper than building it again."""
         drafted = {i: replace(self.by_id[i], draft=True) for i in ids if i in self.by_id}
         return replace(self, rows=tuple({**self.by_id, **drafted}.values())) if drafted else self

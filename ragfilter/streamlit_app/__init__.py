@@ -20,7 +20,7 @@ from ragfilter.ui.kit import controls, guide, problems, question_box
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.request_guard import RequestGuard, hosts
 from ragfilter.ui.session import link, state, widget
-from ragfilter.ui.session.page_run import PageRun, begin_page, gather_view
+from ragfilter.ui.session.page_run import PageRun, begin_page, current_view
 
 WIDTH = 230
 """Pixels of the sidebar."""
@@ -63,7 +63,7 @@ def inspect() -> None:
     controls.draw_choices(page_run, reset=False)
     problems.draw_notices(state.take_notices())
     question_box.draw(page_run)
-    view, error = gather_view(page_run)
+    view, error = current_view(page_run)
     if view is not None:
         from ragfilter.ui.inspect import page
 

@@ -19,7 +19,7 @@ def shown(url: str) -> str:
         return UNSHOWN
     host = parts.netloc.rpartition("@")[2]
     named = parse_qs(parts.query).get("host") if parts.scheme.startswith("postgres") else None
-    return f"{parts.scheme}://{host}{parts.path}".rstrip("/") + (f"?host={named[0]}" if named else "")
+    return f"{parts.scheme}://{host}{parts.path}".rstrip("/") + (f"?host={','.join(named)}" if named else "")
 
 
 def web_address(url: str) -> SplitResult | None:

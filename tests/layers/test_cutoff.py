@@ -251,6 +251,15 @@ def test_which_values_are_in_force(look_at: LookAt, reranked: bool) -> None:
     assert ("reranker reordered" in step.note) == reranked
 
 
+@pytest.mark.parametrize(("scored_by", "wanted"), [("late_interaction", [0.1, 0.2, 0.5]), ("other", [1.2, 1.3, 1.4])])
+def test_scores_of_another_reranker_are_not_cut_by(look_at: LookAt, scored_by: str, wanted: list[float]) -> None:
+    hits = make_hits([1.2, 1.3, 1.4], [0.9, 0.8, 0.5])
+    inputs = look_at(hits, cutoff__score="rerank")
+    step = apply(hits, replace(inputs, pool=replace(inputs.pool, reranker=scored_by)))
+    assert isinstance(step.detail, CutoffDetail)
+    assert step.detail.values == pytest.approx(wanted)
+
+
 def test_a_pin_without_a_score_makes_no_step(look_at: LookAt) -> None:
     hits = make_hits([1.9, 1.4, 1.2, 1.3], [None, 0.9, 0.85, 0.5])
     step = apply(hits, look_at(hits, pinned=("a",), reranked=True))

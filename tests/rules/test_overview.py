@@ -25,7 +25,7 @@ CHUNKS = [
 
 def listed(wanted: RuleFilter, drafts: Sequence[str] = (), **given: object) -> list[str]:
     listing = make_listing(CHUNKS, Checks(), **given)  # type: ignore[arg-type]
-    return [row.id for row in listing.with_drafts(drafts).find(wanted)]
+    return [row.id for row in listing.with_unsaved(drafts).find(wanted)]
 
 
 def test_a_rule_in_a_line_names_the_first_term_of_each_part() -> None:

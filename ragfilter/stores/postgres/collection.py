@@ -154,11 +154,8 @@ class PgCollection(RowCollection):
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
-        most, row = min(self._store.catalogue_limit, CATALOGUED), self.row
-        if row.number not in self._store.catalogues and self._count(row) > most:
-            return None
-        entries = self.entries()
-        return None if len(entries) > most else entries
+        large = self._count(self.row) > min(self._store.catalogue_limit, CATALOGUED)
+        return None if large else self.entries()
 
     def entries(self) -> Catalogue:
         """Every chunk by id without text, whatever their number. Reads only changes since the last read."""

@@ -36,7 +36,7 @@ from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import asking, link, state, widget
-from ragfilter.ui.session.page_run import PageRun, View, gather_view
+from ragfilter.ui.session.page_run import PageRun, View, current_view
 
 ONE, QUESTION_PX = "One question", 236
 
@@ -63,7 +63,7 @@ def draw(page_run: PageRun) -> None:
         _draw_set(page_run, sides, name, runs)
         return
     question_box.draw(page_run)
-    view, error = gather_view(page_run, side_choice.parameters())
+    view, error = current_view(page_run, side_choice.parameters())
     link.show_address()
     link.draw_button(slot, () if view is None else visible_ids(view.result))
     controls.draw(page_run, None)

@@ -165,7 +165,8 @@ def other_scores(result: PoolResult) -> dict[str, dict[str, float]]:
     """The scores that the curve does not draw, by name: each hit's distance by id."""
     _, drawn = compared(result, cutoff_detail(result))
     names = dict.fromkeys(name for hit in result.hits for name in hit.scores)
-    every = {name: distances_by_score(result.hits, name, result.pool) for name in ("dense", "rerank", *names)}
+    pool, settings = result.pool, result.settings
+    every = {name: distances_by_score(result.hits, name, pool, settings) for name in ("dense", "rerank", *names)}
     return {name: values for name, values in every.items() if any(drawn.get(i) != value for i, value in values.items())}
 
 

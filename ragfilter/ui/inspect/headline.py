@@ -22,7 +22,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.session import state
-from ragfilter.ui.session.page_run import View, refresh_collections
+from ragfilter.ui.session.page_run import View
 
 NAMED, NAMED_WIDTH = 2, 40
 """How many dropped chunks the headline names, and how many characters of each title."""
@@ -79,7 +79,7 @@ def draw_strip(view: View) -> None:
 
 def _unmentioned(view: View) -> str:
     """A sentence naming an uncommon word of the question that no kept chunk has, if any."""
-    kept, info = view.as_user.kept, refresh_collections(view.resources).get(view.asked.collection)
+    kept, info = view.as_user.kept, view.collection
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"No kept chunk mentions “{word}”." if word else ""
@@ -98,7 +98,7 @@ def _relevant_drops(view: View) -> str:
 
 def _foreign_thresholds(view: View) -> str:
     """A warning if the current thresholds were fitted to another collection or model."""
-    info = refresh_collections(view.resources).get(view.result.pool.collection)
+    info = view.collection
     if info is None:
         return ""
     fit = Fit(info.name, info.embedder, info.space)

@@ -161,7 +161,7 @@ def _rule_states(view: View) -> dict[str, tuple[str, ...]]:
     # Without texts, as on the Rules page, because the settings decide which texts were fetched.
     chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
     listing = make_listing(chunks, view.resources.checks, exported=_exported_rules(view))
-    return {row.id: row.words for row in listing.with_drafts(state.unsaved_chunk_ids()).rows}
+    return {row.id: row.words for row in listing.with_unsaved(state.unsaved_chunk_ids()).rows}
 
 
 def _edited_rules(view: View) -> dict[str, list[str]]:

@@ -30,7 +30,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import asking, link, state, widget
-from ragfilter.ui.session.page_run import PageRun, View, gather_view
+from ragfilter.ui.session.page_run import PageRun, View, current_view
 from ragfilter.ui.session.state import PANELS
 
 
@@ -129,7 +129,7 @@ def _draw_bar(view: View) -> None:
         ask = partial(state.set_fields, use_trace=not only, pending="current")
         elements.button("Search again" if only else "Recorded hits", "open-recorded", ask, about=about)
     question_box.draw_present_button()
-    if link.open_parts(ids := visible_ids(view.result)):
+    if link.parts_to_share(ids := visible_ids(view.result)):
         # The address bar has the rest.
         link.draw_button(st.container(key="share", width="content"), ids)
     st.space("stretch")
@@ -254,7 +254,7 @@ def present(page_run: PageRun) -> None:
     search found, what each reason drops, and the outcome with both answers."""
     st.html(Path(elements.__file__).with_name("present.css"))
     problems.draw_notices(state.take_notices())
-    view, error = gather_view(page_run)
+    view, error = current_view(page_run)
     link.show_address()
     if view is None:
         elements.unseen_heading("Present", level=1)

@@ -54,7 +54,6 @@ def draw(page_run: PageRun) -> None:
     """Draw the box with the examples. A session begins with the answer to the first one."""
     if not page_run.collections:
         return
-    _follow(page_run)
     session = state.session()
     offered = examples(session.collection, page_run.resources) if page_run.ready else {}
     asked = session.asked if session.pending == "current" else None
@@ -76,18 +75,6 @@ def draw(page_run: PageRun) -> None:
                 type="tertiary",
                 on_click=lambda: state.ask(questions[st.session_state["examples"]]),
             )
-
-
-def _follow(page_run: PageRun) -> None:
-    """Follow changes that others made to the collection; tell the user if they can see them."""
-    asked, resources = state.session().asked, page_run.resources
-    if asked is None or state.session().pending or asked.collection not in page_run.collections:
-        return
-    if resources.bench.stores.of(asked.collection).outdated(asked.version):
-        from ragfilter.ui.session import asking
-
-        if asking.update_after_edits(resources):
-            st.toast("Rules or chunks changed elsewhere; the results are refreshed.")
 
 
 def _box(*, ready: bool) -> None:

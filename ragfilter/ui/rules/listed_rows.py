@@ -29,7 +29,7 @@ def listing(visible: VisibleCollection) -> Listing:
         with st.spinner("Checking the rules …"):
             return make_listing(visible.chunks.values(), checks, exported=exported)
 
-    return cache.of((key, unsaved), lambda: cache.of(key, plain).with_drafts(unsaved))
+    return cache.of((key, unsaved), lambda: cache.of(key, plain).with_unsaved(unsaved))
 
 
 def rule_filter() -> RuleFilter:

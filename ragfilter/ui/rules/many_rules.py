@@ -22,7 +22,7 @@ from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.rules import listed_rows
-from ragfilter.ui.session import state
+from ragfilter.ui.session import asking, state
 
 GROUP, SPELLINGS, REPLACE, SET = "Add a group", "Add spellings", "Replace a term", "Set a rule"
 REMOVE = "Remove the rule"
@@ -70,7 +70,7 @@ def save(visible: VisibleCollection, rules: Rules, action: str) -> None:
         put_outcome(str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False)
     else:
         put_outcome(f"Saved: {action.lower()} {counted(len(saved), 'rule')}.", good=True)
-        state.ask_again()
+        asking.update_after_edits(visible.resources)
 
 
 def put_outcome(words: str, *, good: bool) -> None:

@@ -20,7 +20,7 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.resources import CacheSpec
 from ragfilter.ui.rules import many_rules
-from ragfilter.ui.session import state
+from ragfilter.ui.session import asking, state
 
 PAGE, TITLE_WIDTH = 50, 35
 TURNS: CacheSpec[dict[Turn, int]] = CacheSpec(8)
@@ -146,4 +146,4 @@ def _go(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
         many_rules.put_outcome(f"{failed}{error}", good=False)
     else:
         many_rules.put_outcome(f"{done.capitalize()}: {counted(len(changed), 'rule')}.", good=True)
-        state.ask_again()
+        asking.update_after_edits(visible.resources)

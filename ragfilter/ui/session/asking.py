@@ -9,7 +9,7 @@ same call. Only sentence contributions are computed in every run, which may embe
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -112,6 +112,15 @@ def _current_pool(asked: AskedQuestion, settings: Settings, resources: Resources
     return _fulfil(pool, asked, settings, resources, slot)
 
 
+def follow_others(resources: Resources, collections: Container[str]) -> None:
+    """Follow others' changes to the question's collection, if it is in `collections`. Tells a user who sees them."""
+    asked = state.session().asked
+    if asked is None or state.session().pending or asked.collection not in collections:
+        return
+    if resources.bench.stores.of(asked.collection).outdated(asked.version) and update_after_edits(resources):
+        st.toast("Rules or chunks changed elsewhere; the results are refreshed.")
+
+
 def update_after_edits(resources: Resources) -> bool:
     """Update the current question after rules were edited. It is asked again only if that needs a
     search. Returns whether its user can see a difference."""
@@ -130,6 +139,8 @@ def _update_after_edits(resources: Resources) -> bool:
         return False
     stored = resources.bench.collection(asked.collection).snapshot()
     current = replace(asked, version=stored.version)
+    if current == asked:
+        return False
     user, pool = asked.reach.user, resources.pools.get(asked)
     reach = replace(reach_of(settings, state.user()), only=asked.reach.only)
     renewed = None
@@ -141,8 +152,6 @@ def _update_after_edits(resources: Resources) -> bool:
         # Others are not told, because the changed chunks may be hidden from them.
         return user.unrestricted
     session.asked, renewed = current, keep_pool(current, renewed, resources)
-    if renewed is pool:
-        return False
     # A call in progress started with the old rules.
     abandon(resources)
     session.complete_next = bool(session.replays.of(renewed, settings, state.user()).needs)
@@ -236,7 +245,9 @@ def keep_pool(asked: AskedQuestion, pool: Pool, resources: Resources) -> Pool:
     pools = resources.pools
     with pools.lock:
         before = pools.get(asked)
-        return pools.put(asked, pool if before is None else join_pools(pool, before))
+        joined = pool if before is None else join_pools(pool, before)
+        # Replays are remembered for the pool itself, not for an equal one.
+        return pools.put(asked, pool if joined == pool else joined)
 
 
 def complete_pool(

@@ -185,7 +185,7 @@ def open_linked_parts() -> None:
         session.window = look[WINDOW]
 
 
-def open_parts(nameable: Collection[str]) -> dict[str, str]:
+def parts_to_share(nameable: Collection[str]) -> dict[str, str]:
     """The open parts that the address bar lacks. People share links, so the open chunk has to be `nameable`."""
     session = state.session()
     look = {
@@ -214,8 +214,8 @@ def show_address() -> None:
 
 
 def draw_button(slot: DeltaGenerator, nameable: Collection[str]) -> None:
-    """Draw the button in `slot` that copies the link, if a question was asked. `nameable` is as in `open_parts`."""
+    """Draw the button in `slot` that copies the link, if a question was asked. `nameable` is as in `parts_to_share`."""
     if shared := state.session().shared:
         with slot:
-            data = urlencode(shared | open_parts(nameable))
+            data = urlencode(shared | parts_to_share(nameable))
             elements.mount("session/copy_link.js", BUTTON, key="copy-link", data=data, width="content")

@@ -88,13 +88,16 @@ class PageRun:
 
 @dataclass(frozen=True)
 class View:
-    """One question and its result. Every panel takes this one value."""
+    """One question and its result. Every panel takes this one value: `shown` for lists and figures, `as_user` for
+    prompts, answers and before and after, `result` for what it needs."""
 
     asked: AskedQuestion
     result: PoolResult
     """All decisions, including decisions on chunks that its user cannot see."""
     operator: bool
     resources: Resources
+    collection: CollectionInfo | None
+    """What the store says of the question's collection; None if it is gone."""
 
     @property
     def user(self) -> User:
@@ -163,7 +166,7 @@ def begin_page(*, relist: bool = False) -> PageRun:
         return PageRun(state.settings(), refresh_collections(resources, relist=relist), resources)
 
 
-def gather_view(page_run: PageRun, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
+def current_view(page_run: PageRun, more: Mapping[str, str] | None = None) -> tuple[View | None, RagfilterError | None]:
     """The view of the current question. Without one, returns None and the error that prevents it, if any. Also updates
     the link to this view; `more` has parameters that the page adds."""
     session, view = state.session(), None
@@ -174,10 +177,12 @@ def gather_view(page_run: PageRun, more: Mapping[str, str] | None = None) -> tup
         from ragfilter.ui.session import asking
 
         try:
+            asking.follow_others(page_run.resources, page_run.collections)
             pool = asking.pool_for_this_run(page_run.settings, page_run.resources)
             if pool is not None and session.asked is not None:
                 result = session.replays.of(pool, page_run.settings, state.user())
-                view = View(session.asked, result, session.operator, page_run.resources)
+                info = page_run.collections.get(session.asked.collection)
+                view = View(session.asked, result, session.operator, page_run.resources, info)
         except RagfilterError as error:
             return None, error
     unscored = view is not None and any(need.kind == "rerank" for need in view.result.needs)

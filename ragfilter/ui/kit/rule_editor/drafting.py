@@ -75,7 +75,7 @@ def draw_button(editing: Editing, *, busy: bool) -> None:
         about = f"{NO_LLM} {NO_LLM_MORE}"
     elif state.unsaved_rule(chunk.id) and _in_editor(editing) is None:
         about = "Save or discard your text first: the draft would replace it."
-    elif not editing.user.sees(chunk):
+    elif not state.user().sees(chunk):
         about = HIDDEN
     else:
         allowed, limit = True, editing.resources.bench.deployment.answer_timeout_s
@@ -100,7 +100,7 @@ def draw_note(editing: Editing, *, busy: bool) -> None:
                 f"template <b>{elements.text(draft.category)}</b>.{second} "
                 f'<span class="rf-aside">{used}</span>{doubts}</p>'
             )
-        elif bench.chat is None or not editing.user.sees(editing.chunk):
+        elif bench.chat is None or not state.user().sees(editing.chunk):
             elements.aside(NO_LLM if bench.chat is None else HIDDEN)
 
 
