@@ -62,6 +62,11 @@ def test_two_sides_of_one_question(page: Callable[..., Any]) -> None:
     assert any(text.startswith("B 2 chunks") for text in shown.html)
 
 
+def test_both_sides_may_keep_chunks_of_their_own(page: Callable[..., Any]) -> None:
+    shown = page(q="Tell me about dragons")
+    assert "Both keep 9 chunks, only A keeps 6 more, and only B keeps 1 more. A's prompt" in said(shown)
+
+
 def test_sides_are_swapped_and_copied_and_the_link_holds_them(page: Callable[..., Any]) -> None:
     shown = page(q=CLERIC).press("sides-swap")
     assert "only B keeps 13 more" in said(shown)

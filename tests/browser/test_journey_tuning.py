@@ -139,6 +139,7 @@ def guard(tab: Any, workspace: Path, folder: Path) -> None:
         tab.click("guard-baseline")
     baseline = folder / "baseline.json"
     waiting.value.save_as(baseline)
+    expect(tab.page.get_by_text("baseline.json was downloaded")).to_be_visible()
     expect(tab.keyed("path")).to_contain_text("✓ Guard")
     expect(tab.keyed("run-box", "input")).to_have_value(re.compile("^[0-9]+ · baseline · twenty"))
     command = tab.page.get_by_test_id("stCode").inner_text().strip()

@@ -166,7 +166,8 @@ def sentence(contrasted: Sequence[Pairing], a: PoolResult, b: PoolResult) -> str
         if n
     ]
     shared = f"both keep {'the same ' if not more else ''}{numbers.chunk_count(both)}"
-    clauses = ", and ".join([*([shared] if both or not more else []), *more])
+    *first, last = [*([shared] if both or not more else []), *more]
+    clauses = ", and ".join(filter(None, (", ".join(first), last)))
     costs = f"A's prompt has {numbers.token_count(tokens_of(a.kept))}, B's {numbers.count(tokens_of(b.kept))}."
     return f"{clauses[:1].upper()}{clauses[1:]}. {costs}"
 

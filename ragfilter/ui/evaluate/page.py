@@ -31,7 +31,6 @@ from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.page_run import PageRun
-from ragfilter.workbench import Workbench
 
 PARTS = QUESTIONS, LABELS = "Questions", "Labels"
 UNASKED = 500
@@ -338,15 +337,12 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             origin = origin.model_copy(update={"collection_version": content})
         baseline = gate.to_baseline(gate.reached(measured.records), origin)
         about = "Each question's results in this run, as a small file for git."
-        act, args = state.then_page(_use_as_baseline), (measured.run.id, bench)
+        act, args = state.then_page(bench.runs.rename), (measured.run.id, runs.BASELINE)
         elements.download("Use as baseline", "guard-baseline", baseline.dumps, FILE, about, on_click=act, args=args)
-        elements.aside("Commit the file. In CI, this command fails if the filter gets worse:")
+        saved = bench.runs.get(measured.run.id).name == runs.BASELINE
+        told = f"{FILE} was downloaded: commit it" if saved else "Commit the file"
+        elements.aside(f"{told}. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
-
-
-def _use_as_baseline(run: int, bench: Workbench) -> None:
-    bench.runs.rename(run, runs.BASELINE)
-    st.toast(f"{FILE} is downloaded. Commit it, and run the command under Guard in CI.")
 
 
 def gate_command(plan: Plan) -> str:

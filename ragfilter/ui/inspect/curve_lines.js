@@ -178,8 +178,8 @@ function begin(root) {
     return boxes
   }
 
-  // All labels, and the titles of kept chunks where points, lines and Plotly's words leave
-  // room. Write all, then measure all, then place all: alternating costs a layout each time.
+  // The titles of kept chunks, and labels, where points, lines and other words leave room; without room, only the
+  // label's sign. Write all, then measure all, then place all: alternating costs a layout each time.
   function label() {
     const { range: [from, to] } = data.axes.x, line = 16
     const seen = data.chunks.filter(([x]) => x >= from && x <= to)
@@ -187,15 +187,22 @@ function begin(root) {
         [along("x").pixel(x), along("y").pixel(y), stays && !moving ? title : "", grade])
     const notes = root.closest(".st-key-curve-box").querySelectorAll(".annotation-text")
     const written = seen.map(([x, y, title, grade]) => [x, y,
-      [title && `${title} ${grade}`.trim(), grade].map(words => {
+      [title && `${title} ${grade}`.trim(), grade, grade.split(" ")[0]].map(words => {
         const text = words && make("text")
         if (text) text.textContent = words
         return text
       })])
     titles.replaceChildren(...written.flatMap(([, , texts]) => texts.filter(Boolean)))
     const own = svg.getBoundingClientRect()
-    const taken = [...notes].map(each => each.getBoundingClientRect())
-      .map(at => [at.left - own.left, at.top - own.top, at.right - own.left, at.bottom - own.top])
+    const box = at => [at.left - own.left, at.top - own.top, at.right - own.left, at.bottom - own.top]
+    const taken = [...notes].map(each => box(each.getBoundingClientRect()))
+    // The name of an upright line is at its lower end or, without room, near its upper end.
+    for (const name of svg.querySelectorAll(".rf-handle > text:not(:empty)")) {
+      const upright = name.parentElement.dataset.axis === "x", [a, b, c, d] = box(name.getBoundingClientRect())
+      const covers = taken.some(([left, top, right, bottom]) => left < c && a < right && top < d && b < bottom)
+      if (upright && covers) set(name, { y: along("y").pixel(Infinity) + 22 })
+      taken.push(box(name.getBoundingClientRect()))
+    }
     taken.push(...seen.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]), ...crossed())
     const lengths = new Map([...titles.children].map(text => [text, text.getComputedTextLength()]))
     const put = (text, x, y, below) => {
@@ -203,13 +210,15 @@ function begin(root) {
       const free = ([left, y]) => left > 0 && left + long < width && taken.every(([a, b, c, d]) =>
         c < left || a > left + long || d < y - line / 2 || b > y + line / 2)
       const at = [[x + 10, y], [x - 10 - long, y], ...below].find(free) ?? below[0]
-      if (!at) return text.remove()
+      if (!at) return
       set(text, { x: at[0], y: at[1] + 4 })
       return taken.push([at[0], at[1] - line / 2, at[0] + long, at[1] + line / 2])
     }
-    for (const [x, y, [title, grade]] of written)
-      if (title && put(title, x, y, [])) grade && grade.remove()
-      else grade && put(grade, x, y, [[x - 10, y + 16], [x - 10, y - 16]])
+    for (const [x, y, [title, grade, sign]] of written) {
+      const below = [[x - 5, y + 16], [x - 5, y - 16]]
+      const fits = [[title, []], [grade, []], [sign, below]].find(([text, at]) => text && put(text, x, y, at))?.[0]
+      for (const text of [title, grade, sign]) if (text && text !== fits) text.remove()
+    }
   }
 
   // Left and right open the chunk before or after on the curve.

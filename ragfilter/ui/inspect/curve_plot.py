@@ -162,7 +162,7 @@ def plot(
     axis = f"↑ farther from the question<br>{points.unit}{signs and f'; {signs} distance alone'}"
     notes = [_note(axis, ink.muted, x=0, y=1, yref="paper", yanchor="bottom", xshift=-24)]
     if line is not None:
-        _add_line(shapes, notes, line, ranges, ink)
+        _add_line(shapes, notes, line, ranges, ink, points)
     if second is not None:
         name, values = second
         places = [(points.x[i], values[points.rows[i].id]) for i in shown if points.rows[i].id in values]
@@ -188,9 +188,9 @@ def plot(
     return go.Figure({"data": data, "layout": layout}, _validate=False)
 
 
-def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, ink: Ink) -> None:
+def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, ink: Ink, points: Points) -> None:
     """Add the line with a word at each side, and the cliff."""
-    low, high = ranges.window
+    (low, high), (bottom, top) = ranges.window, ranges.span
     if line.place is not None:
         across = {"x0": line.place, "x1": line.place, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
         shapes.append(_shape(**across, line={"color": ink.kept, "width": 1.6}, layer="below"))
@@ -202,7 +202,6 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, 
     if line.limit is None:
         notes.append(_note(line.label, ink.muted, y=0, yref="y domain"))
         return
-    top = ranges.span[1]
     limit = min(line.limit, top)
     shapes.append(_shape(y0=limit, y1=limit, line={"color": ink.kept, "width": 1.6}))
     beyond = ", above" if line.limit > top else ""
@@ -211,10 +210,12 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, 
     if line.above is not None and line.below is not None:
         band = {"type": "rect", "fillcolor": ink.band, "line": {"width": 0}}
         shapes.append(_shape(**band, y0=line.below, y1=line.above, layer="below"))
-        # Above the curve or, at its beginning, below it.
-        edge = {"x": 0} if (line.kept + 0.5 - low) / (high - low) > 0.2 else {}
+        # Above the curve or, at its beginning or where pins stand, below it.
+        beginning, near = low + 0.2 * (high - low), line.above + NAMED_FROM * (top - bottom)
+        pins = any(x < beginning and line.above <= y < near for x, y in zip(points.x, points.y, strict=True))
+        edge = {} if pins or line.kept + 0.5 <= beginning else {"x": 0}
         notes.append(_note("dropped above", ink.muted, y=line.above, yanchor="bottom", **edge))
-    if line.above is not None and line.above - limit > NAMED_FROM * (top - ranges.span[0]):
+    if line.above is not None and line.above - limit > NAMED_FROM * (top - bottom):
         notes.append(_note(about.pop(0), ink.muted, y=line.above, yanchor="top"))
     notes.append(_note("<br>".join(filter(None, about)), ink.muted, x=0, y=0, yref="y domain"))
 
