@@ -303,6 +303,8 @@ def test_every_command_says_it_once_on_standard_error_and_in_its_document(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert f"Nothing was exported. {words}" in err
+    assert main(["labels", "map", "--drop-gone", *where]) == 2
+    assert f"No label was removed. {words}" in capsys.readouterr().err
     (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tmissing\t1\n")
     files = [str(tmp_path / word) if word in FILES else word for word in LABELLED.split("|")[1:]]
     assert main(["labels", "import", *files, *where]) == 2

@@ -69,6 +69,8 @@ def words(error: BaseException | None) -> Iterator[str]:
         ("http://user:word@[::1]:8000", "http://[::1]:8000"),
         ("postgresql://user:word@host/db?password=x", "postgresql://host/db"),
         ("postgresql://user:word@/db?host=%2Frun&password=x", "postgresql:///db?host=/run"),
+        ("postgresql:///db?host=me%3As3cr%40h", UNSHOWN),
+        ("postgresql:///db?host=a%0ab", UNSHOWN),
         ("http://host?host=x", "http://host"),
         ("sqlite:////home/me@work/ragfilter.db", "sqlite:////home/me@work/ragfilter.db"),
         ("http://user:12/word@host", UNSHOWN),

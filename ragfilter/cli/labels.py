@@ -13,7 +13,7 @@ from ragfilter.cli import output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DryRun, File, Filtering, Place, Viewing, load_config, refuse
 from ragfilter.cli.query import ask
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, StoreError
 from ragfilter.evaluate import labelling, query_sets
 from ragfilter.evaluate.query_files import read_import, read_spans, span_lines, write
 from ragfilter.indexing.order import keep_quotes, remap_labels
@@ -98,6 +98,8 @@ def map_(
     Indexing does this too. Labels that are ambiguous or gone do not count, and are listed."""
     with place.open("labels") as bench:
         store = bench.collection(place.collection)
+        if drop and store.incomplete:
+            raise StoreError(f"No label was removed. {store.incomplete}")
         keep_quotes(bench, place.collection)
         remapping = remap_labels(bench, place.collection, dry=dry_run)
         removed = drop_gone(bench.labels, place.collection) if drop and not dry_run else 0

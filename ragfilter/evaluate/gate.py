@@ -17,6 +17,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -28,7 +29,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from ragfilter.basics.files import read_lines
-from ragfilter.errors import InputError, extra
+from ragfilter.errors import InputError, SettingsError, extra
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.frame import frame, permutation_p
 from ragfilter.evaluate.query_records import QueryRecord
@@ -239,12 +240,16 @@ def read(path: Path) -> Baseline:
     """Read a baseline from its file. Raises InputError."""
     try:
         baseline = Baseline.model_validate(json.loads(path.read_text(encoding="utf-8")))
-        Settings().with_values(baseline.settings or {})
-        return baseline
     except OSError as error:
         why = f"{path} cannot be read: {error.strerror}."
     except (ValueError, RecursionError):
         why = f"{path} is not a baseline file."
+    else:
+        # Settings that this version lacks cannot be compared.
+        with suppress(SettingsError):
+            Settings().with_values(baseline.settings or {})
+            return baseline
+        return baseline.model_copy(update={"settings": None})
     raise InputError(why, remedy="Create a new one.", action="baseline")
 
 

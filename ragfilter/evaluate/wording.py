@@ -180,7 +180,7 @@ def headline(tuning: Tuning) -> str:
     previous settings."""
     tuned = tuning.tuned
     differences, other = tuned.gain_over_before, "your settings"
-    if tuning.seen:
+    if tuning.seen or tuning.before["recall"].mean < tuning.target.recall:
         differences, other = tuned.gain, "the best fixed k"
     gained = tuning.gain(differences)
     if tuned.means["recall"].mean < tuning.target.recall:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
@@ -18,8 +19,10 @@ def shown(url: str) -> str:
     if parts is None:
         return UNSHOWN
     host = parts.netloc.rpartition("@")[2]
-    named = parse_qs(parts.query).get("host") if parts.scheme.startswith("postgres") else None
-    return f"{parts.scheme}://{host}{parts.path}".rstrip("/") + (f"?host={','.join(named)}" if named else "")
+    named = ",".join(parse_qs(parts.query).get("host", [])) if parts.scheme.startswith("postgres") else ""
+    if not re.fullmatch(r"[\w.:,/\[\]-]*", named):
+        return UNSHOWN
+    return f"{parts.scheme}://{host}{parts.path}".rstrip("/") + (f"?host={named}" if named else "")
 
 
 def web_address(url: str) -> SplitResult | None:

@@ -13,6 +13,7 @@ import pytest
 from ragfilter.rules.overview import Checks
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui import resources
+from ragfilter.ui.session import asking
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model
@@ -31,6 +32,21 @@ def test_a_visit_opens_on_an_answered_example_that_nobody_has_asked(
     assert page.at.text_input(key="question").value == CLERIC
     assert page.at.query_params["q"] == CLERIC
     assert "attack-matrix-clerics-ac-6" in page.kept
+
+
+def test_an_edit_of_another_chunk_stops_no_call(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_page({"q": OWLBEARS, "profile": "adaptive-gap"}, workspace=copy_demo())
+    opened = resources.open_resources()
+    store, pool = opened.bench.collection("demo"), opened.pools.get(page.session.asked)
+    stopped: list[Any] = []
+    monkeypatch.setattr(asking, "abandon", stopped.append)
+    edits = {"another": next(i for i in store.entries() if i not in {c.id for c in pool.chunks}), "a hit": page.ids[0]}
+    for whose, n in (("another", 0), ("a hit", 1)):
+        store.set_rules({edits[whose]: '{"contain":"dragon"}'})
+        page.run()
+        assert len(stopped) == n, whose
 
 
 def test_an_empty_question_changes_nothing(open_page: Callable[..., Any]) -> None:

@@ -127,6 +127,16 @@ def key_of(name: str, n: int) -> str:
 
 
 @pytest.mark.model
+@pytest.mark.parametrize("name", ["my_langchain_pg_embedding", "langchain_pg_embedding"])
+def test_a_table_named_like_langchains_is_one_collection(address: str, vectors: Any, name: str) -> None:
+    make(address, f"CREATE TABLE {name} AS SELECT key AS id, vector AS embedding, text FROM given", vectors[:3])
+    store = TableStore(address)
+    assert store.names() == [name]
+    assert store.open(name, Opening()).count() == 3
+    store.close()
+
+
+@pytest.mark.model
 def test_a_table_of_each_kind_is_asked_as_it_is(
     made: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: Any
 ) -> None:

@@ -28,7 +28,7 @@ TEXT_TYPES = ("text", "varchar")
 COMPARED = {"int2": "int8", "int4": "int8", "int8": "int8", "uuid": "uuid"}
 """The types in which keys are compared, so that their index is used; others are compared as texts."""
 POSSIBLE: Mapping[str, Callable[[str], object]] = {
-    "int8": lambda i: re.fullmatch("-?[0-9]{1,19}", i) and -(2**63) <= int(i) < 2**63,
+    "int8": lambda i: re.fullmatch("0|-?[1-9][0-9]{0,18}", i) and -(2**63) <= int(i) < 2**63,
     "uuid": re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch,
     "text": lambda i: rows.plain(i) == i,
 }
@@ -126,11 +126,16 @@ class TableStore(VectorDatabase):
         tables: dict[str, Table] = {}
         for sql, oid, columns in self.read(TABLES):
             table = Table(sql, sql, oid, tuple(Column(*column) for column in columns))
-            named = f"SELECT name, uuid::text FROM {sql.removesuffix('_embedding')}_collection"
-            parts = self.read(named) if sql.endswith(PARTED) else ()
+            parts = self._parts(sql) if sql.rpartition(".")[2] == PARTED else []
             tables |= {name: replace(table, name=name, part=uuid) for name, uuid in parts} or {sql: table}
         self._tables = tables
         return sorted(tables)
+
+    def _parts(self, sql: str) -> Sequence[tuple[Any, ...]]:
+        """The names of LangChain's collections in its table `sql`, with their ids; empty if they cannot be read."""
+        named = f"{sql.removesuffix('_embedding')}_collection"
+        ((readable,),) = self.read("SELECT has_table_privilege(to_regclass(%(named)s), 'SELECT')", {"named": named})
+        return self.read(f"SELECT name, uuid::text FROM {named}") if readable else []
 
     def table(self, name: str) -> Table:
         """The table, or part of one, called `name`. Raises CollectionMissing."""

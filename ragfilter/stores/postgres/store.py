@@ -113,19 +113,24 @@ class PgStore(PgDatabase):
             "departments": [rows.plain(of or "").strip() for _, of, _ in bars.values()],
             "said": [None if text is None else rows.plain(text) for _, _, text in bars.values()],
         }
+        table = self.row(name).table
+        differing = (
+            "FROM unnest(%(ids)s::text[], %(levels)s::bigint[], %(departments)s::text[], "
+            "%(said)s::text[]) AS new (id, level, department, said) WHERE c.id = new.id AND "
+            "(c.clearance, c.department) IS DISTINCT FROM (new.level, new.department)"
+        )
+        # Looked at first, because a change makes every session ask again.
+        if not self.read(f"SELECT 1 {differing.replace('FROM unnest', f'FROM {table} c, unnest')} LIMIT 1", values):
+            return
         with self.changing(name) as (connection, row):
-            changed = connection.exec_driver_sql(
-                f"UPDATE {row.table} c SET clearance = new.level, department = new.department, "
-                f"clearance_as_given = new.said, edited = {row.version} "
-                "FROM unnest(%(ids)s::text[], %(levels)s::bigint[], %(departments)s::text[], "
-                "%(said)s::text[]) AS new (id, level, department, said) WHERE c.id = new.id AND "
-                "(c.clearance, c.department) IS DISTINCT FROM (new.level, new.department)",
+            connection.exec_driver_sql(
+                f"UPDATE {table} c SET clearance = new.level, department = new.department, "
+                f"clearance_as_given = new.said, edited = {row.version} {differing}",
                 values,
             )
-            if changed.rowcount:
-                connection.exec_driver_sql(
-                    "UPDATE ragfilter_collections SET content = '' WHERE id = %(id)s", {"id": row.number}
-                )
+            connection.exec_driver_sql(
+                "UPDATE ragfilter_collections SET content = '' WHERE id = %(id)s", {"id": row.number}
+            )
 
     def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:
         """The vectors of these passages that a collection has, by passage."""

@@ -272,8 +272,9 @@ def _queries(measured: MeasuredRun) -> None:
 
 
 FIGURES = ["query", "lost", "f1", "gain", "precision", "recall", "kept", "relevant", "unlabelled"]
-NAMES, QUESTION_PX = {"query": "question", "f1": "F1", "gain": "ΔF1"}, 320
+NAMES = {"query": "question", "f1": "F1", "gain": "ΔF1"}
 """The columns of the question table, and those that have another name there."""
+QUESTION_PX = 320
 _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
     "question": st.column_config.TextColumn(width=QUESTION_PX),

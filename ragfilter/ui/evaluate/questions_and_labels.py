@@ -266,7 +266,7 @@ def _lost(chosen: ChosenSet) -> None:
         settle(chosen.book, rows[row][0], chunks[rows[row][2]])
         st.rerun()
     gone = [label.id for label, _, i in rows if not i]
-    if gone:
+    if gone and not chosen.page_run.incomplete:
         what = f"Remove {counted(len(gone), 'label')} whose text is gone"
         elements.button(what, "remove-gone", state.notice_errors()(chosen.book.take_back), gone)
 

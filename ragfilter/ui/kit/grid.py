@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -42,7 +43,8 @@ def fitting_questions(questions: Iterable[str], width: int) -> list[str]:
     texts, room = [*questions], round(1.06 * width)
     short = [_fitting(text, room) for text in texts]
     told = telling_titles(texts, int((room - EDGE_PX) / LETTER_PX)) if len({*short}) < len({*texts}) else short
-    return [b if short.count(a) > 1 else a for a, b in zip(short, told, strict=True)]
+    counts = Counter(short)
+    return [b if counts[a] > 1 else a for a, b in zip(short, told, strict=True)]
 
 
 @lru_cache(maxsize=4096)
@@ -64,10 +66,16 @@ def _marked(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     return table
 
 
+MAX_STYLED = 50_000
+"""Formatting as many cells takes half a second."""
+
+
 def signed_figures(table: pd.DataFrame) -> Any:
     """`table` with the signs of gains; a column's own format would write another minus."""
     gains = {name: partial(signed, digits=n) for name, n in GAINS.items() if name in table}
-    return table.style.format(gains, na_rep="–", precision=0) if gains else table  # type: ignore[arg-type]
+    if not gains or table.size > MAX_STYLED:
+        return table
+    return table.style.format(gains, na_rep="–", precision=0)  # type: ignore[arg-type]
 
 
 def chip_column(width: int, chips: Mapping[str, str], about: str | None = None) -> Any:

@@ -152,6 +152,8 @@ def _update_after_edits(resources: Resources) -> bool:
         # Others are not told, because the changed chunks may be hidden from them.
         return user.unrestricted
     session.asked, renewed = current, keep_pool(current, renewed, resources)
+    if renewed is pool:
+        return False
     # A call in progress started with the old rules.
     abandon(resources)
     session.complete_next = bool(session.replays.of(renewed, settings, state.user()).needs)

@@ -254,7 +254,8 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
             about = "The largest loss that counts as no worse. Larger ones are not applied."
             given = ("Margin", 0.0, MARGIN, 0.01, "tuned-margin", about)
             margin = _share(*given) if suggestion.recalibrates else None
-            worse = margin is None and chosen.gain(chosen.tuned.gain_over_before).mean < 0
+            comparable = margin is None and not chosen.seen and tuning.before["recall"].mean >= tuning.target.recall
+            worse = comparable and chosen.gain(chosen.tuned.gain_over_before).mean < 0
             if margin is None or chosen.loses_at_most(margin):
                 _apply(page_run.settings, after, query_set, worse=worse)
         with head.container(gap="small"):
