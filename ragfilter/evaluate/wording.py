@@ -175,11 +175,11 @@ def verdict(tuning: Tuning) -> str:
     return "No settings are shown to beat the best fixed k"
 
 
-def headline(tuning: Tuning) -> str:
-    """The gain from tuning over the previous settings, in a sentence; over the best fixed k if labels chose the
+def headline(tuning: Tuning, previous: str) -> str:
+    """The gain from tuning over the `previous` settings, in a sentence; over the best fixed k if labels chose the
     previous settings."""
     tuned = tuning.tuned
-    differences, other = tuned.gain_over_before, "your settings"
+    differences, other = tuned.gain_over_before, previous
     if tuning.seen or tuning.before["recall"].mean < tuning.target.recall:
         differences, other = tuned.gain, "the best fixed k"
     gained = tuning.gain(differences)
@@ -187,7 +187,7 @@ def headline(tuning: Tuning) -> str:
         return f"{verdict(tuning)}."
     if not gained.mean and not tuning.seen:
         return (
-            "Nothing tried with this profile does better than your settings on questions it was "
+            f"Nothing tried with this profile does better than {previous} on questions it was "
             "not tuned on. Evaluate compares other profiles."
         )
     verb = "beat" if gained.shows_gain else "are worse than" if gained.shows_loss else "are not shown to beat"

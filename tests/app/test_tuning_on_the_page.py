@@ -70,7 +70,7 @@ def test_a_suggestion_says_what_changes_and_names_the_profile_once_applied(page:
     page.press("apply-tuning")
     assert page.changes["cutoff.strategy"] == "otsu"
     assert "apply-tuning" not in page.buttons
-    for words in ("These are the current settings", "Strategy: gap → otsu"):
+    for words in ("These are the current settings", "Strategy: gap → otsu", "the previous settings (adaptive-gap)"):
         assert any(words in text for text in page.html)
     # The suggestion stays, with the figures of the previous settings.
     assert list(page.at.dataframe[0].value["F1"][:1]) == list(table["F1"][:1])

@@ -256,12 +256,18 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
             margin = _share(*given) if suggestion.recalibrates else None
             comparable = margin is None and not chosen.seen and tuning.before["recall"].mean >= tuning.target.recall
             worse = comparable and chosen.gain(chosen.tuned.gain_over_before).mean < 0
+            ways = (tuning, *map(tuning.only, tuning.strategies))
+            applied = next((way for way in ways if not way.tuned.settings.changed_from(page_run.settings)), None)
+            if applied is not None and tuning.target.figure != "tokens":
+                worse = chosen.tuned.means[tuning.target.figure].mean < applied.tuned.means[tuning.target.figure].mean
             if margin is None or chosen.loses_at_most(margin):
                 _apply(page_run.settings, after, query_set, worse=worse)
         with head.container(gap="small"):
             target = tuning.target.figure
+            current = not suggestion.before.changed_from(page_run.settings)
+            previous = "your settings" if current else f"the previous settings ({suggestion.called})"
             if margin is None:
-                elements.draw(f'<p class="rf-lead">{elements.text(wording.headline(chosen))}</p>')
+                elements.draw(f'<p class="rf-lead">{elements.text(wording.headline(chosen, previous))}</p>')
                 means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
                 if tuning.before == chosen.tuned.means:
                     means = {suggestion.called: tuning.before}
