@@ -126,7 +126,13 @@ def test_a_run_has_a_report_and_leads_to_compare(measured: Any, downloads: dict[
     f1 = table["F1"][table["settings"].str.contains("otsu")].iloc[0]
     assert "otsu" in made
     assert f"{f1:.3f}" in made
-    measured.press("evaluate-compare")
+    # Another set leaves the run in place, which then says whose figures these are.
+    other = "This run measured the set few, not demo."
+    assert other not in " ".join(measured.html)
+    measured.at.selectbox(key="query-set-box").set_value("demo")
+    assert other in " ".join(measured.run().html)
+    measured.at.selectbox(key="query-set-box").set_value("few")
+    measured.run().press("evaluate-compare")
     sides = {"a": "unfiltered", "b": f"run-{measured.session.run}", "set": "few"}
     assert measured.session.compared == sides
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.evaluate import frame, gate, metrics, runs, wording
+from ragfilter.evaluate import frame, gate, metrics, query_sets, runs, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.metrics import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
@@ -203,6 +203,8 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
     """Why the figures may not describe the current state."""
     run = measured.run
     notes = runs.changed_since(run.plan, chosen.resources.bench)
+    if (of := query_sets.untitled(run.plan.query_set)[0]) != chosen.name:
+        notes.insert(0, f"This run measured the set {of}, not {chosen.name}.")
     if not run.complete:
         then = "Measure continues if settings, user, labels and collection are unchanged."
         notes.insert(0, f"{run.done} of {counted(run.plan.queries, 'question')} measured. {then}")
