@@ -126,15 +126,24 @@ def test_a_run_has_a_report_and_leads_to_compare(measured: Any, downloads: dict[
     f1 = table["F1"][table["settings"].str.contains("otsu")].iloc[0]
     assert "otsu" in made
     assert f"{f1:.3f}" in made
-    # Another set leaves the run in place, which then says whose figures these are.
-    other = "This run measured the set few, not demo."
-    assert other not in " ".join(measured.html)
-    measured.at.selectbox(key="query-set-box").set_value("demo")
-    assert other in " ".join(measured.run().html)
-    measured.at.selectbox(key="query-set-box").set_value("few")
-    measured.run().press("evaluate-compare")
+    measured.press("evaluate-compare")
     sides = {"a": "unfiltered", "b": f"run-{measured.session.run}", "set": "few"}
     assert measured.session.compared == sides
+
+
+def test_the_shown_run_is_of_the_chosen_set_even_if_that_was_removed(measured: Any) -> None:
+    def shown(name: str) -> int:
+        measured.at.selectbox(key="query-set-box").set_value(name)
+        return len(measured.run().at.dataframe)
+
+    assert (shown("demo"), shown("few")) == (0, 1)
+    measured.at.toggle(key="with-llm").set_value(True)
+    assert not measured.run().at.dataframe
+    measured.at.toggle(key="with-llm").set_value(False)
+    resources.open_resources().bench.labels.remove_set("demo", "few")
+    assert measured.run().at.selectbox(key="query-set-box").options[-1] == f"few · {FEW}"
+    assert measured.at.dataframe
+    assert any("has no query set 'few' with questions" in text for text in measured.html)
 
 
 def test_a_stopped_run_says_how_far_it_came_and_goes_on(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:

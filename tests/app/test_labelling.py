@@ -50,7 +50,7 @@ def test_a_label_that_came_with_the_collection_counts_until_somebody_labels_the_
     open_page: Callable[..., Any], copy_demo: Callable[[], Path]
 ) -> None:
     page = open_page({"q": "Which monsters can turn people to stone?"}, workspace=copy_demo())
-    drops = "But it drops 5 of 5 passages labelled relevant"
+    drops = "But it drops 5 of 5 retrieved passages labelled relevant"
     assert any(drops in said for said in page.html)
 
     def graded() -> dict[str, int]:
@@ -67,6 +67,11 @@ def test_a_label_that_came_with_the_collection_counts_until_somebody_labels_the_
     assert not shows(page, "Came with the collection")
     assert graded() == came | {chunk: 0}
     assert shows(page, drops.replace("5 of 5", "4 of 4"))
+    # The filter cannot drop what the search does not find.
+    bench = resources.open_resources().bench
+    far = next(i for i in bench.collection("demo").entries() if i not in page.ids)
+    bench.labels.add("demo", [("Which monsters can turn people to stone?", far, 2)], who="me")
+    assert shows(page.run(), drops.replace("5 of 5", "4 of 4"))
 
 
 def shows(page: Any, told: str) -> bool:

@@ -239,7 +239,7 @@ def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run
         return
     a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
-    if list(titles) != [query_sets.title(name, llm=labelled_sets.counts_llm_labels())]:
+    if list(titles) != [chosen.title]:
         elements.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
         measuring.load(a.run.id, resources),

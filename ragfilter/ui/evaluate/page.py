@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.evaluate import frame, gate, metrics, query_sets, runs, wording
+from ragfilter.evaluate import frame, gate, metrics, runs, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.metrics import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
@@ -44,11 +44,12 @@ def draw(page_run: PageRun) -> None:
         problems.draw_empty(page_run, None)
         return
     problems.draw_incomplete(page_run.incomplete)
-    chosen = labelled_sets.chosen_set(page_run)
+    runs_here = page_run.saved_runs
+    chosen = labelled_sets.chosen_set(page_run, runs=runs_here.values())
     if state.session().labelling:
         labelling_mode.draw(chosen)
         return
-    saved = _bar(chosen, page_run.saved_runs)
+    saved = _bar(chosen, {i: run for i, run in runs_here.items() if run.plan.query_set == chosen.title})
     labelled_sets.explain(chosen)
     if st.session_state.get("sets-open"):
         _sets(chosen)
@@ -74,7 +75,7 @@ def _sets(chosen: ChosenSet) -> None:
 
 
 def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
-    """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
+    """Draw the controls and the list of the set's runs. Returns the runs, with one that was just started."""
     with elements.row("evaluate-bar", "bottom"):
         labelled_sets.choose(chosen)
         label, none = _measure_label(chosen), chosen.measurable is None
@@ -83,7 +84,7 @@ def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             "Skips questions without labels."
         )
         pressed = elements.button(label, "evaluate", icon="play_arrow", type="primary", disabled=none, about=about)
-        # The page measures by itself if nothing is measured yet, and no LLM is called.
+        # The page measures by itself if the set is not measured yet, and no LLM is called.
         unasked = chosen.measurable is not None and len(chosen.measurable.qrels) <= UNASKED
         if pressed or (unasked and not saved and not chosen.page_run.settings.judge.enabled):
             run = measuring.begin(chosen, state.session().profile, chosen.page_run.settings, unasked=not pressed)
@@ -203,8 +204,6 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
     """Why the figures may not describe the current state."""
     run = measured.run
     notes = runs.changed_since(run.plan, chosen.resources.bench)
-    if (of := query_sets.untitled(run.plan.query_set)[0]) != chosen.name:
-        notes.insert(0, f"This run measured the set {of}, not {chosen.name}.")
     if not run.complete:
         then = "Measure continues if settings, user, labels and collection are unchanged."
         notes.insert(0, f"{run.done} of {counted(run.plan.queries, 'question')} measured. {then}")

@@ -87,13 +87,13 @@ def _unmentioned(view: View) -> str:
 
 def _relevant_drops(view: View) -> str:
     """A sentence on dropped chunks that are labelled relevant to the question, if any."""
-    relevant = relevant_of(view.grades_for(view.user))
-    dropped = relevant & {hit.id for hit in view.as_user.pool.hits} - {hit.id for hit in view.as_user.kept}
+    relevant, kept = relevant_of(view.grades_for(view.user)), {hit.id for hit in view.as_user.kept}
+    retrieved = [hit for hit in view.as_user.hits if hit.id in relevant]
+    dropped = [f"“{short_title(hit.chunk.name, NAMED_WIDTH)}”" for hit in retrieved if hit.id not in kept]
     if not dropped:
         return ""
-    names = [f"“{short_title(hit.chunk.name, NAMED_WIDTH)}”" for hit in view.as_user.pool.hits if hit.id in dropped]
-    of = counted(len(relevant), "passage")
-    return f"But it drops {len(dropped)} of {of} labelled relevant: {numbers.first_of(names, NAMED)}."
+    of = counted(len(retrieved), "retrieved passage")
+    return f"But it drops {len(dropped)} of {of} labelled relevant: {numbers.first_of(dropped, NAMED)}."
 
 
 def _foreign_thresholds(view: View) -> str:

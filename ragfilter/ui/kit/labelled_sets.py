@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -10,8 +10,10 @@ import streamlit as st
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels, measurable
+from ragfilter.evaluate.query_sets import WITH_LLM
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import LABELLED, Label, LabelBook, visible_labels
+from ragfilter.stores.runs import Run
 from ragfilter.text import numbers
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources
@@ -41,6 +43,11 @@ class ChosenSet:
     def book(self) -> LabelBook:
         """The workspace's labels."""
         return self.resources.bench.labels
+
+    @property
+    def title(self) -> str:
+        """The title of the set in its runs."""
+        return query_sets.title(self.name, llm=counts_llm_labels())
 
     @property
     def user(self) -> User:
@@ -73,10 +80,12 @@ def counts_llm_labels() -> bool:
     return bool(st.session_state.get(LLM))
 
 
-def chosen_set(page_run: PageRun, name: str = "") -> ChosenSet:
-    """The query set `name`, or the current one. Raises StoreError."""
+def chosen_set(page_run: PageRun, name: str = "", runs: Iterable[Run] = ()) -> ChosenSet:
+    """The query set `name`, or the current one. Sets that only `runs` know, such as files and removed sets, can be
+    chosen too. Raises StoreError."""
     collection, book = state.session().collection, page_run.resources.bench.labels
-    sets = sets_of(page_run)
+    measured = {run.plan.query_set.removesuffix(WITH_LLM): run.plan.queries for run in runs}
+    sets = (here := sets_of(page_run)) | {each: n for each, n in measured.items() if each not in here}
     current = state.session().query_set
     name = name or (current if current in sets else next((s for s, count in sets.items() if count), next(iter(sets))))
     chosen = ChosenSet(page_run, collection, sets, name, None, None)

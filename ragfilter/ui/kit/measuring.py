@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate import frame, query_sets, runs, wording
+from ragfilter.evaluate import frame, runs, wording
 from ragfilter.evaluate.frame import Row, interval_of
 from ragfilter.evaluate.metrics import FIGURES, SHOWN_RANKS, Curve, frontier
 from ragfilter.evaluate.runs import MeasuredRun
@@ -20,7 +20,7 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.labelled_sets import ChosenSet, counts_llm_labels
+from ragfilter.ui.kit.labelled_sets import ChosenSet
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.theme import THREE_DECIMALS, Ink
 from ragfilter.ui.resources import CacheSpec, Resources
@@ -33,9 +33,9 @@ STOP = "Stops after the current question. Measure continues from there."
 def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
     """The plan of a run with `settings`, which started from `profile`. Needs labelled questions. Raises StoreError."""
     assert chosen.measurable is not None
-    resources, name = chosen.resources, query_sets.title(chosen.name, llm=counts_llm_labels())
-    backends, user = resources.backends(chosen.collection), state.user()
-    return runs.plan(chosen.measurable, name, profile, settings, backends, user, resources.bench)
+    resources, user = chosen.resources, state.user()
+    backends = resources.backends(chosen.collection)
+    return runs.plan(chosen.measurable, chosen.title, profile, settings, backends, user, resources.bench)
 
 
 def unfinished(chosen: ChosenSet) -> Run | None:
