@@ -26,6 +26,7 @@ from ragfilter.basics.threads import collecting_nothing
 from ragfilter.errors import RuleError
 from ragfilter.rules.rule import InvalidRule, Match, Rule, read_text
 from ragfilter.text.normalise import QUOTES, mark_words, mend_characters, normalise
+from ragfilter.text.numbers import first_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -227,19 +228,16 @@ def _why_holds(compiled: _Compiled, found: frozenset[int]) -> str:
 
 def _why_not(compiled: _Compiled, found: frozenset[int]) -> str:
     rule = compiled.rule
-    why = [
-        f"no term of group {place}: {_named(rule.contain_one_of[place - 1], SHOWN_SPELLINGS)}"
-        for place, numbers in enumerate(compiled.groups, start=1)
-        if found.isdisjoint(numbers)
-    ]
-    if not found.issuperset(compiled.required):
-        pairs = zip(rule.required, compiled.required, strict=True)
-        why.append(f"missing: {_named([term for term, number in pairs if number not in found])}")
-    if not found.isdisjoint(compiled.forbidden):
-        present = _among(found, rule.contain_none_of, compiled.forbidden)
+    groups = zip(rule.contain_one_of, compiled.groups, strict=True)
+    absent = [_named(terms, SHOWN_SPELLINGS) for terms, numbers in groups if found.isdisjoint(numbers)]
+    required = zip(rule.required, compiled.required, strict=True)
+    if missing := [term for term, number in required if number not in found]:
+        absent.append(_named(missing))
+    # Few words before the terms, because tables cut reasons off.
+    why = [f"query lacks {first_of(absent, SHOWN_FAILURES, '; ')}"] if absent else []
+    if present := _among(found, rule.contain_none_of, compiled.forbidden):
         why.append(f"must not contain: {_named(present)}")
-    more = [f"and {len(why) - SHOWN_FAILURES} more"] if len(why) > SHOWN_FAILURES else []
-    return "; ".join(why[:SHOWN_FAILURES] + more)
+    return "; ".join(why)
 
 
 def _among(found: frozenset[int], terms: Sequence[str], numbers: Sequence[int]) -> list[str]:
