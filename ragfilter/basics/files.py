@@ -264,7 +264,7 @@ def _yaml_loader() -> Any:
 def parse_yaml(text: str, *, place: str) -> object:
     """Parse the single YAML document in `text` into dicts, lists, text, booleans and None. Only null, true and false
     are parsed: version 1.10 does not become 1.1, and dates stay text. Keys are text, and tags are ignored. An alias is
-    the same object again, so the result may contain cycles. Raises InputError naming `place` and the line."""
+    the same object again, so the result may contain cycles. Raises InputError naming `place`, line and column."""
     loader = _yaml_loader()
     import yaml
 
@@ -279,8 +279,9 @@ def parse_yaml(text: str, *, place: str) -> object:
         return yaml.load(text, loader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        words = getattr(error, "context", None), getattr(error, "problem", None)
+        problem = " ".join(filter(None, words)) or str(error).partition("\n")[0]
         message = f"{place}{line}: this is neither JSON nor YAML ({problem})."
         remedy = "Correct it there. A text that begins with & * @ % or ` needs quotes."
         raise InputError(message, remedy=remedy) from None

@@ -12,16 +12,17 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
-from ragfilter.basics.files import explain_os_error, kind
+from ragfilter.basics.files import explain_os_error, kind, read_text
 from ragfilter.errors import InputError
 from ragfilter.ingest import bundled
 from ragfilter.ingest.csv_file import load_csv
 from ragfilter.ingest.markdown import load_markdown
 from ragfilter.ingest.openapi.read import SUFFIXES as OPENAPI
-from ragfilter.ingest.openapi.read import load_openapi, not_openapi
+from ragfilter.ingest.openapi.read import load_openapi, not_openapi, parse
 from ragfilter.ingest.passages import load_text
 from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, each_id_once, load_jsonl
@@ -34,6 +35,8 @@ LARGEST = 1_000_000_000
 """Default limit on the unpacked size of an archive, in bytes."""
 MAX_FILES = 20_000
 SHOWN_NAMES = 5
+SMALL = 1000
+"""Larger files are not empty, in bytes."""
 Loader = Callable[..., Iterator[Record]]
 LOADERS: dict[str, Loader] = {
     ".jsonl": load_jsonl,
@@ -81,6 +84,7 @@ def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Reco
     elif suffix in OPENAPI:
         descriptions, known = load_openapi(path.parent, [path.name], reading)
         if path.name not in known:
+            parse(read_text(path, path.name), suffix, path.name)
             raise not_openapi(path.name)
         yield from descriptions
     elif suffix in LOADERS:
@@ -101,20 +105,36 @@ def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Reco
             source,
             ", ".join(query_files),
         )
-    files = {name: file for name, file in files.items() if name not in query_files}
+    empty = [name for name, file in files.items() if name.lower().endswith(INDEXED) and _is_empty(file)]
+    files = {name: file for name, file in files.items() if name not in (*query_files, *empty)}
     descriptions, known = load_openapi(folder, files, reading)
     loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
     others = [name for name, loader in loaders.items() if not loader and name not in known]
-    no_api = [name for name in others if name.lower().endswith(OPENAPI)]
-    rest = [name for name in others if name not in no_api]
-    for names, what in ((no_api, "without an OpenAPI description"), (rest, "of another kind")):
+    no_api, rest, leave_out = [], [], reading.skip or log.warning
+    for name in others:
+        if not name.lower().endswith(OPENAPI):
+            rest.append(name)
+            continue
+        try:
+            parse(read_text(files[name], name), files[name].suffix, name)
+            no_api.append(name)
+        except InputError as error:
+            leave_out(error)
+    without = ((empty, "without content"), (no_api, "without an OpenAPI description"), (rest, "of another kind"))
+    for names, what in without:
         if names:
-            (reading.skip or log.warning)(InputError(f"{passed_over(names, what)}."))
+            leave_out(InputError(f"{passed_over(names, what)}."))
     for name, loader in loaders.items():
         if loader is not None:
             with reading.refusing():
                 yield from loader(files[name], source=name, reading=reading)
     yield from descriptions
+
+
+def _is_empty(file: Path) -> bool:
+    with suppress(OSError):
+        return file.stat().st_size < SMALL and not file.read_bytes().strip()
+    return False
 
 
 def _questions_and_labels(names: Collection[str]) -> list[str]:

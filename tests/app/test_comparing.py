@@ -117,6 +117,7 @@ def test_a_query_set_is_measured_and_compared(page: Callable[..., Any]) -> None:
     # The run of B has A as a row, so only one run was made.
     assert len(resources.open_resources().bench.runs.saved("demo")) == 1
     table = shown.at.dataframe[0].value
+    assert {table[f"{name}_{side}"].dtype.kind for name in ("kept", "tokens") for side in "ab"} <= {*"if"}
     assert (table["gain"].round(9) == (table["f1_b"] - table["f1_a"]).round(9)).all()
     assert list(table["gain"].abs()) == sorted(table["gain"].abs(), reverse=True)
     assert "B is " in shown.downloads["ragfilter-compare.html"]()

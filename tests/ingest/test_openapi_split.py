@@ -276,7 +276,7 @@ def test_files_that_nothing_refers_to_are_skipped_and_named(tmp_path: Path, capl
 
 
 def test_a_part_that_cannot_be_read_costs_no_more_than_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    part, said = "type: object\nx: [1\nb: 2", "a.yml, line 3: this is neither JSON nor YAML"
+    part, said = "type: object\nx: [1\nb: 2", "a.yml, line 3, column 2: this is neither JSON nor YAML"
     properties = {"x": {"$ref": "a.yml"}, "y": {"$ref": "a.yml#/b"}, "z": {"$ref": "b.yml"}}
     tree = minimal(components={"schemas": {"A": {"properties": properties}}})
     files = {"a.yml": part, "b.yml": "{}", "c.txt": "Hush.", "o.yaml": tree}

@@ -125,7 +125,7 @@ def test_bad_records_are_listed_while_the_rest_goes_in(tmp_path: Path) -> None:
     ids, told = lenient(tmp_path)
     assert ids == ["a", "c", "d", "g"]
     assert [message.split(": ")[0] for message in told] == [
-        "d.json, line 2",
+        "d.json, line 2, column 1",
         "a.jsonl, line 2",
         "a.jsonl, line 3",
         "a.jsonl, line 4",
@@ -286,6 +286,9 @@ def test_files_that_hold_nothing_are_passed_over(tmp_path: Path) -> None:
         "d.txt": b"Hush.",
         "e.md": b"ok\n\xff",
         "f.json": b'{"openapi": "3.0.0", "paths": {}}',
+        "g.json": b'{"a": [1}',
+        "h.yaml": b"a: 1\nb: [1\nc: 2",
+        "i.yml": b"",
     }
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -293,7 +296,13 @@ def test_files_that_hold_nothing_are_passed_over(tmp_path: Path) -> None:
         (folder / name).write_bytes(data)
     ids, told = lenient(folder)
     assert ids == ["d.txt#1"]
-    assert told == ["1 file without an OpenAPI description skipped: a.json.", "e.md, line 2: not UTF-8 at byte 1."]
+    assert [each.partition(" (")[0] for each in told] == [
+        "g.json, line 1, column 9: this is neither JSON nor YAML",
+        "h.yaml, line 3, column 2: this is neither JSON nor YAML",
+        "2 files without content skipped: b.txt, i.yml.",
+        "1 file without an OpenAPI description skipped: a.json.",
+        "e.md, line 2: not UTF-8 at byte 1.",
+    ]
 
 
 def test_a_zip_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:

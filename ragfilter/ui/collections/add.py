@@ -97,7 +97,7 @@ def draw(page_run: PageRun) -> None:
         refused = [InputError("There is no text in these files.", remedy="Drop others.")]
     with slot:
         if records:
-            _index(page_run, upload, reading)
+            _index(page_run, upload, reading, records[0].place)
         else:
             _discard_button()
         _refusals(refused)
@@ -222,7 +222,8 @@ def _refusals(refused: Sequence[InputError]) -> None:
     st.warning(f"Left out:\n\n{listed}" + (f"\n- and {more} more" if more > 0 else ""))
 
 
-def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions) -> None:
+def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions, first: str) -> None:
+    """The form and button that index. `first` is the place of the first record."""
     bench, problem = page_run.resources.bench, ""
     names = {NEW: "a new one"} | {info.name: info.name for info in page_run.collections.values() if info.ours}
     about = "In an existing one, chunks with the same id are replaced."
@@ -231,8 +232,8 @@ def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions) -> Non
         name, model = target, page_run.collections[target].embedder
         elements.aside(f"Embedding model: {model}.")
     else:
-        # The first file's name, if a new collection can have it.
-        suggested = re.sub(r"[^A-Za-z0-9._-]+", "-", upload.files[0].stem).strip("._-")
+        # The name of the first file that is read, if a new collection can have it.
+        suggested = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(first.partition(", ")[0]).stem).strip("._-")
         suggested = "" if _problem(suggested, page_run.resources) else suggested
         about = "3 to 512 letters, digits, dots, hyphens or underscores."
         name = st.text_input("Name", suggested, key="upload-name", help=about).strip()

@@ -324,20 +324,18 @@ def _changes(compared: ComparedRuns) -> None:
     if sides.empty:
         elements.empty("No question changes.", "Choose another side.")
         return
-    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    number = st.column_config.NumberColumn
     columns = {
-        "query": text("question", width=QUESTION_PX),
+        "query": st.column_config.TextColumn("question", width=QUESTION_PX),
         "gain": number("ΔF1", width=62, help="F1 of B minus F1 of A."),
         "f1_a": number("F1 A", width=54, format="%.3f"),
         "f1_b": number("F1 B", width=54, format="%.3f"),
-        "chunks": text(width=70, help="A → B."),
-        "tokens": text(width=92, help="A → B."),
+        "kept_a": number("chunks A", width=72),
+        "kept_b": number("chunks B", width=72),
+        "tokens_a": number("tokens A", width=70),
+        "tokens_b": number("tokens B", width=70),
     }
-    table = sides.assign(
-        query=grid.fitting_questions(sides["query"], QUESTION_PX),
-        chunks=[f"{a:.0f} → {b:.0f}" for a, b in zip(sides["kept_a"], sides["kept_b"], strict=True)],
-        tokens=[f"{a:.0f} → {b:.0f}" for a, b in zip(sides["tokens_a"], sides["tokens_b"], strict=True)],
-    )[[*columns]]
+    table = sides.assign(query=grid.fitting_questions(sides["query"], QUESTION_PX))[[*columns]]
     row = grid.draw_clickable(table, sides["id"], name="compare-questions", columns=columns, height=460)
     if row is not None:
         _open(sides["query"].iloc[row])
