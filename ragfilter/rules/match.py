@@ -26,7 +26,6 @@ from ragfilter.basics.threads import collecting_nothing
 from ragfilter.errors import RuleError
 from ragfilter.rules.rule import InvalidRule, Match, Rule, read_text
 from ragfilter.text.normalise import QUOTES, mark_words, mend_characters, normalise
-from ragfilter.text.numbers import first_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -36,10 +35,8 @@ HEAD = 64
 WINDOW = 4096
 # If a window has more matches than this, remove the found needles, so that they are not found again.
 MANY = 4 * WINDOW
-# A reason names at most this many failures, terms per failure, and characters per term.
-SHOWN_FAILURES = 4
+# A reason names at most this many terms and characters.
 SHOWN_TERMS = 4
-SHOWN_SPELLINGS = 2
 SHOWN_CHARS = 120
 
 
@@ -229,12 +226,11 @@ def _why_holds(compiled: _Compiled, found: frozenset[int]) -> str:
 def _why_not(compiled: _Compiled, found: frozenset[int]) -> str:
     rule = compiled.rule
     groups = zip(rule.contain_one_of, compiled.groups, strict=True)
-    absent = [_named(terms, SHOWN_SPELLINGS) for terms, numbers in groups if found.isdisjoint(numbers)]
     required = zip(rule.required, compiled.required, strict=True)
-    if missing := [term for term, number in required if number not in found]:
-        absent.append(_named(missing))
-    # Few words before the terms, because tables cut reasons off.
-    why = [f"query lacks {first_of(absent, SHOWN_FAILURES, '; ')}"] if absent else []
+    # Of each group one term, and few words before, because tables cut reasons off.
+    missing = [terms[0] for terms, numbers in groups if found.isdisjoint(numbers)]
+    missing += [term for term, number in required if number not in found]
+    why = [f"missing {_named(missing)}"] if missing else []
     if present := _among(found, rule.contain_none_of, compiled.forbidden):
         why.append(f"must not contain: {_named(present)}")
     return "; ".join(why)
@@ -244,11 +240,11 @@ def _among(found: frozenset[int], terms: Sequence[str], numbers: Sequence[int]) 
     return [term for term, number in zip(terms, numbers, strict=True) if number in found]
 
 
-def _named(terms: Sequence[str], most: int = SHOWN_TERMS) -> str:
-    shown = ", ".join(terms[:most])
+def _named(terms: Sequence[str]) -> str:
+    shown = ", ".join(terms[:SHOWN_TERMS])
     if len(shown) > SHOWN_CHARS:
         shown = f"{shown[: SHOWN_CHARS - 1]}…"
-    return f"{shown}, …" if len(terms) > most else shown
+    return f"{shown}, …" if len(terms) > SHOWN_TERMS else shown
 
 
 class Needles:
