@@ -15,6 +15,7 @@ from ragfilter.text import numbers, words
 PIN_VALUES_PATH = "words.pin_values"
 SHOWN_WORDS = 4
 SHOWN_CHARS = 40
+NOTHING = "shares no word"
 PER_VALUE = 3
 """Maximum number of chunks pinned for one value, since a common value says little."""
 
@@ -88,7 +89,8 @@ def _stating(query: str, ids: Sequence[str], named: Sequence[_HitWords], inputs:
 
 def _shares(overlap: words.Overlap) -> str:
     if not overlap.words:
-        return "shares no distinctive word"
+        # Function words count as well.
+        return f"shares only common words ({overlap.share:.0%} of the maximum overlap)" if overlap.share else NOTHING
     shown = ", ".join(word[:SHOWN_CHARS] for word in overlap.words[:SHOWN_WORDS])
     more = ", …" if len(overlap.words) > SHOWN_WORDS else ""
     return f"shares {shown}{more} ({overlap.share:.0%} of the maximum overlap)"

@@ -21,9 +21,9 @@ from ragfilter.layers.cutoff import (
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import EPSILON, strategy
 from ragfilter.layers.tuned_on import learned_elsewhere
-from ragfilter.model import VALUE_NAMES, CutoffDetail, LayerTrace, PoolResult
+from ragfilter.model import VALUE_NAMES, Cut, CutoffDetail, LayerTrace, PoolResult
 from ragfilter.settings.profiles import Fit, profile
-from ragfilter.settings.schema import Settings, field_info
+from ragfilter.settings.schema import Cutoff, Settings, field_info
 from ragfilter.text import numbers
 
 
@@ -162,8 +162,8 @@ def cut_line(result: PoolResult) -> CutLine | None:
     weighed = max((gap.size for gap in cut.gaps if not gap.skipped), default=0.0)
     clear = wide >= max(weighed, CLIFF * median_low(steps)) - EPSILON or len(steps) == 1
     at_cliff = clear if cut.cliff_after_rank is None else cut.cliff_after_rank == cut.kept
-    word = "cliff" if at_cliff else "no cliff" if cut.cliff_after_rank is None else "past the cliff"
-    cliff = f"{word}: the next is {numbers.distance(wide)} farther"
+    word = "cliff: " if at_cliff else "" if cut.cliff_after_rank is None else "past the cliff: "
+    cliff = f"{word}the next is {numbers.distance(wide)} farther"
     larger = "" if wide >= steps[-1] - EPSILON else _larger(result, detail, raised=raised)
     return CutLine(label, cut.kept, limit, None, below, above, cliff, larger)
 
@@ -188,6 +188,14 @@ def _at_place(path: str, k: int, n: int) -> CutLine:
     if k >= n:
         return CutLine(f"{label} is not reached", n)
     return CutLine(label, k, place=k + 0.5)
+
+
+def cut_name(cut: Cut, cutoff: Cutoff) -> str:
+    """What the place of the cut is called: ``Cliff``, or ``No gap ≥ 0.100`` if a limit replaces it."""
+    spec = strategy(cut.strategy)
+    if cut.limit is None or "distance_offset" not in spec.reads:
+        return spec.cliff(cutoff)
+    return f"No gap ≥ {numbers.distance(cutoff.gap_threshold)}"
 
 
 SCALES = ("distance", "similarity")

@@ -35,10 +35,8 @@ HEAD = 64
 WINDOW = 4096
 # If a window has more matches than this, remove the found needles, so that they are not found again.
 MANY = 4 * WINDOW
-# A reason names at most this many failures, terms per failure, and characters per term.
-SHOWN_FAILURES = 4
+# A reason names at most this many terms and characters.
 SHOWN_TERMS = 4
-SHOWN_SPELLINGS = 2
 SHOWN_CHARS = 120
 
 
@@ -227,30 +225,26 @@ def _why_holds(compiled: _Compiled, found: frozenset[int]) -> str:
 
 def _why_not(compiled: _Compiled, found: frozenset[int]) -> str:
     rule = compiled.rule
-    why = [
-        f"no term of group {place}: {_named(rule.contain_one_of[place - 1], SHOWN_SPELLINGS)}"
-        for place, numbers in enumerate(compiled.groups, start=1)
-        if found.isdisjoint(numbers)
-    ]
-    if not found.issuperset(compiled.required):
-        pairs = zip(rule.required, compiled.required, strict=True)
-        why.append(f"missing: {_named([term for term, number in pairs if number not in found])}")
-    if not found.isdisjoint(compiled.forbidden):
-        present = _among(found, rule.contain_none_of, compiled.forbidden)
+    groups = zip(rule.contain_one_of, compiled.groups, strict=True)
+    required = zip(rule.required, compiled.required, strict=True)
+    # Of each group one term, and few words before, because tables cut reasons off.
+    missing = [terms[0] for terms, numbers in groups if found.isdisjoint(numbers)]
+    missing += [term for term, number in required if number not in found]
+    why = [f"missing {_named(missing)}"] if missing else []
+    if present := _among(found, rule.contain_none_of, compiled.forbidden):
         why.append(f"must not contain: {_named(present)}")
-    more = [f"and {len(why) - SHOWN_FAILURES} more"] if len(why) > SHOWN_FAILURES else []
-    return "; ".join(why[:SHOWN_FAILURES] + more)
+    return "; ".join(why)
 
 
 def _among(found: frozenset[int], terms: Sequence[str], numbers: Sequence[int]) -> list[str]:
     return [term for term, number in zip(terms, numbers, strict=True) if number in found]
 
 
-def _named(terms: Sequence[str], most: int = SHOWN_TERMS) -> str:
-    shown = ", ".join(terms[:most])
+def _named(terms: Sequence[str]) -> str:
+    shown = ", ".join(terms[:SHOWN_TERMS])
     if len(shown) > SHOWN_CHARS:
         shown = f"{shown[: SHOWN_CHARS - 1]}…"
-    return f"{shown}, …" if len(terms) > most else shown
+    return f"{shown}, …" if len(terms) > SHOWN_TERMS else shown
 
 
 class Needles:

@@ -83,6 +83,12 @@ def test_each_strategy_acts_and_shows_what_it_uses(
     assert page.kept == [hit.id for hit in result.kept]
 
 
+def test_a_strategy_that_is_not_learned_says_what_learns_it(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS}).select("cutoff.strategy", "calibrated")
+    assert page.changes == {}
+    assert any("“Suggest settings” on Tune learns the strategy calibrated" in text for text in page.html)
+
+
 def test_another_profile_keeps_what_was_tuned_by_hand_and_undo_goes_back(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "adaptive-gap", "q": OWLBEARS}).slide("cutoff.max_results", 2)
     assert len(page.kept) == 2

@@ -62,6 +62,7 @@ def test_a_suggestion_says_what_changes_and_names_the_profile_once_applied(page:
     assert list(table["settings"]) == ["Before: adaptive-gap", "After"]
     assert table["F1"].is_monotonic_increasing
     assert page.at.button(key="apply-tuning").label == "Apply"
+    assert any("No question would keep fewer relevant chunks than before" in text for text in page.html)
     page.at.selectbox(key="tuned-strategy").select("otsu")
     page.run()
     assert any("Strategy: gap → otsu" in text for text in page.html)

@@ -34,7 +34,7 @@ def made(*chunks: tuple[Chunk, float]) -> tuple[Hit, ...]:
 
 def test_shared_words_lower_the_distance_by_a_share_of_the_way_to_the_background(snapshot: SnapshotAssertion) -> None:
     cleric = Chunk("cleric", "Roll as a cleric does.", "The Cleric")
-    hits = made((Chunk("tea", "Nothing of it.", "Rest"), 0.4), (cleric, 0.5), (OTHER, 0.9))
+    hits = made((Chunk("tea", "Nothing with it.", "Rest"), 0.4), (cleric, 0.5), (OTHER, 0.9))
     step = run(hits, pin_values=False, depth=3)
     share = overlaps(QUERY, [hit.chunk.passage for hit in hits[:3]])[1].share
     assert step.adjusted_distances["cleric"] == pytest.approx(0.5 - 1.5 * (1.0 - 0.4) * share)

@@ -14,7 +14,7 @@ from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score
 from ragfilter.results.rows import rows
-from ragfilter.results.thresholds import compared, cut_line
+from ragfilter.results.thresholds import compared, cut_line, cut_name
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect import curve_panel, curve_plot
 
@@ -83,7 +83,7 @@ def points(plot: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
             {
                 "<b>limit 0.500</b><br>kept below",
                 "dropped above",
-                "no cliff: the next is 0.040 farther<br>largest step 0.200 after 1 chunk: skipped",
+                "the next is 0.040 farther<br>largest step 0.200 after 1 chunk: skipped",
             },
         ),
         (
@@ -110,6 +110,14 @@ def test_one_line_cuts_and_both_its_sides_are_named(
     lines = [shape for shape in plot["layout"]["shapes"] if shape["type"] == "line"]
     assert len(lines) == any("<b>" in note for note in expected)
     assert not plot["layout"]["xaxis"]["showticklabels"]
+
+
+@pytest.mark.parametrize(("threshold", "name"), [(0.1, "Cliff"), (0.3, "No gap ≥ 0.300")])
+def test_a_cut_without_a_cliff_is_named_by_the_gap_it_lacks(threshold: float, name: str) -> None:
+    made = result(CLIFFS, **{"cutoff.gap_threshold": threshold})
+    detail = cutoff_detail(made)
+    assert detail is not None
+    assert cut_name(detail.cut, made.settings.cutoff) == name
 
 
 def test_only_what_the_axes_show_is_drawn() -> None:

@@ -22,7 +22,7 @@ from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.results.rows import ChunkRow
-from ragfilter.results.thresholds import CutLine, compared, cut_line, limits
+from ragfilter.results.thresholds import CutLine, compared, cut_line, cut_name, limits
 from ragfilter.settings.schema import field_info
 from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
@@ -206,8 +206,8 @@ def _limits(result: PoolResult) -> str:
     bound = [elements.text(each.words) for each in reversed(every) if each.bound]
     others = [elements.text(each.words) for each in every if not each.bound]
     if detail is not None and detail.cut.limit is not None:
-        cliff = strategy(detail.cut.strategy).cliff(cutoff)
-        bound.insert(0, elements.text(f"{cliff}: {detail.value_name} ≤ {numbers.distance(detail.cut.limit)}"))
+        compares = f"{detail.value_name} ≤ {numbers.distance(detail.cut.limit)}"
+        bound.insert(0, elements.text(f"{cut_name(detail.cut, cutoff)}: {compares}"))
     if detail is not None and detail.cut.strategy != cutoff.strategy:
         others.insert(0, elements.text(f"{cutoff.strategy} is chosen, but {detail.fallback_reason}."))
     decided = [f"<b>{words}</b>" for words in bound[:1]]

@@ -11,10 +11,9 @@ from ragfilter.evaluate.recalibrate import RECORDS
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
-from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import PoolResult
 from ragfilter.results.summary import DropGroup, Story, Summary, sentences, unfiltered_label
-from ragfilter.results.thresholds import applied_settings, foreign_thresholds
+from ragfilter.results.thresholds import applied_settings, cut_name, foreign_thresholds
 from ragfilter.results.verdicts import judge_stats, waits_for_judge
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
@@ -113,12 +112,10 @@ def _why(result: PoolResult) -> tuple[str, str]:
     if detail is None:
         trace, k = result.trace("top_k"), top_k.limit(result.settings)
         return "No cutoff", "other layers decide" if trace.n_in <= k else f"first {k}"
-    cut, spec = detail.cut, strategy(detail.cut.strategy)
-    cliff = spec.cliff(result.settings.cutoff)
+    cut, name = detail.cut, cut_name(detail.cut, result.settings.cutoff)
     if cut.limit is None or cut.strategy_kept is not None:
-        return cliff, cut.reason
-    fell_back = "distance_offset" in spec.reads
-    return "No cliff" if fell_back else cliff, f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
+        return name, cut.reason
+    return name, f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
 
 
 def _judged(result: PoolResult) -> tuple[str, str]:

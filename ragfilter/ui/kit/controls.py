@@ -232,12 +232,12 @@ CHOICE_LABELS = {
 }
 WHEN_EMPTY = {"retrieval.source_pattern": "all files", "cutoff.score": "distance"}
 """The meaning of an empty text setting."""
-NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
+UNLEARNED = "not learned yet, see Tune"
+NOTHING = {"cutoff.calibration": UNLEARNED}
 """The text shown for an empty table."""
 MARK = "●"
 """The sign of a value that differs from the profile."""
 STRATEGY, LEARNED = "cutoff.strategy", "calibrated"
-UNLEARNED = f"needs {MIN_LABELLED} labelled questions"
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second, so moving one past the other moves both."""
 
@@ -298,7 +298,8 @@ def apply_choice(value: Any, path: str) -> None:
     if value is None:
         return
     if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
-        state.notice(f"The strategy {LEARNED} {UNLEARNED}: “Suggest settings” on Tune learns it.")
+        questions = f"at least {MIN_LABELLED} labelled questions"
+        state.notice(f"“Suggest settings” on Tune learns the strategy {LEARNED} from {questions}. Apply it there.")
         return
     values = {path: value}
     if path in ORDERED:

@@ -102,12 +102,10 @@ class Suggestion:
     known: dict[Settings, tuple[QueryChange, ...]] = field(default_factory=dict)
 
     def losses(self, after: Settings, labels: Labels, user: User) -> list[QueryChange]:
-        """The questions that keep fewer relevant chunks than before."""
+        """The questions that keep fewer relevant chunks than before. Raises SettingsError if the settings before do not
+        apply here."""
         if after not in self.known:
-            self.known[after] = ()
-            # The earlier settings may not apply here, as the card says.
-            with suppress(SettingsError):
-                self.known[after] = changes(self.pools, labels.qrels, self.before, after, user)
+            self.known[after] = changes(self.pools, labels.qrels, self.before, after, user)
         return [each for each in self.known[after] if each.lost > each.won]
 
 
@@ -280,13 +278,15 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
                 if note := wording.stands_in(chosen):
                     elements.aside(note)
             _changes(suggestion.before, after, page_run.settings)
-        _losses(suggestion.losses(after, labels, state.user()), labels)
+        # The earlier settings may not apply here, as the card says.
+        with suppress(SettingsError):
+            _losses(suggestion.losses(after, labels, state.user()), labels)
         _more(chosen)
 
 
 def _losses(lost: list[QueryChange], labels: Labels) -> None:
     if not lost:
-        elements.aside("No question loses a relevant chunk.")
+        elements.aside("No question would keep fewer relevant chunks than before.")
         return
     label = f"{counted(len(lost), 'question')} would keep fewer relevant chunks"
     with st.expander(label, key="tuned-losses"):
