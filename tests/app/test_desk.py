@@ -93,8 +93,11 @@ def test_a_widget_starts_with_the_value_that_was_set_elsewhere(open_page: Callab
 def test_what_is_pruned_is_struck_with_value_and_limit(open_page: Callable[..., Any]) -> None:
     link = {"profile": "full", "prune.enabled": "true", "prune.share": "0.9", "q": "Tell me of owlbears"}
     page = open_page({**link, "present": "true"})
+    # The first step has one stack, since nothing is dropped yet.
+    assert " ".join(page.html).count("[1] ● Owlbear ") == 1
     page.at.button(key="scene-flip").click()
     page.run()
+    assert " ".join(page.html).count("[1] ● Owlbear ") == 2
     assert "rf-pruned" not in " ".join(page.html)
     page.at.toggle(key="show-pruned").set_value(True)
     shown = " ".join(page.run().html)

@@ -312,9 +312,10 @@ def _scene(view: View, drops: Sequence[DropGroup], scene: int, last: int) -> Non
     before, after = stacks.before_and_after(view.as_user, drops)
     if scene < last:
         left = (each if each and each.outcome != "dropped" else None for each in before.entries)
-        after = stacks.Stack("Left so far" if scene else "Everything found", tuple(left))
+        after = stacks.Stack("Left so far", tuple(left))
     elements.unseen_heading("Before and after")
-    stacks.draw_stacks((before, after), view.as_user)
+    # Before the first reason, both are the same.
+    stacks.draw_stacks((before, after) if scene or not last else (before,), view.as_user)
     with elements.row("present-bar"):
         label, to = ("After", last) if scene < last else ("Before", 0)
         look = {"icon": "compare", "type": "primary", "shortcut": "B"}
