@@ -148,7 +148,7 @@ def apart(one: Locator, other: Locator) -> bool:
 
 def test_nothing_is_covered_and_the_panel_uses_the_window(open_tab: OpenTab) -> None:
     link = {"quality.mode": "always", "unscored": "true", "cutoff.strategy": "gap"}
-    tab = open_tab(CHUNK | link).edit_rule()
+    tab = open_tab(CHUNK | link | {"chunk": "attack-matrix-clerics-ac-6"}).edit_rule()
     expect(tab.keyed("need-rerank", "button")).to_be_visible()
     # The panel fits into the window, and shows the rule with its effect.
     tab.keyed("panel").scroll_into_view_if_needed()
@@ -156,6 +156,7 @@ def test_nothing_is_covered_and_the_panel_uses_the_window(open_tab: OpenTab) -> 
     expect(tab.keyed("panel")).to_be_in_viewport(ratio=0.99)
     for part in (tab.rule, tab.keyed("rule-save", "button"), tab.verdicts.first):
         expect(part).to_be_in_viewport(ratio=1)
+    assert apart(tab.rule, tab.keyed("rule-foot"))
     # Neither what waits for a click nor a label of the curve covers anything.
     for width in (1440, 900):
         tab.page.set_viewport_size({"width": width, "height": 900})

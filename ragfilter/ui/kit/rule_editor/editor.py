@@ -22,7 +22,7 @@ from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing, Trouble
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
 
-HEIGHT = 190
+HEIGHT = 160
 MAX_FINDINGS = 6
 VIEWS = JSON, FORM = "JSON", "Form"
 ALL, NONE, MODE = "rule-all", "rule-none", "rule-mode"
@@ -70,19 +70,17 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
             elements.draw_action_result(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", good=False)
             anyway = partial(saving.perform, editing, edit.act, edit.expected, confirmed=True)
             elements.button(f"{edit.act.capitalize()} anyway", "rule-confirm", anyway)
-        effect = beside or st.container(key="rule-effect", gap="small")
+    effect = beside or st.container(key="rule-effect", gap="small")
     saving.tell_restored(chunk)
     if trouble is not None and trouble.conflict:
         elements.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
         st.code(pretty_rule(trouble.stored) or "no rule", language="json")
     elif error is None:
         _findings(editing, rule_effect.as_stored(text))
-    # Below the editor, the effect would cover it while a harmful edit waits, whose harm is shown.
-    if beside or not edit:
-        with effect:
-            editing.draw_effect(rule_effect.as_stored(text if error is None else chunk.rule))
-            if error is not None:
-                elements.aside(UNREADABLE)
+    with effect:
+        editing.draw_effect(rule_effect.as_stored(text if error is None else chunk.rule))
+        if error is not None:
+            elements.aside(UNREADABLE)
     drafting.draw_note(editing, busy=busy)
 
 
