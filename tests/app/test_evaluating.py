@@ -105,6 +105,11 @@ def test_the_page_measures_by_itself_where_nothing_was_measured(
     assert not page.run().at.dataframe
     monkeypatch.setattr("ragfilter.ui.evaluate.page.UNASKED", FEW)
     assert list(page.run().at.dataframe[0].value["settings"])[-1].startswith("oracle")
+    # Each set is measured.
+    put_labelled(resources.open_resources().bench.labels, "other", [*bundled.qrels("demo")][2:4])
+    page.session.query_set = "other"
+    assert page.run().at.dataframe
+    assert [run.plan.query_set for run in resources.open_resources().bench.runs.saved()] == ["other", "few"]
 
 
 def test_a_question_opens_with_the_settings_of_the_run(page: Any) -> None:
