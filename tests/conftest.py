@@ -6,8 +6,6 @@ import functools
 import gc
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -230,31 +228,36 @@ def bare_environ() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def demo_workspace(run_folder: Path, bare_environ: dict[str, str]) -> Path:
+def demo_workspace(run_folder: Path) -> Path:
     """A workspace with the demo collection, indexed once for all workers of a run.
 
     Do not open it, because only one process can; make a copy with `copy_demo`.
     """
-    return _indexed("demo", run_folder, bare_environ)
+    return _indexed("demo", run_folder)
 
 
 @pytest.fixture(scope="session")
-def adsapi_workspace(run_folder: Path, bare_environ: dict[str, str]) -> Path:
+def adsapi_workspace(run_folder: Path) -> Path:
     """The same with the collection adsapi. Use a copy of it."""
-    return _indexed("adsapi", run_folder, bare_environ)
+    return _indexed("adsapi", run_folder)
 
 
-def _indexed(name: str, shared: Path, bare_environ: dict[str, str]) -> Path:
-    """A workspace with a demo collection, made by whichever worker comes first."""
+def _indexed(name: str, shared: Path) -> Path:
+    """A workspace with a demo collection, made by whichever worker comes first. None of its thousands of sentences is
+    embedded, as in a collection that is too large: answers embed the few that they need."""
+    from ragfilter.indexing import embed_ahead
+    from ragfilter.indexing.order import Order, carry_out
+    from ragfilter.settings.deployment import Deployment
+    from ragfilter.workbench import Workbench
+
     folder, done = shared / f"{name}-workspace", shared / f"{name}-workspace.done"
     with FileLock(shared / f"{name}-workspace.lock"):
         if not done.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            command = [sys.executable, "-m", "ragfilter", "index", name, "--collection", name]
-            made = subprocess.run(
-                [*command, "--data-dir", str(folder)], cwd=ROOT, env=bare_environ, capture_output=True, text=True
-            )
-            assert made.returncode == 0, made.stderr
+            with pytest.MonkeyPatch.context() as patch, Workbench.open(Deployment(data_dir=folder)) as bench:
+                patch.setattr(embed_ahead, "MAX_SENTENCES", 0)
+                carry_out(Order(name, name), bench)
+                assert not [*embed_ahead.prepare(bench, bench.workspace.vectors)]
             done.touch()
     return folder
 

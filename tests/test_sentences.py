@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 
 from ragfilter.answer.extractive import extract
 from ragfilter.basics.threads import SharedCache
+from ragfilter.cli.app import main
 from ragfilter.indexing.embed_ahead import prepare, prepare_when_idle
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.library.workspace import open_workspace
@@ -82,9 +83,13 @@ def test_nothing_is_embedded_while_somebody_waits_or_has_just_waited(bench: Work
     assert [step(), step()] == [True, False]
 
 
-def test_the_command_embeds_them(copy_demo: Callable[[], Path]) -> None:
-    with open_workspace(copy_demo()) as bench:
-        assert set(bench.workspace.vectors.completed()) == {"demo"}
+@pytest.mark.model
+def test_the_command_embeds_them(tmp_path: Path) -> None:
+    source = tmp_path / "a.jsonl"
+    source.write_text(json.dumps({"id": "a", "text": CAVES}))
+    assert main(["index", str(source), "-c", "mine", "--data-dir", str(tmp_path / "ws")]) == 0
+    with open_workspace(tmp_path / "ws") as bench:
+        assert known(bench.workspace.vectors, CAVES) == [2]
 
 
 @pytest.mark.model

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from ragfilter.ingest.records import PLAIN, ReadOptions
 from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores.workspace import database_of
 from ragfilter.text.numbers import chunk_count, counted
+from ragfilter.workbench import Workbench
 
 log = logging.getLogger(__name__)
 
@@ -70,12 +72,19 @@ def index(
     order = Order(name, source, reset, skip_bad, reading=reading, ray=ray)
     if size and Path(source).suffix.lower() in (".jsonl", ".ndjson", ".csv"):
         log.warning("--size has no effect: every record of %s is one chunk.", source)
-    progress = _Progress()
-    try:
+    with _progress() as progress:
         done = _carry_out(order, data_dir, progress)
-    except KeyboardInterrupt:
-        output.tell(progress.reached)
-        raise
+    _show(done)
+
+
+def index_demo(bench: Workbench) -> None:
+    """Index the demo collection for the app, which embeds its sentences itself while nobody waits."""
+    with _progress() as progress:
+        done = carry_out(Order("demo", "demo"), bench, progress.show)
+    _show(done)
+
+
+def _show(done: Done) -> None:
     for warning in done.report.warnings:
         log.warning(warning)
     for refusal in done.refused:
@@ -110,6 +119,17 @@ def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
     except WorkspaceLocked:
         if by_app := _by_the_app(order, data_dir, progress):
             return by_app
+        raise
+
+
+@contextmanager
+def _progress() -> Iterator[_Progress]:
+    """The progress of a job, which is told if the user ends it."""
+    progress = _Progress()
+    try:
+        yield progress
+    except KeyboardInterrupt:
+        output.tell(progress.reached)
         raise
 
 

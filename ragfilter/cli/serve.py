@@ -39,14 +39,13 @@ def serve_app(
     _bind("127.0.0.1", port).close()
     with options.open_for(data_dir, "app") as bench:
         place = bench.deployment.address or str(bench.workspace.path)
-        wanted = demo or not bench.collections()
-    if wanted:
-        from ragfilter.cli.index import index
+        if demo or not bench.collections():
+            from ragfilter.cli.index import index_demo
 
-        output.tell("the demo collection is indexed first, which takes a minute")
-        # Another app may be indexing it into the same database.
-        with suppress(WorkspaceLocked):
-            index("demo", data_dir=data_dir)
+            output.tell("the demo collection is indexed first, which takes half a minute")
+            # Another app may be indexing it into the same database.
+            with suppress(WorkspaceLocked):
+                index_demo(bench)
     os.environ["RAGFILTER_WORKSPACE"] = place
     # Imported by name, because the command line must not depend on Streamlit. Opened now, not at
     # the first visit, so that a second process is refused immediately.
