@@ -207,8 +207,7 @@ class CollectionTests:
         among = collection.nearest(QUERY, len(CHUNKS), ids=even, where=where)
         assert [i for i, _ in among] == self.nearest(where, even)
 
-    @pytest.mark.parametrize("wanted", [15, 300])
-    @pytest.mark.parametrize("rules", [None, 7, 4500], ids=str)
+    @pytest.mark.parametrize(("rules", "wanted"), [(None, 15), (None, 300), (7, 15), (4500, 300)], ids=str)
     @pytest.mark.parametrize("where", WHERES, ids=str)
     def test_all_are_found_and_equal_to_the_exact_answer(
         self, many: Collection, where: Where, rules: int | None, wanted: int

@@ -84,12 +84,10 @@ COMMANDS = {
     """,
     "tune": """
         tune FILES --no-rerank --out tuned.toml
-        tune FILES --no-rerank --json
-        tune FILES --measure tokens@0.5 --out tuned.toml
+        tune FILES --measure tokens@0.5 --json
     """,
     "recalibrate": """
         recalibrate FILES --no-rerank --out again.toml
-        recalibrate FILES --no-rerank --json
         recalibrate --json
     """,
     "fit-reranker": """

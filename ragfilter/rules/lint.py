@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
@@ -447,6 +448,7 @@ def _spelled(group: Sequence[str], other: Sequence[str]) -> bool:
     )
 
 
+@lru_cache(maxsize=16_384)
 def _meaning(term: str) -> tuple[Words, str]:
     """The words of a term in the singular, and its number, if it is a value like "ac 6"."""
     written = _OF.sub(" ", normalise(term))
@@ -503,5 +505,6 @@ def _names(term: Words, thing: Words, place: int, count: int) -> bool:
     return bool(term) and ((at_end and place < count - 1) or (at_start and place > 0))
 
 
+@lru_cache(maxsize=16_384)
 def _stems(text: str) -> Words:
     return tuple(singular_of(word) for word in _WORDS.findall(normalise(text)))

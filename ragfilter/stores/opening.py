@@ -46,7 +46,7 @@ OWN_DATABASE = "postgresql://"
 SERVER_S = 10.0
 """Timeout for a foreign server, in seconds."""
 KNOWN_S = 1.0
-"""How long the list is cached if other processes can open and close collections too."""
+"""How long the list is cached; other processes can open and close collections too."""
 SAMPLE = 50
 NEAR_ONE = 0.01
 BUNDLED_BY_CHROMA = ("default", "onnx_mini_lm_l6_v2")
@@ -268,8 +268,8 @@ class Stores:
         self._folders.clear()
 
     def _openings(self) -> dict[str, Opening]:
-        """How to open each; a database is queried at most once a second."""
-        if not self._workspace.address or monotonic() - self._known[0] > KNOWN_S:
+        """How to open each; read at most once a second."""
+        if monotonic() - self._known[0] > KNOWN_S:
             self._known = monotonic(), openings(self._workspace.files)
         return self._known[1]
 

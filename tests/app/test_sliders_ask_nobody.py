@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -48,17 +49,20 @@ QUESTION = "Is there any spaceship in this book?"
 LINK = {"profile": "adaptive-retrieval", "quality.mode": "always", "quality.reranker_timeout_ms": "500"}
 
 
-def move(page: Any, slider: str, share: float) -> None:
-    """Move a slider to `share` of its range, or to near its beginning. It goes back in the next
-    run, so that every slider is tried on the result of the question."""
-    widget = page.at.slider(key=slider)
-    before = widget.value
-    steps = int(share * (widget.max - widget.min) / widget.step)
-    values = [type(before)(widget.min + n * widget.step) for n in (steps, 1, 0)]
-    widget.set_value(next(v for v in values if v != before))
+def move(page: Any, sliders: list[str]) -> None:
+    """Move each slider to another place in its range. They go back in the next run, so that the others are tried on the
+    result of the question."""
+    before = {}
+    for slider, share in zip(sliders, cycle((1.0, 0.0, 0.5))):
+        widget = page.at.slider(key=slider)
+        before[slider] = widget.value
+        steps = int(share * (widget.max - widget.min) / widget.step)
+        values = [type(widget.value)(widget.min + n * widget.step) for n in (steps, 1, 0)]
+        widget.set_value(next(v for v in values if v != widget.value))
     page.run()
-    assert page.at.slider(key=slider).value != before, f"{slider} did not move"
-    page.at.slider(key=slider).set_value(before)
+    for slider, value in before.items():
+        assert page.at.slider(key=slider).value != value, f"{slider} did not move"
+        page.at.slider(key=slider).set_value(value)
 
 
 @pytest.mark.parametrize("setup", SETUPS)
@@ -76,13 +80,14 @@ def test_no_slider_asks_store_or_model(
     first = [*SETUPS].index(setup)
     for turn, panel in enumerate(PANELS):
         page.choose("panel-box", panel)
-        for n in range((first + turn) % len(PANELS), len(sliders), len(PANELS)):
-            move(page, sliders[n], (1.0, 0.0, 0.5)[n % 3])
+        some = sliders[(first + turn) % len(PANELS) :: len(PANELS)]
+        # A slider below the curve has a twin in the sidebar.
+        alone = [slider for slider in some if slider.startswith("cut-")]
+        for moved in ([slider for slider in some if slider not in alone], *([slider] for slider in alone)):
+            move(page, moved)
             if panel == "Answer":
                 del calls["BundledEmbedder.embed"]
-            assert not calls, f"{sliders[n]} in {panel}: {dict(calls)}"
-        page.run()
-        assert not calls
+            assert not calls, f"{moved} in {panel}: {dict(calls)}"
 
 
 def test_together_these_are_the_sliders_of_every_number(

@@ -9,6 +9,17 @@ from typing import Any
 import pytest
 from rules_page import open_rules
 
+from ragfilter.ui.kit.rule_editor import rule_effect, visible_collection
+
+GATHERED = 40
+"""How many labelled questions a change is tried on. All 156 would take two seconds for each new workspace."""
+
+
+@pytest.fixture(autouse=True)
+def _few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (rule_effect, visible_collection):
+        monkeypatch.setattr(module, "MAX_LABELLED", GATHERED)
+
 
 @pytest.fixture(scope="module")
 def workspace(copy_demo: Callable[[], Path]) -> Path:

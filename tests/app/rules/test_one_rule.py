@@ -91,8 +91,10 @@ def test_a_finding_is_mended_in_one_click(page: Any) -> None:
 
 
 def test_what_was_labelled_in_the_workspace_counts_beside_the_demos_own(
-    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The demo's own questions come first.
+    monkeypatch.setattr(visible_collection, "MAX_LABELLED", 500)
     page = open_rules(open_page(workspace=copy_demo()))
     bench = resources.open_resources().bench
     labelled = {i for grades in query_sets.load_files("demo", None).qrels.values() for i in grades}
@@ -147,10 +149,10 @@ def test_questions_that_were_asked_count_beside_labelled_ones_and_alone(
         book.record_history("demo", kept)
     open_chunk(page, MATRIX)
     write(page, WIZARD)
-    assert "of 156 labelled questions would change" in told(page)
+    assert "of 40 labelled questions would change" in told(page)
     asked = CLERIC.replace("7th", "8th")
     book.remember("demo", asked)
-    assert "of 156 labelled questions and 1 asked would change" in told(settled(page.run()))
+    assert "of 40 labelled questions and 1 asked would change" in told(settled(page.run()))
     with monkeypatch.context() as patch:
         patch.setattr(VisibleCollection, "labels", None)
         settled(page.run())
