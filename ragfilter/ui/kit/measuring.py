@@ -136,7 +136,8 @@ def _row_name(row: Row, own: str, best: bool) -> str:
     names = row.get("names") or [row["variant"]]
     signs = [HIGHEST] * (best and bool(own)) + [OWN] * (own in names)
     ceiling = " (knows the labels)" if row.get("group") == "oracle" else ""
-    return " ".join([*signs, (first_of(names, 1) if shortened(names) else " = ".join(names)) + ceiling])
+    shown = first_of(names, 1) if shortened(names) else " = ".join(names)
+    return " ".join([*signs, shown + ceiling])
 
 
 def shortened(names: Sequence[str]) -> bool:
