@@ -35,8 +35,8 @@ LARGEST = 1_000_000_000
 """Default limit on the unpacked size of an archive, in bytes."""
 MAX_FILES = 20_000
 SHOWN_NAMES = 5
-SMALL = 1000
-"""Larger files are not empty, in bytes."""
+SMALL, LARGEST_CHECKED = 1000, 2_000_000
+"""The most bytes of an empty file, and of a JSON or YAML file that is checked although it describes no API."""
 Loader = Callable[..., Iterator[Record]]
 LOADERS: dict[str, Loader] = {
     ".jsonl": load_jsonl,
@@ -106,7 +106,8 @@ def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Reco
             ", ".join(query_files),
         )
     empty = [name for name, file in files.items() if name.lower().endswith(INDEXED) and _is_empty(file)]
-    files = {name: file for name, file in files.items() if name not in (*query_files, *empty)}
+    unread = {*query_files, *empty}
+    files = {name: file for name, file in files.items() if name not in unread}
     descriptions, known = load_openapi(folder, files, reading)
     loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
     others = [name for name, loader in loaders.items() if not loader and name not in known]
@@ -116,7 +117,8 @@ def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Reco
             rest.append(name)
             continue
         try:
-            parse(read_text(files[name], name), files[name].suffix, name)
+            if files[name].stat().st_size <= LARGEST_CHECKED:
+                parse(read_text(files[name], name), files[name].suffix, name)
             no_api.append(name)
         except InputError as error:
             leave_out(error)

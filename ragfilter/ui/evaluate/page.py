@@ -226,6 +226,7 @@ def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: 
         notes = [
             *wording.about_records(measured.records, measured.variants),
             wording.unlabelled(current) if current else "",
+            *(f"{' = '.join(row['names'])} keep the same chunks." for row in rows if measuring.shortened(row["names"])),
             *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
             f"Where each strategy cuts: {' '.join(f'`{name}` {what}' for name, what in STRATEGIES.items())}",
         ]

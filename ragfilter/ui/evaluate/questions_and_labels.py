@@ -216,10 +216,9 @@ def told(labels: tuple[Label, ...]) -> str:
     if not labels:
         return "Nobody has labelled a chunk yet. Open one on Inspect and press 2, 1 or 0."
     counts = Counter((label.made_by, label.who) for label in labels)
-    by = ", ".join(
-        f"{who}{' (LLM)' if made_by == 'llm' else ''} {numbers.count(n)}" for (made_by, who), n in counts.most_common()
-    )
-    return f"{counted(len(labels), 'label')} on {counted(len({label.query for label in labels}), 'question')}: {by}."
+    by = [f"{who}{' (LLM)' if kind == 'llm' else ''} {numbers.count(n)}" for (kind, who), n in counts.most_common()]
+    questions = {label.query for label in labels}
+    return f"{counted(len(labels), 'label')} on {counted(len(questions), 'question')}: {', '.join(by)}."
 
 
 def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> None:

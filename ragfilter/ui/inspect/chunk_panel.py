@@ -252,10 +252,14 @@ def _rule_changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
     after = replay(with_rules(result.pool, {chunk.id: rule}), result.settings, result.user)
     old = {hit.id: hit.chunk.name for hit in result.kept}
     new = {hit.id: hit.chunk.name for hit in after.kept}
-    moved = (("Enters", [new[i] for i in new if i not in old]), ("Leaves", [old[i] for i in old if i not in new]))
+    entering = {i: new[i] for i in new if i not in old}
+    leaving = {i: old[i] for i in old if i not in new}
+    moved = (("Enters", [*entering.values()]), ("Leaves", [*leaving.values()]))
     parts = [f"<b>{word}</b> the kept list: {elements.text(_named(names))}." for word, names in moved if names]
-    ends, was = after.outcomes(), result.outcomes()
-    if any((ends if i in old else was)[i].layer == "cutoff" for i in (old.keys() ^ new.keys()) - {chunk.id}):
+    before, now = result.outcomes(), after.outcomes()
+    # What the cutoff drops on one side.
+    dropped = [*(before[i] for i in entering if i != chunk.id), *(now[i] for i in leaving if i != chunk.id)]
+    if any(outcome.layer == "cutoff" for outcome in dropped):
         parts.append("Other chunks move because the cutoff does.")
     kept = f"{len(old)} → {len(new)} kept."
     return " ".join([*parts, kept]) if parts else "The kept list does not change."

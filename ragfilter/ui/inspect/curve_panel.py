@@ -282,7 +282,8 @@ def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> 
     # As far as the setting's slider reaches.
     count = round((max(info.ceiling or info.high or low, value) - low) / step)
     # The current value may lie between two steps of the slider.
-    values = tuple(sorted({value, *(info.value_type(round(low + step * i, 6)) for i in range(count + 1))}))
+    steps = (info.value_type(round(low + step * i, 6)) for i in range(count + 1))
+    values = tuple(sorted({value, *steps}))
     return {
         "path": info.path,
         "label": info.label,

@@ -297,7 +297,8 @@ def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list
             "hovertemplate": "%{customdata[1]}<extra></extra>",
             "marker": theme.marker(mark.symbol, size * (1.0 if stays else 0.75), colour, width),
         }
-        traces.append(theme.trace("markers", ((points.x[i], points.y[i]) for i in members), **look, **UNDIMMED))
+        places = ((points.x[i], points.y[i]) for i in members)
+        traces.append(theme.trace("markers", places, **look, **UNDIMMED))
     return traces
 
 

@@ -185,7 +185,8 @@ def _shortened(n: int, settings: Judge) -> str:
 
 def _waiting(result: PoolResult, resources: Resources) -> None:
     costs = costs_of(result, resources)
-    n = numbers.chunk_count(sum(len(need.chunk_ids) for need in result.needs if need.kind == "judge"))
+    judged = (need.chunk_ids for need in result.needs if need.kind == "judge")
+    n = numbers.chunk_count(sum(map(len, judged)))
     if costs is None:
         elements.empty(f"{n} would be judged.", SETUP)
         return

@@ -139,7 +139,8 @@ def _extractive_answer(
 def _key(query: str, side: AnswerSide, resources: Resources, model: str = "") -> Hashable:
     chat, context = resources.bench.chat, side.context
     model = model or (chat.name if chat else EXTRACTIVE)
-    return query, model, VERSION, tuple((hit.id, hash(prompt_text(hit))) for hit in context.chunks), context.shortened
+    texts = tuple((hit.id, hash(prompt_text(hit))) for hit in context.chunks)
+    return query, model, VERSION, texts, context.shortened
 
 
 def added(query: str, side: AnswerSide, other: AnswerSide, resources: Resources) -> tuple[Quote, ...]:

@@ -418,9 +418,11 @@ def departments(resources: Resources) -> tuple[str, ...]:
     name = state.session().collection
     try:
         store = resources.bench.collection(name).snapshot()
-        return resources.cache(OFFERED).of(
-            (name, store.content or store.version),
-            lambda: tuple(sorted({c.department for c in (store.catalogue() or {}).values() if c.department})),
-        )
+
+        def found() -> tuple[str, ...]:
+            chunks = (store.catalogue() or {}).values()
+            return tuple(sorted({chunk.department for chunk in chunks if chunk.department}))
+
+        return resources.cache(OFFERED).of((name, store.content or store.version), found)
     except RagfilterError:
         return ()

@@ -85,9 +85,11 @@ def chosen_set(page_run: PageRun, name: str = "", runs: Iterable[Run] = ()) -> C
     chosen too. Raises StoreError."""
     collection, book = state.session().collection, page_run.resources.bench.labels
     measured = {run.plan.query_set.removesuffix(WITH_LLM): run.plan.queries for run in runs}
-    sets = (here := sets_of(page_run)) | {each: n for each, n in measured.items() if each not in here}
+    here = sets_of(page_run)
+    sets = here | {each: n for each, n in measured.items() if each not in here}
     current = state.session().query_set
-    name = name or (current if current in sets else next((s for s, count in sets.items() if count), next(iter(sets))))
+    first = next((each for each, count in sets.items() if count), next(iter(sets)))
+    name = name or (current if current in sets else first)
     chosen = ChosenSet(page_run, collection, sets, name, None, None)
     try:
         labels = query_sets.load(book, collection, name, llm=counts_llm_labels())

@@ -17,6 +17,7 @@ from ragfilter.evaluate.variants import ORACLE, UNFILTERED
 from ragfilter.protocols import Prices
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
+from ragfilter.text.numbers import first_of
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
@@ -97,7 +98,7 @@ HELP = {
     "cost": "Price of the context tokens for 1,000 questions.",
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
-HIGHEST, OWN = "▲", "●"
+HIGHEST, OWN, LONGEST_NAMES = "▲", "●", 36
 NARROW, WIDTH = 62, 72
 """Pixels of figure columns: a window 900 wide shows the default ones, one 400 wide the first with its interval."""
 
@@ -135,7 +136,13 @@ def _row_name(row: Row, own: str, best: bool) -> str:
     names = row.get("names") or [row["variant"]]
     signs = [HIGHEST] * (best and bool(own)) + [OWN] * (own in names)
     ceiling = " (knows the labels)" if row.get("group") == "oracle" else ""
-    return " ".join([*signs, " = ".join(names) + ceiling])
+    shown = first_of(names, 1) if shortened(names) else " = ".join(names)
+    return " ".join([*signs, shown + ceiling])
+
+
+def shortened(names: Sequence[str]) -> bool:
+    """Whether the column has room only for the first name of the settings that share a row."""
+    return len(names) > 1 and len(" = ".join(names)) > LONGEST_NAMES
 
 
 SMALL = theme.LEGEND | {"font": {"size": 12}}

@@ -86,7 +86,8 @@ def _tested_rules(
     about = "Choose a question, or type one."
     question = st.selectbox("Question", questions[:MAX_LISTED], key=QUESTION, accept_new_options=True, help=about)
     if question:
-        elements.draw(_explained(explain(parse(rules[selected]), question), mend_characters(question)))
+        explanation = explain(parse(rules[selected]), question)
+        elements.draw(_explained(explanation, mend_characters(question)))
 
 
 def _explained(explanation: Explanation, question: str) -> str:
