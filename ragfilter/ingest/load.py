@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
@@ -35,8 +35,9 @@ LARGEST = 1_000_000_000
 """Default limit on the unpacked size of an archive, in bytes."""
 MAX_FILES = 20_000
 SHOWN_NAMES = 5
-SMALL, LARGEST_CHECKED = 1000, 2_000_000
-"""The most bytes of an empty file, and of a JSON or YAML file that is checked although it describes no API."""
+MAX_BLANK, MAX_CHECKED = 1000, 5_000_000
+"""The most bytes of a file that counts as empty, and of all JSON and YAML files that are checked although they describe
+no API."""
 Loader = Callable[..., Iterator[Record]]
 LOADERS: dict[str, Loader] = {
     ".jsonl": load_jsonl,
@@ -84,8 +85,7 @@ def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Reco
     elif suffix in OPENAPI:
         descriptions, known = load_openapi(path.parent, [path.name], reading)
         if path.name not in known:
-            parse(read_text(path, path.name), suffix, path.name)
-            raise not_openapi(path.name)
+            raise _malformed({path.name: path}).get(path.name) or not_openapi(path.name)
         yield from descriptions
     elif suffix in LOADERS:
         with reading.refusing():
@@ -105,37 +105,55 @@ def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Reco
             source,
             ", ".join(query_files),
         )
-    empty = [name for name, file in files.items() if name.lower().endswith(INDEXED) and _is_empty(file)]
+    empty = [name for name, file in files.items() if _is_empty(file)]
     unread = {*query_files, *empty}
     files = {name: file for name, file in files.items() if name not in unread}
     descriptions, known = load_openapi(folder, files, reading)
-    loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
-    others = [name for name, loader in loaders.items() if not loader and name not in known]
-    no_api, rest, leave_out = [], [], reading.skip or log.warning
-    for name in others:
-        if not name.lower().endswith(OPENAPI):
-            rest.append(name)
-            continue
-        try:
-            if files[name].stat().st_size <= LARGEST_CHECKED:
-                parse(read_text(files[name], name), files[name].suffix, name)
-            no_api.append(name)
-        except InputError as error:
-            leave_out(error)
-    without = ((empty, "without content"), (no_api, "without an OpenAPI description"), (rest, "of another kind"))
-    for names, what in without:
-        if names:
-            leave_out(InputError(f"{passed_over(names, what)}."))
+    loaders = {name: LOADERS[file.suffix.lower()] for name, file in files.items() if file.suffix.lower() in LOADERS}
+    others = {name: file for name, file in files.items() if name not in loaders and name not in known}
+    for error in _left_out(empty, others):
+        (reading.skip or log.warning)(error)
     for name, loader in loaders.items():
-        if loader is not None:
-            with reading.refusing():
-                yield from loader(files[name], source=name, reading=reading)
+        with reading.refusing():
+            yield from loader(files[name], source=name, reading=reading)
     yield from descriptions
 
 
+def _left_out(empty: Sequence[str], others: Mapping[str, Path]) -> Iterator[InputError]:
+    """What is left out of a folder: empty files, and `others` that no loader reads."""
+    data = {name: file for name, file in others.items() if name.lower().endswith(OPENAPI)}
+    malformed = _malformed(data)
+    yield from [*malformed.values()][:1]
+    groups = (
+        ([*malformed][1:], "with syntax errors"),
+        (empty, "without content"),
+        ([name for name in data if name not in malformed], "without an OpenAPI description"),
+        ([name for name in others if name not in data], "of another kind"),
+    )
+    yield from (InputError(f"{passed_over(names, what)}.") for names, what in groups if names)
+
+
+def _malformed(files: Mapping[str, Path]) -> dict[str, InputError]:
+    """The errors of files that are neither JSON nor YAML, by name. Files beyond `MAX_CHECKED` bytes are not read."""
+    errors: dict[str, InputError] = {}
+    left = MAX_CHECKED
+    for name, file in files.items():
+        size = file.stat().st_size
+        if size <= left:
+            left -= size
+            try:
+                parse(read_text(file, name), file.suffix, name, only_syntax=True)
+            except InputError as error:
+                errors[name] = error
+    return errors
+
+
 def _is_empty(file: Path) -> bool:
-    with suppress(OSError):
-        return file.stat().st_size < SMALL and not file.read_bytes().strip()
+    suffix = file.suffix.lower()
+    # A PDF without content is damaged, which its loader reports.
+    if suffix in INDEXED and suffix != ".pdf":
+        with suppress(OSError):
+            return file.stat().st_size <= MAX_BLANK and not file.read_bytes().strip()
     return False
 
 

@@ -289,6 +289,9 @@ def test_files_that_hold_nothing_are_passed_over(tmp_path: Path) -> None:
         "g.json": b'{"a": [1}',
         "h.yaml": b"a: 1\nb: [1\nc: 2",
         "i.yml": b"",
+        "j.pdf": b"",
+        "k.yaml": b"a: 1\n---\nb: 2\n",
+        "l.json": b'{"a": [1}' + bytes(5_000_000),
     }
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -298,11 +301,15 @@ def test_files_that_hold_nothing_are_passed_over(tmp_path: Path) -> None:
     assert ids == ["d.txt#1"]
     assert [each.partition(" (")[0] for each in told] == [
         "g.json, line 1, column 9: this is neither JSON nor YAML",
-        "h.yaml, line 3, column 2: this is neither JSON nor YAML",
+        "1 file with syntax errors skipped: h.yaml.",
         "2 files without content skipped: b.txt, i.yml.",
-        "1 file without an OpenAPI description skipped: a.json.",
+        "3 files without an OpenAPI description skipped: a.json, k.yaml, l.json.",
         "e.md, line 2: not UTF-8 at byte 1.",
+        "j.pdf: this PDF cannot be read",
     ]
+    for name, complaint in (("g.json", "neither JSON nor YAML"), ("k.yaml", "not an OpenAPI"), ("l.json", "not an Open")):
+        with pytest.raises(InputError, match=complaint):
+            read(folder / name)
 
 
 def test_a_zip_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -76,13 +76,13 @@ def load_openapi(folder: Path, names: Iterable[str], reading: ReadOptions) -> tu
     return records(trees, read), known
 
 
-def parse(text: str, suffix: str, source: str) -> object:
-    """Parse JSON or YAML into plain values. Raises InputError with `source` and line."""
+def parse(text: str, suffix: str, source: str, *, only_syntax: bool = False) -> object:
+    """Parse JSON or YAML into plain values, or check the syntax. Raises InputError with `source` and line."""
     # YAML may be JSON, which parses faster.
     if suffix.lower() == ".json" or text.lstrip()[:1] == "{":
         with suppress(ValueError, RecursionError):
             return loads(text)
-    return parse_yaml(text, place=source)
+    return parse_yaml(text, place=source, only_syntax=only_syntax)
 
 
 def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -> list[Record]:
