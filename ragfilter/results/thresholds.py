@@ -145,7 +145,7 @@ def cut_line(result: PoolResult) -> CutLine | None:
         if decision.chunk_id == first_dropped and decision.setting == MAX_RESULTS_PATH:
             return _at_place(MAX_RESULTS_PATH, cut.kept, len(values))
     if cut.limit is None and first_dropped is None:
-        return CutLine("no cliff: the cutoff drops none", cut.kept)
+        return CutLine("the cutoff drops none", cut.kept)
     pinned = trace.count("pinned")
     limit = values[cut.kept - 1] if cut.limit is None else cut.limit
     # Hits that min_results keeps count as well.
@@ -157,7 +157,7 @@ def cut_line(result: PoolResult) -> CutLine | None:
     below = max((value for value in near if value <= limit + EPSILON), default=None)
     above = min((value for value in near if value > limit + EPSILON), default=None)
     if below is None or above is None:
-        return CutLine(label, cut.kept, limit, cliff="no cliff: the cutoff drops none")
+        return CutLine(label, cut.kept, limit, cliff="the cutoff drops none")
     wide, steps = above - below, sorted(b - a for a, b in pairwise(near))
     weighed = max((gap.size for gap in cut.gaps if not gap.skipped), default=0.0)
     clear = wide >= max(weighed, CLIFF * median_low(steps)) - EPSILON or len(steps) == 1
@@ -195,7 +195,7 @@ def cut_name(cut: Cut, cutoff: Cutoff) -> str:
     spec = strategy(cut.strategy)
     if cut.limit is None or "distance_offset" not in spec.reads:
         return spec.cliff(cutoff)
-    return f"No gap ≥ {numbers.distance(cutoff.gap_threshold)}"
+    return cut.reason.partition(";")[0].capitalize()
 
 
 SCALES = ("distance", "similarity")

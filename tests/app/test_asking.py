@@ -50,10 +50,12 @@ def test_an_edit_of_another_chunk_stops_no_call(
 
 
 def test_an_empty_question_changes_nothing(open_page: Callable[..., Any]) -> None:
-    page = open_page({"q": OWLBEARS, "profile": "adaptive-gap"})
+    raised = {"cutoff.gap_threshold": "1", "cutoff.min_results": "90", "cutoff.max_results": "90"}
+    page = open_page({"q": OWLBEARS, "profile": "adaptive-gap", **raised})
     # One muted line says that current thresholds were fitted to something else.
     assert sum("fitted to the source documents' collections" in said for said in page.html) == 1
     strip = page.strip.partition("retrieved")[0]
+    assert "No gap ≥ 1.000 kept values" in page.strip
     page.ask("   ")
     assert page.strip.partition("retrieved")[0] == strip
     assert page.at.query_params["q"] == OWLBEARS

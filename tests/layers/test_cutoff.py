@@ -107,7 +107,7 @@ def test_reasons(snapshot: SnapshotAssertion) -> None:
             3,
             {"max_results": 2},
             3,
-            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); max_results = 2 leaves out the other 1",
+            "no later gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); max_results = 2 leaves out the other 1",
         ),
         ([0.1, 1.9], 2, {"min_results": 0}, 2, None),
         ([0.1, 1.9], 9, {"strategy": "adaptive_k", "min_results": 0}, 2, None),

@@ -17,7 +17,8 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     first = max(pinned, 2 if settings.skip_first else 1)
     gaps = [step._replace(skipped=step.after_rank < first) for step in steps(values)]
     least = max(0.0, threshold - EPSILON)
-    cliffs = [step for step in gaps if not step.skipped and step.size >= least]
+    large = [step for step in gaps if step.size >= least]
+    cliffs = [step for step in large if not step.skipped]
     winner = largest(cliffs)
     if winner is not None:
         reason = f"gap {winner.size:.3f} ≥ {threshold:.3f} after hit {winner.after_rank}"
@@ -26,7 +27,8 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     limit = best + settings.distance_offset
     free = values[pinned:]
     beyond = next((i for i, value in enumerate(free) if value > limit + EPSILON), len(free))
-    reason = f"no gap ≥ {threshold:.3f}; kept values ≤ {limit:.3f} (best {best:.3f} + {settings.distance_offset:.3f})"
+    lacks = f"no {'later ' if large else ''}gap ≥ {threshold:.3f}"
+    reason = f"{lacks}; kept values ≤ {limit:.3f} (best {best:.3f} + {settings.distance_offset:.3f})"
     return Cut("gap", pinned + beyond, reason, tuple(gaps), limit=limit)
 
 

@@ -114,7 +114,7 @@ def _why(result: PoolResult) -> tuple[str, str]:
         return "No cutoff", "other layers decide" if trace.n_in <= k else f"first {k}"
     cut, name = detail.cut, cut_name(detail.cut, result.settings.cutoff)
     if cut.limit is None or cut.strategy_kept is not None:
-        return name, cut.reason
+        return name, cut.reason.removeprefix(f"{name.lower()}; ")
     return name, f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
 
 
