@@ -227,8 +227,9 @@ def _why_not(compiled: _Compiled, found: frozenset[int]) -> str:
     rule = compiled.rule
     groups = zip(rule.contain_one_of, compiled.groups, strict=True)
     required = zip(rule.required, compiled.required, strict=True)
-    # Of each group one term, and few words before, because tables cut reasons off.
-    missing = [terms[0] for terms, numbers in groups if found.isdisjoint(numbers)]
+    # One term per group, and short, because tables cut reasons off.
+    unmet = [terms for terms, numbers in groups if found.isdisjoint(numbers)]
+    missing = [f"{terms[0]} or an alternative" if len(terms) > 1 else terms[0] for terms in unmet]
     missing += [term for term, number in required if number not in found]
     why = [f"missing {_named(missing)}"] if missing else []
     if present := _among(found, rule.contain_none_of, compiled.forbidden):
