@@ -89,8 +89,8 @@ def _stating(query: str, ids: Sequence[str], named: Sequence[_HitWords], inputs:
 
 def _shares(overlap: words.Overlap) -> str:
     if not overlap.words:
-        # Function words count as well.
-        return f"shares only common words ({overlap.share:.0%} of the maximum overlap)" if overlap.share else NOTHING
+        # Function words count as well, but too little to state a share.
+        return "shares only common words" if overlap.share else NOTHING
     shown = ", ".join(word[:SHOWN_CHARS] for word in overlap.words[:SHOWN_WORDS])
     more = ", …" if len(overlap.words) > SHOWN_WORDS else ""
     return f"shares {shown}{more} ({overlap.share:.0%} of the maximum overlap)"
