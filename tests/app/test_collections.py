@@ -98,11 +98,11 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
 
 
 def test_the_current_question_is_asked_of_a_new_collection(page: Any) -> None:
-    drop(page, ("a.json", b"{broken"), ("b.md", b""), ("guide.md", GUIDE))
+    drop(page, ("a.json", b"{broken"), ("b.md", b""), ("guide, short - 1.md", GUIDE))
     assert "a.json, line 2, column 1: this is neither JSON nor YAML" in page.warnings[0]
     assert "1 file without content skipped: b.md" in page.warnings[0]
     # Named after the first file that is read.
-    assert page.at.text_input(key="upload-name").value == "guide"
+    assert page.at.text_input(key="upload-name").value == "guide-short-1"
     indexed(page.press("index"))
     page.at.switch_page("pages/inspect.py")
     page.run().ask("Who hoots?")
