@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from faults import Behave, Handler, Serve, cut_off, events, half_a_json, says, s
 from syrupy.assertion import SnapshotAssertion
 from waiting import PATIENT_S, PROCESS_S
 
-from ragfilter.cli import output
+from ragfilter.cli import output, serve
 from ragfilter.cli.app import MODULES, app, load_commands, main
 from ragfilter.rules import edits
 from ragfilter.settings.deployment import read_deployment
@@ -209,6 +210,31 @@ def test_progress_is_for_terminals_only(
 
 
 # with the real model
+
+
+@pytest.mark.model
+def test_the_app_completes_a_demo_that_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resources = SimpleNamespace(bench=SimpleNamespace(close=lambda: None))
+    served = SimpleNamespace(open_resources=lambda: resources, main=lambda *_, **__: None)
+    monkeypatch.setattr(serve, "import_module", lambda name: served)
+    monkeypatch.setattr("ragfilter.ingest.bundled.demo_rows", lambda: CHUNKS)
+    monkeypatch.setenv("RAGFILTER_WORKSPACE", "")
+    command = ["app", "--port", "8598", "--data-dir", str(tmp_path)]
+
+    def interrupted(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    told = []
+    for broken in (True, False, False):
+        with monkeypatch.context() as patched:
+            if broken:
+                patched.setattr("ragfilter.stores.chroma.ChromaCollection.write", interrupted)
+            assert main(command) == 130
+        out, err = capsys.readouterr()
+        told.append(("demo: 8 chunks" in out, "Run the same command again" in err))
+    assert told == [(False, True), (True, False), (False, False)]
 
 
 @pytest.mark.model

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import typer
 
@@ -72,14 +71,14 @@ def index(
     order = Order(name, source, reset, skip_bad, reading=reading, ray=ray)
     if size and Path(source).suffix.lower() in (".jsonl", ".ndjson", ".csv"):
         log.warning("--size has no effect: every record of %s is one chunk.", source)
-    with _progress() as progress:
+    with _Progress() as progress:
         done = _carry_out(order, data_dir, progress)
     _show(done)
 
 
 def index_demo(bench: Workbench) -> None:
-    """Index the demo collection for the app, which embeds its sentences itself while nobody waits."""
-    with _progress() as progress:
+    """Index the demo collection, except for its sentences, which the app embeds in the background."""
+    with _Progress() as progress:
         done = carry_out(Order("demo", "demo"), bench, progress.show)
     _show(done)
 
@@ -122,27 +121,23 @@ def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
         raise
 
 
-@contextmanager
-def _progress() -> Iterator[_Progress]:
-    """The progress of a job, which is told if the user ends it."""
-    progress = _Progress()
-    try:
-        yield progress
-    except KeyboardInterrupt:
-        output.tell(progress.reached)
-        raise
-
-
 class _Progress:
-    """The progress bars of an indexing job, and in words how far the last one has come."""
+    """The progress bars of an indexing job. A user who ends it is told how far the last one has come."""
 
     def __init__(self) -> None:
-        self.reached = ""
+        self._reached = ""
         self._bar = cache(output.progress)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, raised: type[BaseException] | None, *_: object) -> None:
+        if raised is KeyboardInterrupt:
+            output.tell(self._reached)
 
     def show(self, what: str, done: int, total: int) -> None:
         of = f" of {total:,}" if total else ""
-        self.reached = f"{done:,}{of} {what}. Run the same command again to continue."
+        self._reached = f"{done:,}{of} {what}. Run the same command again to continue."
         self._bar(what)(done, total)
 
 

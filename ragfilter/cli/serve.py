@@ -35,11 +35,12 @@ def serve_app(
     """Start the app and print its address. The demo is indexed first if there is no collection."""
     import click
 
-    # Checked before anything is indexed, which takes a minute.
+    # Checked first, since indexing takes half a minute.
     _bind("127.0.0.1", port).close()
     with options.open_for(data_dir, "app") as bench:
         place = bench.deployment.address or str(bench.workspace.path)
-        if demo or not bench.collections():
+        # A demo that is alone and incomplete was interrupted.
+        if demo or all(info.name == "demo" and info.incomplete for info in bench.collections()):
             from ragfilter.cli.index import index_demo
 
             output.tell("the demo collection is indexed first, which takes half a minute")
