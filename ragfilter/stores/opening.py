@@ -46,7 +46,7 @@ OWN_DATABASE = "postgresql://"
 SERVER_S = 10.0
 """Timeout for a foreign server, in seconds."""
 KNOWN_S = 1.0
-"""How long the list is cached; other processes can open and close collections too."""
+"""How long the list is cached. Where a database or a Chroma server is shared, other processes change it, too."""
 SAMPLE = 50
 NEAR_ONE = 0.01
 BUNDLED_BY_CHROMA = ("default", "onnx_mini_lm_l6_v2")
@@ -182,6 +182,7 @@ class Stores:
         self._folders: dict[str, ChromaStore | TableStore] = {}
         self._opening = threading.Lock()
         self._known: tuple[float, dict[str, Opening]] = (-inf, {})
+        self._reading = threading.Lock()
 
     def opening(self, name: str) -> Opening:
         """How to open the collection `name`."""
@@ -269,13 +270,15 @@ class Stores:
 
     def _openings(self) -> dict[str, Opening]:
         """How to open each; read at most once a second."""
-        if monotonic() - self._known[0] > KNOWN_S:
-            self._known = monotonic(), openings(self._workspace.files)
-        return self._known[1]
+        with self._reading:
+            if monotonic() - self._known[0] > KNOWN_S:
+                self._known = monotonic(), openings(self._workspace.files)
+            return self._known[1]
 
     def _keep(self, name: str, opening: Opening | None) -> None:
         """Store how to open a collection; None removes the entry."""
-        every = openings(self._workspace.files) | ({} if opening is None else {name: opening})
-        listed = {each: asdict(how) for each, how in every.items() if opening or each != name}
-        self._workspace.files.write(FILE, json.dumps(listed))
-        self._known = -inf, {}
+        with self._reading:
+            every = {each: how for each, how in openings(self._workspace.files).items() if each != name}
+            every |= {} if opening is None else {name: opening}
+            self._workspace.files.write(FILE, json.dumps({each: asdict(how) for each, how in every.items()}))
+            self._known = monotonic(), every
