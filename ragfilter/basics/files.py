@@ -264,9 +264,8 @@ def _yaml_loader() -> Any:
 def parse_yaml(text: str, *, place: str, only_syntax: bool = False) -> object:
     """Parse the single YAML document in `text` into dicts, lists, text, booleans and None. Only null, true and false
     are parsed: version 1.10 does not become 1.1, and dates stay text. Keys are text, and tags are ignored. An alias is
-    the same object again, so the result may contain cycles. Raises InputError naming `place`, line and column.
-
-    `only_syntax` returns None for any YAML, also for several documents, in a tenth of the time."""
+    the same object again, so the result may contain cycles. With `only_syntax`, any YAML documents are None, in a
+    tenth of the time. Raises InputError naming `place`, line and column."""
     loader = _yaml_loader()
     import yaml
 

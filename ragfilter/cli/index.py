@@ -164,9 +164,8 @@ def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done
                 if at.phase:
                     progress.show(at.phase, at.done, at.total)
             if job.status.open or job.status.state == "stopped":
-                raise StoreError(
-                    "The app has stopped indexing.", remedy="Run the same command again to continue from there."
-                )
+                remedy = "Run the same command again to continue from there."
+                raise StoreError("The app has stopped indexing.", remedy=remedy)
             return job.status.result()
         finally:
             queue.remove(job.id)

@@ -61,9 +61,8 @@ def serve_app(
                 ["run", str(script), "--server.port", str(port)], prog_name="streamlit", standalone_mode=False
             )
     except OSError as error:
-        raise InputError(
-            f"The app cannot be served: {error.strerror}.", remedy="Check --port and STREAMLIT_SERVER_ADDRESS."
-        ) from None
+        remedy = "Check --port and STREAMLIT_SERVER_ADDRESS."
+        raise InputError(f"The app cannot be served: {error.strerror}.", remedy=remedy) from None
     finally:
         # The indexing queue must be idle when Python exits.
         resources.bench.close()
@@ -116,10 +115,9 @@ def serve(
     if tokens is not None:
         refuse("beside --tokens", level=filtering.level, department=filtering.department)
     elif host not in LOOPBACK:
-        raise InputError(
-            f"Without tokens, the service does not bind to {host}: anybody could search.",
-            remedy="Make tokens with `ragfilter token NAME`, and pass their file with --tokens.",
-        )
+        message = f"Without tokens, the service does not bind to {host}: anybody could search."
+        remedy = "Make tokens with `ragfilter token NAME`, and pass their file with --tokens."
+        raise InputError(message, remedy=remedy)
     callers = read_tokens(tokens) if tokens is not None else {}
     anyone = Caller(user=filtering.user or PUBLIC, metrics=tokens is None)
     bound = _bind(host, port)
@@ -172,7 +170,5 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise InputError(
-            f"Port {port} of {host} is in use or not allowed: {error.strerror or error}.",
-            remedy="Choose another with --port NUMBER.",
-        ) from None
+        message = f"Port {port} of {host} is in use or not allowed: {error.strerror or error}."
+        raise InputError(message, remedy="Choose another with --port NUMBER.") from None

@@ -22,7 +22,7 @@ from ragfilter.ingest import bundled
 from ragfilter.ingest.csv_file import load_csv
 from ragfilter.ingest.markdown import load_markdown
 from ragfilter.ingest.openapi.read import SUFFIXES as OPENAPI
-from ragfilter.ingest.openapi.read import load_openapi, not_openapi, parse
+from ragfilter.ingest.openapi.read import load_openapi, parse
 from ragfilter.ingest.passages import load_text
 from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.records import PLAIN, ReadOptions, Record, each_id_once, load_jsonl
@@ -36,10 +36,8 @@ LARGEST = 1_000_000_000
 MAX_FILES = 20_000
 SHOWN_NAMES = 5
 MAX_BLANK, MAX_CHECKED = 1000, 5_000_000
-"""The most bytes of a file that counts as empty, and of all JSON and YAML files that are checked although they describe
-no API."""
-Loader = Callable[..., Iterator[Record]]
-LOADERS: dict[str, Loader] = {
+"""The most bytes of an empty file, and of all JSON and YAML files checked although they describe no API."""
+LOADERS: dict[str, Callable[..., Iterator[Record]]] = {
     ".jsonl": load_jsonl,
     ".ndjson": load_jsonl,
     ".csv": load_csv,
@@ -85,7 +83,9 @@ def _load(source: str | os.PathLike[str], reading: ReadOptions) -> Iterator[Reco
     elif suffix in OPENAPI:
         descriptions, known = load_openapi(path.parent, [path.name], reading)
         if path.name not in known:
-            raise _malformed({path.name: path}).get(path.name) or not_openapi(path.name)
+            message = f"{path.name}: this is not an OpenAPI description (no openapi version at the top)."
+            remedy = "Use an OpenAPI 3 file, or turn the data into JSONL records."
+            raise _malformed({path.name: path}).get(path.name) or InputError(message, remedy=remedy)
         yield from descriptions
     elif suffix in LOADERS:
         with reading.refusing():
@@ -100,11 +100,8 @@ def _folder(folder: Path, reading: ReadOptions, *, source: str) -> Iterator[Reco
     if not any(name.lower().endswith(INDEXED) for name in files):
         raise InputError(f"{source} contains no file that can be indexed.", remedy=REMEDY)
     if query_files := _questions_and_labels(files):
-        log.warning(
-            "%s: questions and labels are skipped: %s. Import them as a query set: `labels import`",
-            source,
-            ", ".join(query_files),
-        )
+        skipped = f"{source}: questions and labels are skipped: {', '.join(query_files)}"
+        log.warning("%s. Import them as a query set: `labels import`", skipped)
     empty = [name for name, file in files.items() if _is_empty(file)]
     unread = {*query_files, *empty}
     files = {name: file for name, file in files.items() if name not in unread}
@@ -138,8 +135,7 @@ def _malformed(files: Mapping[str, Path]) -> dict[str, InputError]:
     errors: dict[str, InputError] = {}
     left = MAX_CHECKED
     for name, file in files.items():
-        size = file.stat().st_size
-        if size <= left:
+        if (size := file.stat().st_size) <= left:
             left -= size
             try:
                 parse(read_text(file, name), file.suffix, name, only_syntax=True)
@@ -149,11 +145,10 @@ def _malformed(files: Mapping[str, Path]) -> dict[str, InputError]:
 
 
 def _is_empty(file: Path) -> bool:
-    suffix = file.suffix.lower()
     # A PDF without content is damaged, which its loader reports.
-    if suffix in INDEXED and suffix != ".pdf":
-        with suppress(OSError):
-            return file.stat().st_size <= MAX_BLANK and not file.read_bytes().strip()
+    with suppress(OSError):
+        small = file.suffix.lower() in {*INDEXED} - {".pdf"} and file.stat().st_size <= MAX_BLANK
+        return small and not file.read_bytes().strip()
     return False
 
 

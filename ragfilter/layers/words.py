@@ -15,7 +15,6 @@ from ragfilter.text import numbers, words
 PIN_VALUES_PATH = "words.pin_values"
 SHOWN_WORDS = 4
 SHOWN_CHARS = 40
-NOTHING = "shares no word"
 PER_VALUE = 3
 """Maximum number of chunks pinned for one value, since a common value says little."""
 
@@ -90,7 +89,7 @@ def _stating(query: str, ids: Sequence[str], named: Sequence[_HitWords], inputs:
 def _shares(overlap: words.Overlap) -> str:
     if not overlap.words:
         # Function words count as well, but too little to state a share.
-        return "shares only common words" if overlap.share else NOTHING
+        return "shares only common words" if overlap.share else "shares no word"
     shown = ", ".join(word[:SHOWN_CHARS] for word in overlap.words[:SHOWN_WORDS])
     more = ", …" if len(overlap.words) > SHOWN_WORDS else ""
     return f"shares {shown}{more} ({overlap.share:.0%} of the maximum overlap)"

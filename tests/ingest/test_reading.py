@@ -307,8 +307,8 @@ def test_files_that_hold_nothing_are_passed_over(tmp_path: Path) -> None:
         "e.md, line 2: not UTF-8 at byte 1.",
         "j.pdf: this PDF cannot be read",
     ]
-    for name, complaint in (("g.json", "neither JSON nor YAML"), ("k.yaml", "not an OpenAPI"), ("l.json", "not an Open")):
-        with pytest.raises(InputError, match=complaint):
+    for name, why in (("g.json", "neither JSON nor YAML"), ("k.yaml", "not an OpenAPI"), ("l.json", "not an OpenAPI")):
+        with pytest.raises(InputError, match=why):
             read(folder / name)
 
 

@@ -112,7 +112,7 @@ def test_one_line_cuts_and_both_its_sides_are_named(
     assert not plot["layout"]["xaxis"]["showticklabels"]
 
 
-@pytest.mark.parametrize(("threshold", "name"), [(0.1, "Cliff"), (0.2, "No later gap ≥ 0.200"), (0.3, "No gap ≥ 0.300")])
+@pytest.mark.parametrize(("threshold", "name"), [(0.1, "Cliff"), (0.2, "No later gap ≥ 0.200"), (1, "No gap ≥ 1.000")])
 def test_a_cut_without_a_cliff_is_named_by_the_gap_it_lacks(threshold: float, name: str) -> None:
     made = result(CLIFFS, **{"cutoff.gap_threshold": threshold})
     detail = cutoff_detail(made)

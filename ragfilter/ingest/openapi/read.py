@@ -109,9 +109,3 @@ def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -
         record = by_id[chunk_id]
         by_id[chunk_id] = record._replace(warnings=(*record.warnings, *warnings))
     return list(by_id.values())
-
-
-def not_openapi(source: str) -> InputError:
-    """The error for a JSON or YAML file that does not describe an API."""
-    message = f"{source}: this is not an OpenAPI description (no openapi version at the top)."
-    return InputError(message, remedy="Use an OpenAPI 3 file, or turn the data into JSONL records.")

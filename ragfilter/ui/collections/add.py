@@ -233,8 +233,7 @@ def _index(page_run: PageRun, upload: StagedUpload, reading: ReadOptions, first:
         elements.aside(f"Embedding model: {model}.")
     else:
         # The name of the first file that is read, if a new collection can have it.
-        inside = {file.relative_to(upload.folder).as_posix(): file.stem for file in upload.files}
-        stem = next((stem for name, stem in inside.items() if first.startswith(f"{name}, ")), "")
+        stem = next((f.stem for f in upload.files if first.startswith(f"{f.relative_to(upload.folder)}, ")), "")
         suggested = re.sub(r"[^A-Za-z0-9._]+", "-", stem).strip("._-")
         suggested = "" if _problem(suggested, page_run.resources) else suggested
         about = "3 to 512 letters, digits, dots, hyphens or underscores."
