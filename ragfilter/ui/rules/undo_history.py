@@ -13,7 +13,7 @@ from ragfilter.rules import edits
 from ragfilter.rules.journal import Step, Turn
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import rule_effect
+from ragfilter.ui.kit.rule_editor import rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import DONE
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
@@ -137,7 +137,7 @@ def _turn(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
 
 def _go(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
     bench, done = visible.resources.bench, DONE[turn]
-    state.session().rules.editor_outcome = ("", None)
+    saving.show_outcome("", None)
     try:
         collection, among = bench.collection(visible.collection), _among(visible)
         changed = edits.turn(turn, collection, bench.journal, edit_id=edit_id, who=state.author(), among=among)

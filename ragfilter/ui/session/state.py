@@ -131,6 +131,8 @@ class RuleDesk:
     """The changes that each box confirms, by the box's key."""
     editor_outcome: tuple[str, Any] = ("", None)
     """A chunk's id, with the outcome of the last action on its rule."""
+    unfinished: tuple[str, UnsavedRule] | None = None
+    """A chunk's id, with the text that is being typed into its editor."""
     drawn: str = ""
     """The text that the editor was drawn with."""
     fields: tuple[str, int] = ("", 0)

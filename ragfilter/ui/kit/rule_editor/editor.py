@@ -41,9 +41,10 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     """Draw the editor, and the effect of its text `beside` it or, by default, below."""
     chunk = editing.chunk
     busy = drafting.collect(editing)
-    unsaved = state.unsaved_rule(chunk.id)
+    unsaved, typed = state.unsaved_rule(chunk.id), saving.unfinished(chunk.id)
     drawn = pretty_rule(saving.base(chunk.id, chunk.rule)) if unsaved is None else unsaved.text
-    text = saving.text_so_far(chunk.id, drawn)
+    state.session().rules.drawn = drawn
+    text = drawn if typed is None else typed.text
     rule, trouble = read_rule(text.strip()), saving.outcome_of(chunk.id, Trouble)
     error = rule.error if isinstance(rule, InvalidRule) else None
     with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):

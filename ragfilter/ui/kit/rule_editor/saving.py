@@ -72,9 +72,17 @@ def outcome_of(chunk_id: str, kind: type[T]) -> T | None:
     return outcome if of == chunk_id and isinstance(outcome, kind) else None
 
 
-def show_outcome(chunk_id: str, outcome: Trouble | HarmfulEdit | UnsavedRule | str | None) -> None:
-    """Show an outcome below the editor of a chunk, until the next action. None clears it, because an action begins."""
+def show_outcome(chunk_id: str, outcome: Trouble | HarmfulEdit | str | None) -> None:
+    """Show an outcome below the editor of a chunk, until the next action. None clears it, because an action begins.
+    Either way, no text is unfinished any more."""
     state.session().rules.editor_outcome = (chunk_id, outcome)
+    state.session().rules.unfinished = None
+
+
+def unfinished(chunk_id: str) -> UnsavedRule | None:
+    """The text that is being typed into a chunk's editor."""
+    typed = state.session().rules.unfinished
+    return typed[1] if typed is not None and typed[0] == chunk_id else None
 
 
 def pending(chunk_id: str) -> HarmfulEdit | None:
@@ -137,7 +145,7 @@ def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
 def base(chunk_id: str, rule: str | None) -> str | None:
     """The stored rule that the chunk's unsaved or unfinished text started from, so that saving does
     not overwrite a newer change unseen. Without either, the stored `rule`."""
-    unsaved = state.unsaved_rule(chunk_id) or outcome_of(chunk_id, UnsavedRule)
+    unsaved = state.unsaved_rule(chunk_id) or unfinished(chunk_id)
     return rule if unsaved is None else unsaved.base
 
 
@@ -148,16 +156,10 @@ def type_on(chunk_id: str, rule: str | None) -> None:
     drawn = state.session().rules.drawn
     # Otherwise the browser still shows another chunk, or the editor has lost focus and its text is in the session.
     if typed_for == chunk_id and widget.value_of(EDITOR) == drawn:
-        text = mend_characters(text)
+        typed = UnsavedRule(mend_characters(text), base(chunk_id, rule))
+        show_outcome(chunk_id, None)
         # If the text equals the drawn one, nothing is unfinished.
-        show_outcome(chunk_id, UnsavedRule(text, base(chunk_id, rule)) if text != drawn else None)
-
-
-def text_so_far(chunk_id: str, text: str) -> str:
-    """The text being typed into a chunk's editor, or `text`, as drawn, if nobody is typing."""
-    state.session().rules.drawn = text
-    unfinished = outcome_of(chunk_id, UnsavedRule)
-    return text if unfinished is None else unfinished.text
+        state.session().rules.unfinished = (chunk_id, typed) if typed.text != drawn else None
 
 
 def set_unsaved(text: str, chunk_id: str, rule: str | None) -> None:
@@ -199,9 +201,10 @@ def tell_restored(chunk: Chunk) -> None:
 def keep_in_browser() -> None:
     """Store unsaved rules and unfinished text in the browser, and restore earlier ones, on pages with the editor."""
     session = state.session()
-    unsaved_rules, (chunk_id, outcome) = dict(session.unsaved_rules), session.rules.editor_outcome
-    if isinstance(outcome, UnsavedRule):
-        unsaved_rules[session.collection, chunk_id] = outcome
+    unsaved_rules = dict(session.unsaved_rules)
+    if session.rules.unfinished is not None:
+        chunk_id, typed = session.rules.unfinished
+        unsaved_rules[session.collection, chunk_id] = typed
     data = json.dumps([[*key, *unsaved] for key, unsaved in unsaved_rules.items()]) if unsaved_rules else ""
     elements.mount(
         "kit/rule_editor/unsaved_rules.js", key=KEPT, data=[session.rules.browser, data], on_found_change=_restore
