@@ -113,12 +113,12 @@ def settings_name(run: Run, sets: Mapping[str, str] = MappingProxyType({})) -> s
     return plan.profile + (f" + {len(plan.changes)}" if plan.changes else "")
 
 
-def run_label(run: Run, sets: Mapping[str, str] = MappingProxyType({})) -> str:
-    """A run in one line; `sets` as for `settings_name`."""
+def run_label(run: Run, sets: Mapping[str, str] = MappingProxyType({}), *, of_set: bool = True) -> str:
+    """A run in one line, with the title of its query set if `of_set`; `sets` as for `settings_name`."""
     settings = settings_name(run, sets)
     progress = "" if run.complete else f" · {run.done} of {run.plan.queries}"
     when = run.at.astimezone().strftime("%d %b %H:%M")
-    parts = (str(run.id), run.name, run.plan.query_set, settings, f"{when}{progress}")
+    parts = (str(run.id), run.name, run.plan.query_set if of_set else "", settings, f"{when}{progress}")
     return " · ".join(filter(None, parts))
 
 

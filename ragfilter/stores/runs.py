@@ -83,6 +83,12 @@ class Runs(database.Book):
         same = _runs.update().filter_by(name=name, collection=plan.collection, query_set=plan.query_set)
         self._write(same.values(name=""), _runs.update().filter_by(id=run_id).values(name=name))
 
+    def retitle(self, collection: str, titles: Mapping[str, str]) -> None:
+        """Change the titles of the query sets of a collection's runs."""
+        title = _runs.c.query_set
+        renamed = _runs.update().filter_by(collection=collection).where(title.in_(titles))
+        self._write(renamed.values(query_set=sa.case(titles, value=title)))
+
     def unfinished(self, plan: Plan) -> Run | None:
         """The run that `begin` would continue."""
         return _unfinished(self._read(_same(plan)))

@@ -16,6 +16,7 @@ from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.ingest import bundled
 from ragfilter.model import User
 from ragfilter.ui import resources
+from ragfilter.ui.kit import measuring
 
 pytestmark = pytest.mark.model
 
@@ -106,11 +107,26 @@ def test_the_page_measures_by_itself_where_nothing_was_measured(
     page.session.query_set = "few"
     assert not page.run().at.dataframe
     monkeypatch.setattr("ragfilter.ui.evaluate.page.UNASKED", FEW)
+    page.at.toggle(key="sets-open").set_value(True)
+    page.run().at.toggle(key="sets-open").set_value(False)
+    assert not resources.open_resources().bench.runs.saved()
     assert list(page.run().at.dataframe[0].value["settings"])[-1].startswith("oracle")
-    # Each set is measured.
+    # Each set is measured, one after the other.
+    job = resources.open_resources().jobs.start(
+        None, ("run", page.session.run), lambda job: job.stop.wait(), again=True
+    )
+    begun, begin = [], measuring.begin
+
+    def recorded(*args: Any, **named: Any) -> Any:
+        begun.append(job.done)
+        return begin(*args, **named)
+
+    monkeypatch.setattr(measuring, "begin", recorded)
     put_labelled(resources.open_resources().bench.labels, "other", [*bundled.qrels("demo")][2:4])
     page.session.query_set = "other"
+    threading.Timer(0.5, job.stop.set).start()
     assert page.run().at.dataframe
+    assert begun == [True]
     assert [run.plan.query_set for run in resources.open_resources().bench.runs.saved()] == ["other", "few"]
 
 
@@ -130,7 +146,7 @@ def test_a_run_has_a_report_and_leads_to_compare(measured: Any, downloads: dict[
     measured.run()
     made = downloads[f"ragfilter-run-{measured.session.run}.html"]()
     table = measured.at.dataframe[0].value
-    f1 = table["F1"][table["settings"].str.contains("otsu")].iloc[0]
+    f1 = table["F1"].iloc[0]
     assert "otsu" in made
     assert f"{f1:.3f}" in made
     measured.press("evaluate-compare")
@@ -148,9 +164,36 @@ def test_the_shown_run_is_of_the_chosen_set_even_if_that_was_removed(measured: A
     assert not measured.run().at.dataframe
     measured.at.toggle(key="with-llm").set_value(False)
     resources.open_resources().bench.labels.remove_set("demo", "few")
-    assert measured.run().at.selectbox(key="query-set-box").options[-1] == f"few · {FEW}"
-    assert measured.at.dataframe
-    assert any("has no query set 'few' with questions" in text for text in measured.html)
+    assert measured.run().at.selectbox(key="query-set-box").value == "demo"
+    assert shown("") == 1
+    assert "few" in measured.at.selectbox(key="run-box").options[0]
+    assert len([text for text in measured.html if "has no query set 'few' with questions" in text]) == 1
+    measured.at.toggle(key="sets-open").set_value(True)
+    assert not measured.run().errors
+    assert measured.at.text_area
+
+
+def test_a_renamed_set_keeps_its_runs(measured: Any) -> None:
+    run = measured.session.run
+    measured.at.toggle(key="sets-open").set_value(True)
+    next(box for box in measured.run().at.text_input if box.label == "Name of the set").set_value("fewer")
+    measured.press("set-save").at.toggle(key="sets-open").set_value(False)
+    assert measured.run().at.dataframe
+    assert (measured.at.selectbox(key="query-set-box").value, measured.session.run) == ("fewer", run)
+    assert resources.open_resources().bench.runs.get(run).plan.query_set == "fewer"
+
+
+def test_an_unfinished_run_of_files_is_listed_but_not_shown_first(page: Any) -> None:
+    runs = resources.open_resources().bench.runs
+    page.at.selectbox(key="query-set-box").set_value("few")
+    plan = runs.get(page.run().press("evaluate").session.run).plan
+    of_files = runs.begin(replace(plan, query_set="q.jsonl, labels of r.tsv"), who="ann")
+    page.session.query_set = None
+    assert page.run().at.selectbox(key="query-set-box").value == "demo"
+    page.at.selectbox(key="query-set-box").set_value("")
+    assert any("No question in this run" in text for text in page.run().html)
+    assert not any("Press Measure" in text or "no query set" in text for text in page.html)
+    assert page.at.selectbox(key="run-box").options[0].startswith(f"{of_files.id} · q.jsonl, labels of r.tsv · ")
 
 
 def test_a_stopped_run_says_how_far_it_came_and_goes_on(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,11 +175,11 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(page: Any, monkeypatch: p
     store = resources.open_resources().bench.collection("demo")
     chunk = store.chunks([next(iter(store.catalogue()))]).popitem()[1]
     page.choose("sets-part", "Labels")
-    assert not any("these labels do not count" in text for text in page.html)
+    assert not any("They do not count" in text for text in page.html)
     gone = replace(quotation_of(chunk), quote="Nobody sings in this castle at all.")
     spans = [(MINE["q3"], 2, quotation_of(chunk)), (MINE["q3"], 1, gone)]
     add_spans(book(), "demo", [chunk, replace(chunk, id="twin")], spans, who="ann")
-    assert any("these labels do not count" in text for text in page.run().html)
+    assert any("They do not count" in text for text in page.run().html)
     rows = next(each.value for each in page.at.dataframe if "judged" in each.value)
     assert next(iter(rows["chunk"])) == chunk.name
     clicks = iter([0])
@@ -190,7 +190,7 @@ def test_a_label_without_a_chunk_is_settled_by_a_click(page: Any, monkeypatch: p
     assert len(book().standing("demo", MINE["q3"])) == 2
     page.switch("clearance", False).press("remove-gone")
     assert [each.chunk_id for each in book().standing("demo", MINE["q3"])] == [chunk.id]
-    assert not any("these labels do not count" in text for text in page.html)
+    assert not any("They do not count" in text for text in page.html)
 
 
 def test_an_llm_labels_after_its_cost_is_said(

@@ -69,6 +69,13 @@ def test_one_run_of_a_query_set_has_a_name(runs: Runs) -> None:
     assert [(run.id, run.name) for run in runs.saved()] == [(other, "baseline"), (second, "baseline"), (first, "")]
 
 
+def test_the_runs_of_a_renamed_query_set_get_its_new_title(runs: Runs) -> None:
+    for query_set, collection in (("mine", "c"), ("mine, with LLM labels", "c"), ("mine too", "c"), ("mine", "d")):
+        runs.begin(replace(PLAN, query_set=query_set, collection=collection), who="ann")
+    runs.retitle("c", {"mine": "ours", "mine, with LLM labels": "ours, with LLM labels"})
+    assert [run.plan.query_set for run in runs.saved()] == ["mine", "mine too", "ours, with LLM labels", "ours"]
+
+
 def test_runs_are_listed_newest_first_and_removed(runs: Runs) -> None:
     ids = [runs.begin(replace(PLAN, collection=name), who="ann").id for name in ("c", "d", "e")]
     assert [run.id for run in runs.saved()] == ids[::-1]

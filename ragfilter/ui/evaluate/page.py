@@ -44,12 +44,13 @@ def draw(page_run: PageRun) -> None:
         problems.draw_empty(page_run, None)
         return
     problems.draw_incomplete(page_run.incomplete)
-    runs_here = page_run.saved_runs
-    chosen = labelled_sets.chosen_set(page_run, runs=runs_here.values())
+    runs_here = page_run.saved_runs.values()
+    chosen = labelled_sets.chosen_set(page_run, runs=runs_here)
     if state.session().labelling:
         labelling_mode.draw(chosen)
         return
-    saved = _bar(chosen, {i: run for i, run in runs_here.items() if run.plan.query_set == chosen.title})
+    busy = measuring.in_progress(runs_here, chosen.resources)
+    saved = _bar(chosen, busy=busy is not None)
     labelled_sets.explain(chosen)
     if st.session_state.get("sets-open"):
         _sets(chosen)
@@ -61,6 +62,9 @@ def draw(page_run: PageRun) -> None:
             # Redraw, because the list of runs still shows the old progress.
             st.rerun()
         _results(measured, chosen)
+    elif busy:
+        measuring.watch(busy, chosen.resources)
+        st.rerun()
 
 
 def _sets(chosen: ChosenSet) -> None:
@@ -74,24 +78,23 @@ def _sets(chosen: ChosenSet) -> None:
         questions_and_labels.draw_labels(chosen)
 
 
-def _bar(chosen: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
-    """Draw the controls and the list of the set's runs. Returns the runs, with one that was just started."""
+def _bar(chosen: ChosenSet, *, busy: bool) -> Mapping[int, Run]:
+    """Draw the controls and the list of the set's runs. Returns these, with one that was just started."""
+    saved, others = chosen.runs, chosen.name == labelled_sets.OTHERS
     with elements.row("evaluate-bar", "bottom"):
         labelled_sets.choose(chosen)
         label, none = _measure_label(chosen), chosen.measurable is None
-        about = (
-            "Measures the sidebar's settings on the labelled questions of this set. Continues a stopped run. "
-            "Skips questions without labels."
-        )
+        about = "Measures the sidebar's settings on this set's labelled questions, or continues a stopped run."
         pressed = elements.button(label, "evaluate", icon="play_arrow", type="primary", disabled=none, about=about)
-        # The page measures by itself if the set is not measured yet, and no LLM is called.
-        unasked = chosen.measurable is not None and len(chosen.measurable.qrels) <= UNASKED
-        if pressed or (unasked and not saved and not chosen.page_run.settings.judge.enabled):
+        # The page measures small sets by itself, one at a time, unless questions are being edited or an LLM judges.
+        small = chosen.measurable is not None and len(chosen.measurable.qrels) <= UNASKED
+        later = saved or busy or st.session_state.get("sets-open") or chosen.page_run.settings.judge.enabled
+        if pressed or (small and not later):
             run = measuring.begin(chosen, state.session().profile, chosen.page_run.settings, unasked=not pressed)
             state.session().run = run.id
             saved = {run.id: run, **saved}
-        if len(saved) > 1:
-            labels = {each: runs.run_label(run, state.session().tuned_on) for each, run in saved.items()}
+        if len(saved) > 1 or others:
+            labels = {i: runs.run_label(run, state.session().tuned_on, of_set=others) for i, run in saved.items()}
             widget.draw_list("Run", labels, _chosen_id(saved), "run-box", state.set_field, "run", width=330)
         about = "Label chunks, question by question, with the keys 2, 1 and 0."
         elements.button("Label", "open-labelling", state.set_field, True, "labelling", icon="edit_note", about=about)
@@ -115,10 +118,8 @@ def _notes(chosen: ChosenSet) -> list[str]:
     if bare := len(chosen.measurable.queries) - count - lost:
         notes.append(f"{counted(bare, 'question')} skipped: no labels.")
     if gone:
-        notes.append(
-            f"{counted(len(gone), 'labelled chunk')} left out, such as {gone[0]}: not in the "
-            "collection. Index them again, or label the chunks that replaced them."
-        )
+        without = f"{counted(len(gone), 'labelled chunk')} left out, such as {gone[0]}: not in the collection."
+        notes.append(f"{without} Index them again, or label the chunks that replaced them.")
     if lost:
         notes.append(f"{counted(lost, 'question')} skipped: no relevant chunk left.")
     return notes
@@ -146,7 +147,7 @@ FILE = "baseline.json"
 
 def _results(measured: MeasuredRun, chosen: ChosenSet) -> None:
     if not measured.records:
-        elements.empty("No question in this run has been measured yet.", "Press Measure to continue.")
+        elements.empty("No question in this run has been measured yet.", "Press Measure." if chosen.measurable else "")
         return
     who = "Your settings" if measured.settings == chosen.page_run.settings else "This run's settings"
     sentence = wording.over_fixed_k(measured.over_fixed_k, measured.in_sample, who)
@@ -205,8 +206,8 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
     run = measured.run
     notes = runs.changed_since(run.plan, chosen.resources.bench)
     if not run.complete:
-        then = "Measure continues if settings, user, labels and collection are unchanged."
-        notes.insert(0, f"{run.done} of {counted(run.plan.queries, 'question')} measured. {then}")
+        then = "Measure continues if settings, user, labels and collection are unchanged." if chosen.measurable else ""
+        notes.insert(0, f"{run.done} of {counted(run.plan.queries, 'question')} measured. {then}".strip())
     if measured.settings != chosen.page_run.settings:
         notes.append("This run used different settings from the sidebar's.")
     before = runs.earlier(run, chosen.page_run.saved_runs.values()) if run.complete else None
@@ -247,10 +248,8 @@ def _layers(measured: MeasuredRun) -> None:
         widths = {"measured": 120, "adds to F1": 156, "adds to recall": 156}
         config = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
         st.dataframe(shown, key="evaluation-layers", hide_index=True, row_height=32, column_config=config)
-    elements.aside(
-        "What each layer adds to the settings, with the 95% interval; positive is more. Clearance "
-        f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
-    )
+    about = "What each layer adds, with the 95% interval. Clearance depends on the user, so it is not varied."
+    elements.aside(f"{about} {ABOUT_LAYERS}")
 
 
 def _queries(measured: MeasuredRun) -> None:
@@ -328,7 +327,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         return
     with box:
         if not measured.run.complete:
-            elements.empty("A baseline needs a complete run.", "Press Measure to continue.")
+            elements.empty("A baseline needs a complete run.")
             return
         if measured.settings != state.settings():
             elements.aside("This run did not use your settings. Measure yours to guard them.")
@@ -355,9 +354,8 @@ def gate_command(plan: Plan) -> str:
     changes = {path: value for path, value in plan.changes.items() if path != "cutoff.tuned_on"}
     for path, value in changes.items():
         words += ["--set", f"{path}={str(value).lower() if isinstance(value, bool) else value}"]
-    user = plan.viewer
-    if not user.unrestricted:
-        words += ["--level", str(user.level)]
-        for department in user.departments:
+    if not plan.viewer.unrestricted:
+        words += ["--level", str(plan.viewer.level)]
+        for department in plan.viewer.departments:
             words += ["--department", department]
     return shlex.join([*words, "--baseline", FILE])

@@ -37,7 +37,6 @@ from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 
 COLUMNS = {"question": st.column_config.TextColumn(width=320)}
-HEIGHT = 260
 DEPTH = 10
 """How many chunks per question an LLM labels, in addition to those that people have labelled."""
 
@@ -62,9 +61,7 @@ def draw_questions(chosen: ChosenSet) -> None:
             "them, and restoring it brings them back. Line breaks within a question show as spaces and are kept."
         )
         start, key = "\n".join(map(one_line, filled.values())), f"set-text-{revision}"
-        text = st.text_area(
-            "Questions, one per line", start, key=key, persist_state="session", height=HEIGHT, help=about
-        )
+        text = st.text_area("Questions, one per line", start, 260, key=key, persist_state="session", help=about)
         with elements.row("set-actions", "top"):
             save = partial(_save, chosen, None if built_in else name, revision, filled)
             empty, about = not lines(text) or not title.strip(), "" if title.strip() else "Name the set first."
@@ -79,14 +76,11 @@ def draw_questions(chosen: ChosenSet) -> None:
                 elements.button(label, "set-remove", _remove, chosen, type="primary", disabled=built_in, about=about)
             if stored:
                 parts = 1 + counts_llm_labels()
-                elements.download(
-                    "Export",
-                    "set-export",
-                    lambda: packed(*query_sets.exported(*of_set)[:parts]),
-                    f"{collection}-labels.zip",
-                    "The questions (queries.jsonl) and their labels, in the formats of BEIR (qrels.tsv) and TREC "
-                    "(qrels.txt). An LLM's labels, if they count, are in separate files (qrels-llm).",
+                about = (
+                    "queries.jsonl, BEIR's qrels.tsv and TREC's qrels.txt. An LLM's labels are separate (qrels-llm)."
                 )
+                archive, file = lambda: packed(*query_sets.exported(*of_set)[:parts]), f"{collection}-labels.zip"
+                elements.download("Export", "set-export", archive, file, about)
     with right:
         _files(chosen)
 
@@ -127,10 +121,7 @@ def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
 
 def _files(chosen: ChosenSet) -> None:
     emptied = st.session_state.get("set-saved", 0)
-    about = (
-        "A BEIR queries.jsonl file, a CSV file with a column named text, query or question, or one question per line. "
-        "The set is named after the file."
-    )
+    about = "BEIR's queries.jsonl, a CSV file with a column text, query or question, or lines. Its name names the set."
     questions = st.file_uploader("From a file", ["jsonl", "csv", "txt"], key=f"set-file-{emptied}", help=about)
     kinds, about = ["tsv", "txt", "qrels", "trec"], "BEIR or TREC qrels. Credited to a labeller named after the file."
     qrels = st.file_uploader("With its labels", kinds, key=f"set-qrels-{emptied}", help=about)
@@ -153,6 +144,8 @@ def _save(chosen: ChosenSet, name: str | None, revision: str, before: Mapping[st
     if name is not None and title != name:
         if chosen.book.queries(chosen.collection, name) == before:
             chosen.book.remove_set(chosen.collection, name)
+            titles = {query_sets.title(name, llm=llm): query_sets.title(title, llm=llm) for llm in (False, True)}
+            chosen.resources.bench.runs.retitle(chosen.collection, titles)
         else:
             state.notice(f"Somebody else has changed the set {name!r}, so it is kept beside {title!r}.")
     _saved(title)
@@ -179,13 +172,13 @@ def _import(chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | No
     with as_files(questions, qrels) as paths:
         by_id, rows = read_import(paths[0], paths[1] if qrels else None, tell=warnings.append)
         warnings = [by_name(each, paths) for each in warnings]
-    visible_ids = {i for i, chunk in chosen.chunks.items() if chosen.user.sees(chunk)}
+    visible = {i for i, chunk in chosen.chunks.items() if chosen.user.sees(chunk)}
     title = Path(questions.name).stem
     book, collection, who = chosen.book, chosen.collection, qrels.name if qrels else ""
     made_by: Maker = "llm" if by_llm else "human"
     otherwise = "Rename the file, or remove the set."
     missing = query_sets.import_set(
-        book, collection, title, by_id, rows, visible_ids, who=who, made_by=made_by, otherwise=otherwise
+        book, collection, title, by_id, rows, visible, who=who, made_by=made_by, otherwise=otherwise
     )
     lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""
     _saved(title)
@@ -250,10 +243,7 @@ def _lost(chosen: ChosenSet) -> None:
     if not rows:
         return
     elements.heading("Labels without a chunk")
-    elements.aside(
-        "Several chunks or none hold their text, so these labels do not count. Click the chunk that is meant. If none "
-        "fits, label the question again."
-    )
+    elements.aside("They do not count: several chunks or none hold their text. Click the right one, or label again.")
     listed = [
         (label.query, place.quote, *((chunks[i].name, chunks[i].text) if i else (None, None)))
         for label, place, i in rows

@@ -232,7 +232,7 @@ CHOICE_LABELS = {
 }
 WHEN_EMPTY = {"retrieval.source_pattern": "all files", "cutoff.score": "distance"}
 """The meaning of an empty text setting."""
-UNLEARNED = "not learned yet, see Tune"
+UNLEARNED = "not learned yet; see Tune"
 NOTHING = {"cutoff.calibration": UNLEARNED}
 """The text shown for an empty table."""
 MARK = "●"
@@ -298,8 +298,10 @@ def apply_choice(value: Any, path: str) -> None:
     if value is None:
         return
     if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
-        questions = f"at least {MIN_LABELLED} labelled questions"
-        state.notice(f"“Suggest settings” on Tune learns the strategy {LEARNED} from {questions}. Apply it there.")
+        told = (
+            f"“Suggest settings” on Tune learns the strategy {LEARNED} from at least {MIN_LABELLED} labelled questions."
+        )
+        state.notice(f"{told} Apply the suggestion there.")
         return
     values = {path: value}
     if path in ORDERED:
@@ -419,10 +421,10 @@ def departments(resources: Resources) -> tuple[str, ...]:
     try:
         store = resources.bench.collection(name).snapshot()
 
-        def found() -> tuple[str, ...]:
+        def names() -> tuple[str, ...]:
             chunks = (store.catalogue() or {}).values()
             return tuple(sorted({chunk.department for chunk in chunks if chunk.department}))
 
-        return resources.cache(OFFERED).of((name, store.content or store.version), found)
+        return resources.cache(OFFERED).of((name, store.content or store.version), names)
     except RagfilterError:
         return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -21,11 +21,13 @@ from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.page_run import PageRun
 
 LLM = "with-llm"
+OTHERS = ""
+"""The entry for runs of sets that are not stored: of files, and of removed sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenSet:
-    """A query set of the chosen collection. `measurable` has its labelled questions, labelled only
+    """A query set of the chosen collection, or OTHERS. `measurable` has its labelled questions, labelled only
     for chunks that the user can see; None if there are none, and `why` gives the reason."""
 
     page_run: PageRun
@@ -34,6 +36,7 @@ class ChosenSet:
     name: str
     measurable: Labels | None
     why: InputError | None
+    runs: Mapping[int, Run]
 
     @property
     def resources(self) -> Resources:
@@ -80,17 +83,18 @@ def counts_llm_labels() -> bool:
     return bool(st.session_state.get(LLM))
 
 
-def chosen_set(page_run: PageRun, name: str = "", runs: Iterable[Run] = ()) -> ChosenSet:
-    """The query set `name`, or the current one. Sets that only `runs` know, such as files and removed sets, can be
-    chosen too. Raises StoreError."""
+def chosen_set(page_run: PageRun, name: str = "", runs: Collection[Run] = ()) -> ChosenSet:
+    """The query set `name`, or the current one, with its runs among `runs`. Raises StoreError."""
     collection, book = state.session().collection, page_run.resources.bench.labels
-    measured = {run.plan.query_set.removesuffix(WITH_LLM): run.plan.queries for run in runs}
-    here = sets_of(page_run)
-    sets = here | {each: n for each, n in measured.items() if each not in here}
+    sets = sets_of(page_run)
+    if others := [run for run in runs if run.plan.query_set.removesuffix(WITH_LLM) not in sets]:
+        sets[OTHERS] = 0
     current = state.session().query_set
     first = next((each for each, count in sets.items() if count), next(iter(sets)))
     name = name or (current if current in sets else first)
-    chosen = ChosenSet(page_run, collection, sets, name, None, None)
+    title = query_sets.title(name, llm=counts_llm_labels())
+    own = others if name == OTHERS else [run for run in runs if run.plan.query_set == title]
+    chosen = ChosenSet(page_run, collection, sets, name, None, None, {run.id: run for run in own})
     try:
         labels = query_sets.load(book, collection, name, llm=counts_llm_labels())
         return replace(chosen, measurable=measurable(labels, chosen.chunks, chosen.user))
@@ -112,10 +116,8 @@ def choose(chosen: ChosenSet) -> None:
     measured = {} if chosen.measurable is None else {chosen.name: len(chosen.measurable.qrels)}
     sets, llm = {**chosen.sets, **measured}, counts_llm_labels()
     named = {name: f"{query_sets.title(name, llm=llm)} · {numbers.count(n)}" for name, n in sets.items()}
-    about = (
-        "The query set to measure with. labelled: every question with labels. asked: "
-        "questions asked on Inspect. Add others under More."
-    )
+    named |= {OTHERS: "other runs"} if OTHERS in sets else {}
+    about = "labelled: every question with labels. asked: questions asked on Inspect. Add other sets under More."
     widget.draw_list(
         "Questions", named, chosen.name, "query-set-box", state.set_field, "query_set", width=200, help=about
     )
@@ -127,7 +129,9 @@ def explain(chosen: ChosenSet) -> None:
         every = labelled_questions(chosen.resources, chosen.collection)
         if own := every - {*map(str.strip, chosen.measurable.queries.values())}:
             elements.aside(f"The set {LABELLED} has {numbers.counted(len(own), 'question')} that this one lacks.")
-    if chosen.why is not None:
+    if chosen.name == OTHERS:
+        elements.aside("These runs measured files, or query sets that are not stored here.")
+    elif chosen.why is not None:
         elements.empty(chosen.why.message, chosen.why.remedy)
     elif counts_llm_labels():
         elements.aside(f"LLM labels count here. {query_sets.agreed(chosen.labels).sentence}")

@@ -3,7 +3,7 @@ and as plots (plain data for Plotly)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -22,7 +22,7 @@ from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.labelled_sets import ChosenSet
-from ragfilter.ui.look import elements, theme
+from ragfilter.ui.look import elements, prose, theme
 from ragfilter.ui.look.theme import THREE_DECIMALS, Ink
 from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import state
@@ -56,10 +56,16 @@ def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool 
     return run
 
 
+def in_progress(saved: Iterable[Run], resources: Resources) -> Run | None:
+    """The first of these runs that is being measured, or None."""
+    found = ((run, resources.jobs.find(("run", run.id))) for run in saved)
+    return next((run for run, job in found if job is not None and not job.done), None)
+
+
 def watch(run: Run, resources: Resources) -> bool:
     """Show the progress of a run until it ends. Returns False if it failed."""
     job = resources.jobs.find(("run", run.id))
-    jobs.wait_for_result(job, "measuring", "Measuring", stop=STOP)
+    jobs.wait_for_result(job, "measuring", f"Measuring {prose.literal(run.plan.query_set)}", stop=STOP)
     error = job.future.exception() if job is not None and job.done else None
     if getattr(error, "action", "") == "recalibrate" and elements.button("Recalibrate", "run-recalibrate", icon="sync"):
         state.open_recalibration()
@@ -98,7 +104,8 @@ HELP = {
     "cost": "Price of the context tokens for 1,000 questions.",
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
-HIGHEST, OWN, LONGEST_NAMES = "▲", "●", 36
+HIGHEST, OWN = "▲", "●"
+LONGEST_NAMES = 36
 NARROW, WIDTH = 62, 72
 """Pixels of figure columns: a window 900 wide shows the default ones, one 400 wide the first with its interval."""
 
@@ -110,6 +117,7 @@ def draw_table(
     sorted by `measure`, and the best one and the visitor's are marked."""
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     signs = f"{HIGHEST}: the highest. {OWN}: the run's own. Settings that keep the same chunks share a row."
+    signs += " The others are listed under About these figures." if own else ""
     config: dict[str, Any] = {"settings": text(width=190, help=signs)}
     columns: dict[str, list[Any]] = {"settings": [_row_name(row, own, n == 0) for n, row in enumerate(rows)]}
     for name in dict.fromkeys((measure, "f1", *(FIGURES if every else FIRST))):
