@@ -19,7 +19,7 @@ from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.protocols import Prices
 from ragfilter.publish.reports import of_run
-from ragfilter.settings.schema import STRATEGIES, Settings
+from ragfilter.settings.schema import STRATEGIES
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -332,7 +332,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         if measured.settings != state.settings():
             elements.aside("This run did not use your settings. Measure yours to guard them.")
         plan, bench = measured.run.plan, resources.bench
-        origin = runs.origin_of(plan).model_copy(update={"settings": measured.settings.changed_from(Settings())})
+        origin = runs.origin_of(measured)
         if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
             # The fingerprint is the same wherever the same files are indexed.
             content = bench.workspace.content_of(bench.collection(plan.collection), plan.viewer)
