@@ -60,7 +60,7 @@ def _marked(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     for name, config in columns.items():
         width = config.get("width") if isinstance(config, dict) and name in table else None
         if isinstance(width, int) and width >= PROSE_PX:
-            # The letters of a sentence are narrower than those of the widest titles.
+            # The letters of a sentence are narrower than the widest titles' letters.
             room = round(1.06 * width)
             table[name] = [_fitting(text, room) if isinstance(text, str) else text for text in table[name]]
     return table
