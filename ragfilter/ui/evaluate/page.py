@@ -341,8 +341,8 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         act, args = state.then_page(bench.runs.rename), (measured.run.id, runs.BASELINE)
         elements.download("Use as baseline", "guard-baseline", baseline.dumps, FILE, about, on_click=act, args=args)
         saved = bench.runs.get(measured.run.id).name == runs.BASELINE
-        told = f"{FILE} was downloaded: commit it" if saved else "Commit the file"
-        elements.aside(f"{told}. In CI, this command fails if the filter gets worse:")
+        words = f"{FILE} was downloaded: commit it" if saved else "Commit the file"
+        elements.aside(f"{words}. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 
 
