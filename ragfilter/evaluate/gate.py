@@ -99,7 +99,7 @@ class Limit:
 class Check:
     """A check with its outcome: its `line` says both. `reasons` says what each query that explains it lost or lacks,
     by id, worst first.
-    `figures` are those of `gate --json`."""
+    `figures` are what `gate --json` prints."""
 
     name: str
     passed: bool
