@@ -50,7 +50,8 @@ def test_a_second_process_is_told_who_holds_the_folder_and_what_to_do(tmp_path: 
         line = attempt(tmp_path)
     assert line.startswith("WorkspaceLocked")
     assert f"app (process {os.getpid()}, since 20" in line
-    assert "into PostgreSQL" in line
+    assert "use another folder." in line
+    assert "PostgreSQL" not in line
     assert "\n" not in line
     assert attempt(tmp_path) == "written"
 

@@ -219,8 +219,7 @@ class Workspace:
         if not take_lock(self._lock):
             raise WorkspaceLocked(
                 f"The workspace {self.path} is in use by {_holder(self.path)}.",
-                remedy="Stop that process, use another folder, or copy the workspace into "
-                "PostgreSQL, which many processes can share.",
+                remedy="Stop that process, or use another folder.",
                 action="folder",
             )
         since = datetime.now().astimezone().isoformat(timespec="seconds")

@@ -143,7 +143,7 @@ def draw_controls(view: View) -> None:
                 "The cutoff is off, and the judge decides how many stay. Switch Cutoff on in the sidebar to adjust a "
                 "threshold here."
             )
-    elements.draw(f'<ul class="rf-limits" aria-label="Limits in force">{_limits(result)}</ul>')
+    elements.draw(f'<ul class="rf-limits" aria-label="Current limits">{_limits(result)}</ul>')
     with elements.row("curve-bar"):
         if others := other_scores(result):
             st.selectbox(

@@ -298,10 +298,10 @@ def apply_choice(value: Any, path: str) -> None:
     if value is None:
         return
     if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
-        told = (
+        words = (
             f"“Suggest settings” on Tune learns the strategy {LEARNED} from at least {MIN_LABELLED} labelled questions."
         )
-        state.notice(f"{told} Apply the suggestion there.")
+        state.notice(f"{words} Apply the suggestion there.")
         return
     values = {path: value}
     if path in ORDERED:

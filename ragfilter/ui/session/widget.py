@@ -21,7 +21,7 @@ PAGE = "page"
 
 def key_and_callback(name: str, value: Any, on_change: OnChange, *args: Any, labels: object = None) -> dict[str, Any]:
     """Key and callback for the widget called `name`, to be drawn with `value` as its default. `on_change` gets the
-    choice and `args`. Pass `labels` if those of the options can change: the browser identifies options by label."""
+    choice and `args`. Pass `labels` if the options' labels can change: the browser identifies options by label."""
     key = key_of(name, value, labels)
     return {"key": key, "on_change": _changed, "args": (name, key, on_change, args)}
 
