@@ -191,6 +191,15 @@ def test_it_is_not_ready_without_its_collection(bench: OpenWorkspace) -> None:
         assert (client.get("/healthz").status_code, client.get("/readyz").status_code) == (200, 404)
 
 
+def test_a_large_collection_is_never_listed(
+    service: TestClient, bench: OpenWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = bench.workspace.store()
+    monkeypatch.setattr(store, "catalogue_limit", 0)
+    monkeypatch.setattr(type(store.collection("demo")), "entries", None)
+    assert ids(service.post("/v1/search", json={"question": QUESTION}))
+
+
 def test_without_tokens_only_this_machine_is_answered(service: TestClient) -> None:
     said = service.post("/v1/search", json=ASKED, headers={"Host": "evil.example"})
     assert said.status_code == 400
@@ -461,15 +470,9 @@ def test_its_spans_are_exported(copy_demo: Callable[[], Path], monkeypatch: pyte
 def test_it_is_served_until_it_is_stopped(copy_demo: Callable[[], Path], bare_environ: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    command = [sys.executable, "-m", "ragfilter", "serve", "--port", str(port)]
-    with subprocess.Popen(
-        [*command, "--data-dir", str(copy_demo())],
-        cwd=ROOT,
-        env=bare_environ,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as server:
+    command = [sys.executable, "-m", "ragfilter", "serve", "--port", str(port), "--data-dir", str(copy_demo())]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, env=bare_environ, text=True, stdout=pipe, stderr=pipe) as server:
         assert server.stdout is not None
         assert server.stderr is not None
         try:

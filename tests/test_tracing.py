@@ -55,14 +55,8 @@ def provider() -> Iterator[tuple[TracerProvider, Spans]]:
 
 
 def ask() -> rf.Result:
-    settings = rf.Settings().with_values(
-        {
-            "query_must.enabled": True,
-            "quality.enabled": True,
-            "quality.mode": "always",
-            "quality.reranker_threshold": 0.0,
-        }
-    )
+    quality = {"quality.enabled": True, "quality.mode": "always", "quality.reranker_threshold": 0.0}
+    settings = rf.Settings().with_values({"query_must.enabled": True, **quality})
     flt = rf.Filter(settings, reranker=Ranker())
     return flt(QUERY, DOCS, [0.2, 0.21, 0.3, 0.31], metric="cosine", user=rf.User(1))
 

@@ -27,6 +27,7 @@ from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.copies import Copies, StoredRow
 from ragfilter.stores.index import index
+from ragfilter.stores.postgres.collection import PgCollection
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.stores.workspace import Workspace
 from ragfilter.testing import CHUNKS, QUERY, VECTORS
@@ -131,7 +132,7 @@ def test_a_failure_amid_an_edit_leaves_nothing(ours: PgStore, address: str, monk
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_rules_reach_as_far_without_a_catalogue(store: PgStore, wide: bool) -> None:
+def test_rules_reach_as_far_without_a_catalogue(store: PgStore, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The chunks whose rules hold are farther away than all that a single search returns."""
     rules = ['{"contain":"wizard"}'] * 2000 + ['{"contain":"cleric"}'] * 9
     angles = np.linspace(0, 1, len(rules))
@@ -141,6 +142,7 @@ def test_rules_reach_as_far_without_a_catalogue(store: PgStore, wide: bool) -> N
     ]
     store.put("ruled", batch, embedder="given")
     store.catalogue_limit = 0
+    monkeypatch.setattr(PgCollection, "entries", None)
     settings = load(profile="query-must", environ={}).settings
     settings = settings.with_values({"retrieval.pool_size": 50})
     backends = Backends(store.collection("ruled"), OneVector({}, np.array([1.0, 0.0])))
