@@ -131,8 +131,7 @@ def _empty_box() -> None:
 
 
 def _preview(upload: StagedUpload, reading: ReadOptions) -> tuple[tuple[Record, ...], list[InputError]]:
-    """The first chunks, and the errors up to there; cached until files or splitting options change. Raises
-    InputError."""
+    """The first chunks and the errors up to there; cached until files or options change. Raises InputError."""
     preview = state.session().preview
     if preview is None or preview[0] != (upload.key, reading):
         unreadable: list[InputError] = []

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 KEY = "session"
-"""The key of the `Session` in Streamlit's session state. Widgets have keys of their own."""
+"""The key of the `Session` in Streamlit's session state. All other keys are widgets'."""
 CLEARANCE = "clearance.enabled"
 """The setting that only a visitor can change, by hand; no profile, file, link or variable can."""
 ON = {CLEARANCE: True}
@@ -224,6 +224,8 @@ class Session:
     lasting_failures: dict[str, Failure] = field(default_factory=dict)
     """Failures of rerankers that cannot work here."""
 
+    open_lines: set[str] = field(default_factory=set)
+    """The lines of the sidebar that are open."""
     cut_controls: bool = False
     evidence: bool = False
     """The parts of Inspect that are open besides its result."""
@@ -286,7 +288,6 @@ class Session:
     compared: dict[str, str] = field(default_factory=dict)
     """The sides of Compare and its query set, as in the link."""
     compared_chunk: str = ""
-    """The chunk that is open on Compare."""
     measure_next: bool = False
     """Whether Compare measures the other side too."""
 
@@ -307,7 +308,6 @@ class Session:
     preview: tuple[object, tuple[Record, ...], list[InputError]] | None = None
     """The first chunks of the upload and the errors up to there, after the key that they depend on."""
     uploads_emptied: int = 0
-    """How often the box for uploads was emptied."""
     foreign_checks: tuple[str, tuple[ForeignCheck, ...]] = ("", ())
     """The foreign collection opened last, and how it was checked."""
     page: str = "pages/inspect.py"
@@ -394,11 +394,6 @@ def set_fields(**values: Any) -> None:
     """Store these values in the session."""
     for name, value in values.items():
         set_field(value, name)
-
-
-def set_widget_state(value: Any, name: str) -> None:
-    """Keep a widget's value under this key."""
-    st.session_state[name] = value
 
 
 def change_settings(values: Mapping[str, Any]) -> None:
