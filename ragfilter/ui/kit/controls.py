@@ -128,9 +128,8 @@ def _layers(page_run: PageRun, start: Config, changed: set[str], view: View | No
 
 def _opener(name: str, label: str, about: str | None = None) -> None:
     """Draw the button that opens or closes the contents of a line, with the tooltip `about`."""
-    is_open = name in state.session().open_lines
     look: dict[str, Any] = {"type": "tertiary", "icon_position": "right", "width": "stretch", "about": about}
-    icon = "expand_more" if is_open else "chevron_right"
+    icon = "expand_more" if name in state.session().open_lines else "chevron_right"
     elements.button(label, f"line-{name}", _toggle, name, icon=icon, **look)
 
 
