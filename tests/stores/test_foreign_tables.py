@@ -78,6 +78,12 @@ MADE = {
         INSERT INTO plain SELECT n, text, vector, fields::json ->> 'title',
             coalesce((fields::json ->> 'clearance')::int, 0) FROM given
     """,
+    # The tests' pgvector has no halfvec, so this is only its name.
+    "halves": """
+        CREATE DOMAIN halfvec AS vector;
+        CREATE TABLE halves (id text PRIMARY KEY, text text, embedding halfvec, meta jsonb);
+        INSERT INTO halves SELECT key, text, vector, fields::jsonb FROM given
+    """,
 }
 NAMES = {"langchain": "my notes"}
 SPACES = {
@@ -86,6 +92,7 @@ SPACES = {
     "data_notes": "cosine",
     "haystack_documents": "ip",
     "plain": "l2",
+    "halves": "cosine",
 }
 
 

@@ -273,6 +273,7 @@ def test_a_failure_is_one_line_with_the_remedy(postgres: str, address: str, reme
     [
         ("CREATE TABLE ragfilter_collections (name text)", "Another program's table has this name"),
         ("CREATE TABLE ragfilter_version (other text)", "It is not damaged"),
+        ("CREATE TABLE ragfilter_version AS SELECT '9999'::text AS version_num", "Install that version here too"),
     ],
 )
 def test_another_schema_is_no_damage(address: str, change: str, remedy: str) -> None:
@@ -283,6 +284,17 @@ def test_another_schema_is_no_damage(address: str, change: str, remedy: str) -> 
     with pytest.raises(StoreError) as caught:
         PgStore(address)
     assert remedy in caught.value.remedy
+
+
+@pytest.mark.parametrize(("version", "scan"), [("0.6.2", None), ("0.8.1", "strict_order"), ("0.10.0", "strict_order")])
+def test_an_index_search_goes_on_where_the_server_can(
+    store: PgStore, address: str, version: str, scan: str | None
+) -> None:
+    with store.writing() as connection:
+        connection.exec_driver_sql(f"UPDATE pg_extension SET extversion = '{version}' WHERE extname = 'vector'")
+    other = PgStore(address)
+    assert other.read("SELECT current_setting('hnsw.iterative_scan', true)", width=9) == [(scan,)]
+    other.close()
 
 
 def test_a_frozen_server_is_told_within_the_deadline(ours: PgStore, monkeypatch: pytest.MonkeyPatch) -> None:
