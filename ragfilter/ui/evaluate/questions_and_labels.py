@@ -45,12 +45,12 @@ def draw_questions(chosen: ChosenSet) -> None:
     """Draw the editor for the set's questions. Raises StoreError."""
     book, collection, name = chosen.book, chosen.collection, chosen.name
     # Start from the stored text after saving, or when another set is chosen.
-    revision = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
+    revision = f"{collection}-{name}-{state.session().sets_saved}"
     # A demo's own questions are not stored in the workspace.
     built_in = name in (LABELLED, ASKED) or not book.queries(collection, name)
     of_set = book, collection, name, chosen.chunks, chosen.user
     stored = query_sets.questions(*of_set) if chosen.sets[name] else {}
-    filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{revision}", stored)
+    filled = state.session().edited_sets.setdefault(revision, stored)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         about = "Changing the name renames the set. Built-in sets are saved as copies."
@@ -117,7 +117,7 @@ def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
 
 
 def _files(chosen: ChosenSet) -> None:
-    emptied = st.session_state.get("set-saved", 0)
+    emptied = state.session().sets_saved
     about = "BEIR's queries.jsonl, a CSV file with a column text, query or question, or lines. Its name names the set."
     questions = st.file_uploader("From a file", ["jsonl", "csv", "txt"], key=f"set-file-{emptied}", help=about)
     kinds, about = ["tsv", "txt", "qrels", "trec"], "BEIR or TREC qrels. Credited to a labeller named after the file."
@@ -185,7 +185,7 @@ def _import(chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | No
 
 def _saved(name: str | None) -> None:
     state.session().query_set = name
-    st.session_state["set-saved"] = st.session_state.get("set-saved", 0) + 1
+    state.session().sets_saved += 1
 
 
 def draw_labels(chosen: ChosenSet) -> None:
@@ -279,8 +279,8 @@ def _propose(chosen: ChosenSet) -> None:
             with st.spinner("Looking up the chunks …"):
                 questions, standing = query_sets.questions(*of_set).values(), chosen.book.standing(chosen.collection)
                 settings, user = chosen.page_run.settings, state.user()
-                requests = labelling.requests(questions, standing, settings, backends, user, depth=DEPTH)
-                session.bill = wanted, tuple(requests)
+                asked = labelling.requests(questions, standing, settings, backends, user, depth=DEPTH)
+                session.bill = wanted, tuple(asked)
             st.rerun()
         return
     requests = session.bill[1]
