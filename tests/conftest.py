@@ -220,11 +220,8 @@ def wheel(run_folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def bare_environ() -> dict[str, str]:
     """The environment for a process of our own, without any setting or key of the machine."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("RAGFILTER_", "OPENAI_", "STREAMLIT_"))
-    }
+    ours = ("RAGFILTER_", "OPENAI_", "STREAMLIT_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
 @pytest.fixture(scope="session")
@@ -307,7 +304,8 @@ def postgres() -> Iterator[str]:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", folder)
         patch.setenv("PGCTLTIMEOUT", f"{PROCESS_S:.0f}")
-        pgserver = pytest.importorskip("pgserver")
+        required = os.environ.get("RAGFILTER_TEST_REQUIRE_POSTGRES")
+        pgserver = __import__("pgserver") if required else pytest.importorskip("pgserver")
         # A busy machine takes longer than the ten seconds that it allows.
         pg_ctl = pgserver.postgres_server.pg_ctl
         patient = functools.partial(pg_ctl, timeout=PROCESS_S)
@@ -335,3 +333,9 @@ def address(postgres: str) -> str:
         connection.execute(sa.text("SELECT pg_reload_conf()"))
     engine.dispose()
     return postgres
+
+
+@pytest.fixture(params=["", pytest.param("address", marks=pytest.mark.slow)])
+def book_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database of each kind."""
+    return request.getfixturevalue(request.param) if request.param else f"sqlite:///{tmp_path}/books.db"

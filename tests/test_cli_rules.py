@@ -38,8 +38,8 @@ def test_findings_and_their_exit_codes(run: Run, snapshot: Any) -> None:
     assert run("check", "--kind", "spread").startswith("warning: cleric-7 ")
     assert run.json("check", "--where", "type=item", code=1) == snapshot
     assert run.json("check", "--where", "type=monster")["errors"] == 0
-    run("check", "--kind", "TYPO", code=2)
-    assert "--kind 'TYPO' is not a kind. Use one of unreadable, " in run.err
+    run("check", "--kind", "draft", code=2)
+    assert "--kind 'draft' is not a kind. Use one of unreadable, " in run.err
 
 
 def test_rules_are_proposed_for_families_and_applied(run: Run, snapshot: Any) -> None:

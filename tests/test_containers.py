@@ -17,6 +17,7 @@ from ragfilter.settings.deployment import PREFIX, Deployment
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
 OURS = {name: each for name, each in COMPOSE["services"].items() if each.get("build")}
 
 
@@ -65,3 +66,9 @@ def test_what_the_services_name_is_declared() -> None:
         assert "build" in service or re.search(r":\d[\w.-]+$", image), image
         for port in service.get("ports", ()):
             assert port.startswith("127.0.0.1:"), port
+
+
+def test_the_workflow_builds_the_image_and_reads_the_services() -> None:
+    steps = [step.get("run", "") for step in WORKFLOW["jobs"]["image"]["steps"]]
+    assert {"docker compose build", "docker compose config --quiet"} <= {*steps}
+    assert steps[-1].endswith("/readyz")

@@ -16,6 +16,7 @@ import typer.main
 
 import ragfilter
 from ragfilter.cli.app import app, load_commands
+from ragfilter.testing import MemoryCollection
 from scripts import api_docs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -128,6 +129,12 @@ def test_the_readmes_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[s
     assert said is not None
     assert printed[:2] == ["Trolls regenerate.", "Trolls fear fire."]
     assert printed[-1] == said[1]
+
+
+(STORE,) = (each for each in snippets("docs/library.md") if "CollectionTests" in each)
+NAMES: dict[str, Any] = {"MyCollection": MemoryCollection}
+exec(STORE, NAMES)
+TestMyStore = NAMES["TestMyStore"]
 
 
 @pytest.mark.slow

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
-from collections.abc import Iterator
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import psutil
 import pytest
+import ray
 
 from ragfilter.cli.app import main
+from ragfilter.indexing import order
 from ragfilter.indexing.order import BATCH
+from ragfilter.protocols import Vectors
 from ragfilter.settings.deployment import Deployment
+from ragfilter.stores.caches import VectorCache
 from ragfilter.workbench import Workbench
 
-ray = pytest.importorskip("ray")
 COUNT = 12 * BATCH
 
 pytestmark = [pytest.mark.slow, pytest.mark.model]
@@ -31,27 +36,35 @@ def source(tmp_path: Path) -> Iterator[Path]:
     ray.shutdown()
 
 
-def killed_worker() -> threading.Thread:
-    """Kills the first process that Ray has embed."""
+def test_a_killed_worker_costs_its_batch_and_an_interruption_nothing(
+    address: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, embed, put = tmp_path / "log", order._embed, VectorCache.put
+    log.mkdir()
 
-    def kill() -> None:
-        while True:
-            for process in psutil.process_iter(["cmdline"]):
-                if (process.info["cmdline"] or [""])[0].startswith("ray::_embed"):
-                    process.kill()
-                    return
-            time.sleep(0.01)
+    # Ray sends it by value, with what it names here.
+    def embed_or_die(model: str, texts: Sequence[str]) -> Vectors:
+        with (log / texts[0]).open("a") as runs:
+            runs.write(".")
+        with suppress(FileExistsError):
+            (log.parent / "killed").touch(exist_ok=False)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return embed(model, texts)
 
-    thread = threading.Thread(target=kill, daemon=True)
-    thread.start()
-    return thread
+    def save_and_stop(*given: Any, **more: Any) -> None:
+        put(*given, **more)
+        raise KeyboardInterrupt
 
-
-def test_a_killed_worker_costs_its_batch_alone(address: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGFILTER_WORKSPACE", address)
-    killer = killed_worker()
-    assert main(["index", str(source), "--collection", "rooms", "--ray", "local"]) == 0
-    assert not killer.is_alive()
+    monkeypatch.setattr(ray, "init", partial(ray.init, num_cpus=2))
+    monkeypatch.setattr(order, "_embed", embed_or_die)
+    monkeypatch.setattr(order.RayEmbedder, "at_once", 4 * BATCH)
+    command = ["index", str(source), "--collection", "rooms", "--ray", "local"]
+    with monkeypatch.context() as patch:
+        patch.setattr(VectorCache, "put", save_and_stop)
+        assert main(command) == 130
+    assert main(command) == 0
+    assert sorted(runs.stat().st_size for runs in log.iterdir()) == [1] * 11 + [2]
     with Workbench.open(Deployment(workspace=address)) as bench:
         database = bench.workspace.store()
         assert database.collection("rooms").count() == COUNT

@@ -24,6 +24,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from opentelemetry.exporter.otlp.proto.http import trace_exporter
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from schemathesis import GenerationMode
 from starlette.testclient import TestClient
 from stores import Remembering
@@ -32,6 +34,7 @@ from waiting import PROCESS_S
 
 import ragfilter as rf
 from ragfilter.basics.threads import Abandoned, check_stopped, stopping, within
+from ragfilter.cli import serve
 from ragfilter.cli.app import main
 from ragfilter.ingest import bundled
 from ragfilter.library.workspace import OpenWorkspace
@@ -84,8 +87,8 @@ def ids(answer: Any) -> list[str]:
 
 
 def test_the_demos_questions_are_answered_as_by_the_library(service: TestClient, bench: OpenWorkspace) -> None:
-    for profile in ("full", "query-must", "adaptive-gap+entities"):
-        for question in [*bundled.queries("demo").values()][::5]:
+    for profile, every in (("full", 1), ("query-must", 5), ("adaptive-gap+entities", 5)):
+        for question in [*bundled.queries("demo").values()][::every]:
             mine = bench["demo"].search(question, profile, user=rf.User(0))
             asked = {"question": question, "profile": profile}
             said = service.post("/v1/search", json=asked).json()
@@ -165,6 +168,36 @@ def test_nobody_asks_for_more_than_their_token_may(guarded: TestClient) -> None:
         assert said.status_code == 403
     assert guarded.get("/metrics", headers=mine).status_code == 403
     assert "ragfilter_questions_total" in guarded.get("/metrics", headers=bearer("for-ben")).text
+
+
+def test_questions_and_answers_are_counted(bench: OpenWorkspace) -> None:
+    with TestClient(make_app(serving(bench)), base_url="http://localhost") as client:
+        client.post("/v1/search", json={"question": QUESTION, "settings": {"judge.enabled": True}})
+        client.post("/v1/search", json={})
+        lines = client.get("/metrics").text.splitlines()
+    path = 'path="/v1/search"'
+    counted = (
+        f"ragfilter_questions_total{{{path}}}",
+        f"ragfilter_seconds_count{{{path}}}",
+        f'ragfilter_answers_total{{{path},status="200"}}',
+        f'ragfilter_answers_total{{{path},status="422"}}',
+        'ragfilter_fallbacks_total{layer="judge"}',
+    )
+    assert [each for each in counted if f"{each} 1.0" not in lines] == []
+
+
+def test_it_is_not_ready_without_its_collection(bench: OpenWorkspace) -> None:
+    with TestClient(make_app(serving(bench, collection="nope")), base_url="http://localhost") as client:
+        assert (client.get("/healthz").status_code, client.get("/readyz").status_code) == (200, 404)
+
+
+def test_a_large_collection_is_never_listed(
+    service: TestClient, bench: OpenWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = bench.workspace.store()
+    monkeypatch.setattr(store, "catalogue_limit", 0)
+    monkeypatch.setattr(type(store.collection("demo")), "entries", None)
+    assert ids(service.post("/v1/search", json={"question": QUESTION}))
 
 
 def test_without_tokens_only_this_machine_is_answered(service: TestClient) -> None:
@@ -418,18 +451,28 @@ def test_without_tokens_it_is_not_bound_to_a_network(capsys: pytest.CaptureFixtu
     assert "ragfilter token" in capsys.readouterr().err
 
 
+def test_its_spans_are_exported(copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    spans, parent = InMemorySpanExporter(), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+    def ask(server: uvicorn.Server, sockets: object) -> None:
+        with TestClient(server.config.app, base_url="http://localhost") as client:  # type: ignore[arg-type]
+            assert ids(client.post("/v1/search", json=ASKED, headers={"traceparent": parent}))
+
+    monkeypatch.setattr(trace_exporter, "OTLPSpanExporter", lambda: spans)
+    monkeypatch.setattr(uvicorn.Server, "run", ask)
+    monkeypatch.setattr(serve, "_bind", lambda host, port: socket.socket())
+    assert main(["serve", "--traces", "texts", "--data-dir", str(copy_demo())]) == 0
+    (question,) = (span for span in spans.get_finished_spans() if span.name == "ragfilter")
+    assert (question.attributes or {})["input.value"] == QUESTION
+    assert f"{question.context.trace_id:032x}" in parent
+
+
 def test_it_is_served_until_it_is_stopped(copy_demo: Callable[[], Path], bare_environ: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    command = [sys.executable, "-m", "ragfilter", "serve", "--port", str(port)]
-    with subprocess.Popen(
-        [*command, "--data-dir", str(copy_demo())],
-        cwd=ROOT,
-        env=bare_environ,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as server:
+    command = [sys.executable, "-m", "ragfilter", "serve", "--port", str(port), "--data-dir", str(copy_demo())]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, env=bare_environ, text=True, stdout=pipe, stderr=pipe) as server:
         assert server.stdout is not None
         assert server.stderr is not None
         try:

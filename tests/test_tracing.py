@@ -55,14 +55,8 @@ def provider() -> Iterator[tuple[TracerProvider, Spans]]:
 
 
 def ask() -> rf.Result:
-    settings = rf.Settings().with_values(
-        {
-            "query_must.enabled": True,
-            "quality.enabled": True,
-            "quality.mode": "always",
-            "quality.reranker_threshold": 0.0,
-        }
-    )
+    quality = {"quality.enabled": True, "quality.mode": "always", "quality.reranker_threshold": 0.0}
+    settings = rf.Settings().with_values({"query_must.enabled": True, **quality})
     flt = rf.Filter(settings, reranker=Ranker())
     return flt(QUERY, DOCS, [0.2, 0.21, 0.3, 0.31], metric="cosine", user=rf.User(1))
 
@@ -84,8 +78,10 @@ def test_a_question_is_a_span_with_one_for_each_layer(provider: tuple[TracerProv
     question, layers = told(provider[1])
     assert list(layers) == [trace.layer for trace in result.traces if trace.enabled]
     assert all(span.parent == question.get_span_context() for span in layers.values())
-    kept = [attributes(question)[f"retrieval.documents.{i}.document.id"] for i in range(len(result))]
-    assert kept == [hit.id for hit in result]
+    said = attributes(question)
+    kept = [tuple(said[f"retrieval.documents.{i}.document.{of}"] for of in ("id", "score")) for i in range(len(result))]
+    assert kept == [("a", 0.18), ("c", 0.17)]
+    assert said["openinference.span.kind"] == "RETRIEVER"
     dropped = json.loads(attributes(layers["query_must"])["metadata"])["dropped"]
     assert [each["id"] for each in dropped] == ["b"]
     assert dropped[0]["reason"]

@@ -111,7 +111,7 @@ def _facts(query: str) -> Facts:
 
 
 def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
-    """The numbers of a comparison that apply to the chunk: those of the sides that its title names, or else all. All
+    """The numbers of a comparison that apply to the chunk: of the sides that its title names, or else of all sides. All
     numbers of a word apply if a side gives none for it. No number applies if the title gives a different one."""
     titled = _facts(chunk.title)
     if any(facts[word].isdisjoint(titled[word]) for word in facts.keys() & titled.keys()):

@@ -106,13 +106,13 @@ def map_(
         _show_mapped(place, remapping, store.incomplete, removed)
 
 
-def _show_mapped(place: Place, made: Relabelled, incomplete: str, removed: int = 0) -> None:
+def _show_mapped(place: Place, remapping: Relabelled, incomplete: str, removed: int = 0) -> None:
     output.show(
-        place.head(incomplete) | {"mapped": made.mapped, "lost": made.lost, "removed": removed},
-        f"{place.collection}: {made.words or 'no label had to be mapped'}",
+        place.head(incomplete) | {"mapped": remapping.mapped, "lost": remapping.lost, "removed": removed},
+        f"{place.collection}: {remapping.words or 'no label had to be mapped'}",
         *(
             f"  {candidates}: {' '.join(quoted.split())[:TEXT_CHARS]!r} for {query!r}"
-            for query, quoted, candidates in made.lost
+            for query, quoted, candidates in remapping.lost
         ),
         f"  removed: {counted(removed, 'label')}" if removed else "",
     )
@@ -175,8 +175,8 @@ def list_(place: Place, viewing: Viewing) -> None:
         f"{collection}: {counted(len(visible), 'label')} on {questions}{people and f', by {people}'}",
         *(f"  set {name}: {counted(count, 'query')}" for name, count in sets.items()),
         *(
-            f"  conflict: {label.chunk_id} for {label.query!r}: {said}"
-            for (label, *_), said in zip(disputes, grades, strict=True)
+            f"  conflict: {label.chunk_id} for {label.query!r}: {grade}"
+            for (label, *_), grade in zip(disputes, grades, strict=True)
         ),
         f"  {counted(by_llm, 'label')} by an LLM. {agreed.sentence}" if by_llm else "",
     )

@@ -101,7 +101,7 @@ def gather_with_scan(
     by_side = dict(zip(sides, vectors[1:], strict=True))
     entities = _find_sides(by_side, width, vectors[0], findings, is_certain=is_certain)
 
-    # 5. Fetch the texts of chunks that can be shown or kept; those of a whole pool take too long.
+    # 5. Fetch the texts of chunks that can be shown or kept; a whole pool's texts take too long.
     hits = _fetch(findings, entities, wide=wide)
     pool = Pool(
         query=query,
@@ -181,7 +181,7 @@ def _sides(query: str, settings: Settings, *, wide: bool) -> tuple[tuple[str, ..
 @dataclass(slots=True)
 class SearchFindings:
     """What several searches found. `pairs` are (id, distance). `found_by` names the search that found an id, unless it
-    was the query's own. `scores` are those of chunks found by words, and `searches` counts the searches. `scan` is None
+    was the query's own. `scores` belong to chunks found by words, and `searches` counts the searches. `scan` is None
     without the collection's rules. `exhaustive`: the query's own search found every chunk that the user can see."""
 
     search: Search

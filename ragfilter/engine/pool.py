@@ -141,7 +141,7 @@ def join_judgements(before: Iterable[Judgement], new: Iterable[Judgement]) -> tu
 
 
 def _only_in(theirs: Pool, mine: Pool, attribute: str) -> dict[str, Any]:
-    """The values of this attribute that hits of `theirs` have and those of `mine` lack, by id."""
+    """The values of this attribute that hits in `theirs` have and hits in `mine` lack, by id."""
     lacking = {hit.id for hit in mine.hits if getattr(hit, attribute) is None}
     values = ((hit.id, getattr(hit, attribute)) for hit in theirs.hits if hit.id in lacking)
     return {i: value for i, value in values if value is not None}

@@ -219,8 +219,8 @@ def _moved(before: Sequence[str], after: Sequence[str], chunk_id: str) -> tuple[
 
 
 def _candidates(result: PoolResult, chunk_id: str, wanted: bool) -> Iterator[FieldInfo]:
-    """The numeric settings that may change a chunk's fate: those of the layer that dropped it and
-    of later layers, which may drop it next; those of every layer for a kept chunk."""
+    """The numeric settings that may change a chunk's fate: of the layer that dropped it and of later
+    layers, which may drop it next; of every layer for a kept chunk."""
     settings = result.settings
     names = [spec.name for spec in LAYERS]
     first = 0

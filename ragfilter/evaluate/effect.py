@@ -27,7 +27,7 @@ from ragfilter.model import Chunk, Pool, User
 from ragfilter.rules.families import Family, Proposal, as_finding, find_families, propose
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.match import CompiledRules, Scan
-from ragfilter.rules.rule import Rule, parse
+from ragfilter.rules.rule import Rule
 from ragfilter.rules.values import telling, words_of
 from ragfilter.settings.schema import Settings
 
@@ -252,7 +252,7 @@ def suggest(
     if labelled is None or not proposals:
         return SuggestedRules(families, proposals)
     proposals = _learned(proposals, labelled, chunks)
-    return SuggestedRules(families, proposals, labelled.effect({each.chunk.id: each.rule for each in proposals}))
+    return SuggestedRules(families, proposals, labelled.effect(_texts(proposals)))
 
 
 def matrix_rows(proposed: Iterable[Chunk], labelled: GatheredQuestions | None) -> dict[str, RuleRow]:
@@ -274,24 +274,28 @@ def _learned(
     counts = Counter(word for chunk in chunks for word in set(telling(words_of(chunk.passage))))
     # Proposals without doubts can be accepted without the others, so chunks that the others drop
     # must not hide their losses.
-    every = {each.chunk.id: each.rule for each in proposals}
-    sure = {each.chunk.id: each.rule for each in proposals if not each.doubt}
+    every, sure = _texts(proposals), _texts(each for each in proposals if not each.doubt)
     lost: dict[str, dict[str, None]] = defaultdict(dict)
     for changes in (every, sure):
         for chunk_id, queries in labelled.effect(changes).losses.items():
             lost[chunk_id] |= dict.fromkeys(queries)
 
     def learned(each: Proposal) -> Proposal:
-        groups = list(parse(each.rule).contain_one_of)
+        groups = list(each.rule.contain_one_of)
         in_passage = {*words_of(each.chunk.passage)}
         for query in lost[each.chunk.id]:
             missed = [i for i, group in enumerate(groups) if not _meets(group, query)]
             words = [word for word in telling(words_of(query)) if counts[word] and word not in in_passage]
             if words and len(missed) == 1 < len(groups):
                 groups[missed[0]] = (*groups[missed[0]], min(words, key=lambda w: counts[w]))
-        return replace(each, rule=Rule(contain_one_of=tuple(groups)).text)
+        return replace(each, rule=Rule(contain_one_of=tuple(groups)))
 
     return tuple(learned(each) if each.chunk.id in lost and not each.doubt else each for each in proposals)
+
+
+def _texts(proposals: Iterable[Proposal]) -> dict[str, str]:
+    """The proposed rules as they would be stored, by chunk id."""
+    return {each.chunk.id: each.rule.text for each in proposals}
 
 
 def _meets(group: tuple[str, ...], question: str) -> bool:

@@ -92,7 +92,7 @@ class FixedK:
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """`k` is the unfiltered k (`retrieval.k`). `unlabelled` are the queries left out. `best_fixed_k` is None with one
-    query, since nothing can be held out. `records` are those of the settings and of the unfiltered search."""
+    query, since nothing can be held out. `records` belong to the settings and to the unfiltered search."""
 
     k: int
     rows: tuple[QueryRow, ...]

@@ -202,7 +202,7 @@ def interval_of(row: Row, figure: str) -> Interval | None:
 
 def means(values: Mapping[str, ArrayLike], *, limited: bool = True) -> dict[str, Interval]:
     """The mean of each figure with its interval, from one value per query. The ends stay in the figure's range or,
-    unless `limited`, in that of its differences."""
+    unless `limited`, in the range of its differences."""
     table = np.stack([np.asarray(each, dtype=np.float64) for each in values.values()], axis=1)
     if not len(table):
         return dict.fromkeys(values, Interval(np.nan, None))

@@ -17,7 +17,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -100,7 +99,7 @@ class Limit:
 class Check:
     """A check with its outcome: its `line` says both. `reasons` says what each query that explains it lost or lacks,
     by id, worst first.
-    `figures` are those of `gate --json`."""
+    `figures` are what `gate --json` prints."""
 
     name: str
     passed: bool
@@ -177,7 +176,7 @@ class ReachedFigures(_Value):
     nearness: FiniteFloat | None
     kept: int
     fell_back: bool
-    asked: str = ""
+    asked: str
 
 
 class _LogLine(BaseModel):
@@ -193,14 +192,14 @@ class _LogLine(BaseModel):
 
 
 class BaselineOrigin(_Value):
-    """What a baseline was measured on. `settings` are those that differ from the defaults; None if unknown."""
+    """What a baseline was measured on. `settings` are those that differ from the defaults."""
 
     collection: str
     collection_version: str
     labels_version: str
     model: str
     space: str
-    settings: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any]
 
 
 class Baseline(BaselineOrigin):
@@ -240,16 +239,12 @@ def read(path: Path) -> Baseline:
     """Read a baseline from its file. Raises InputError."""
     try:
         baseline = Baseline.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        Settings().with_values(baseline.settings)
+        return baseline
     except OSError as error:
         why = f"{path} cannot be read: {error.strerror}."
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, SettingsError):
         why = f"{path} is not a baseline file."
-    else:
-        # Settings that this version lacks cannot be compared.
-        with suppress(SettingsError):
-            Settings().with_values(baseline.settings or {})
-            return baseline
-        return baseline.model_copy(update={"settings": None})
     raise InputError(why, remedy="Create a new one.", action="baseline")
 
 
@@ -310,8 +305,7 @@ def decide(
     rechunked = changed and len(moved) > len(gone)
     if rechunked:
         notes.insert(0, f"Chunking changed, labels mapped: {mapped:.0%}.")
-    known_settings = [each.settings for each in (baseline, now) if each.settings is not None]
-    reset = wording.changed(*map(Settings().with_values, known_settings)) if len(known_settings) == 2 else []
+    reset = wording.changed(*(Settings().with_values(each.settings) for each in (baseline, now)))
     if reset:
         notes.append(f"The settings have changed: {'; '.join(reset)}.")
     if partly and missing:

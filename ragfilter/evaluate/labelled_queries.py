@@ -87,7 +87,7 @@ def missing(named: Iterable[str], ids: Container[str], *, collection: str = "", 
 
 
 def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
-    """The labels, except those of chunks that no longer exist (nothing can find them) or that
+    """The labels, except on chunks that no longer exist (nothing can find them) or that
     `user` cannot see (figures must not reveal them). Queries left without labels are dropped."""
     if user.unrestricted and not catalogue:
         # The store is too large to list its chunks.

@@ -197,7 +197,7 @@ def curve_of(
 
 
 def counts_of(curves: Sequence[Curve]) -> Counts:
-    """Counts of those of the first k that fit the prompt: a row for each query, a column for each k. The last column
+    """Counts of the first k chunks that fit the prompt: a row for each query, a column for each k. The last column
     keeps nothing, so ties go to a column that keeps something; it is best only if nothing is relevant."""
     return Counts(*np.stack([_cumulated(each) for each in curves], axis=1))
 

@@ -8,7 +8,7 @@ Source: Intelligent Chunk Filtering, "Before/After Comparison Framework"; Adapti
 Algorithm, "Evaluation Metrics". Conventions:
 
 - Relevant means a label of 1 or more. A kept chunk without a label counts as irrelevant.
-- Only those of the unfiltered first k that fit the context budget count, as in a prompt. The
+- Only chunks of the unfiltered first k that fit the context budget count, as in a prompt. The
   unfiltered ranking obeys clearance if the settings switch it on.
 - A cached answer of the judge counts with the tokens and milliseconds of the original call.
 """
@@ -237,7 +237,7 @@ _OWN = ("kept", "found", "unlabelled", "noise", "lost", "tokens", "ndcg", "ms", 
 
 def _asks(variant: Variant, first: Variant) -> tuple[str, bool, str]:
     """Key of the pool that a variant needs: what it searches, and whose scores, since one pool
-    cannot hold those of two rerankers. Without scores, it shares the pool of the `first`."""
+    cannot hold two rerankers' scores. Without scores, it shares the pool of the `first`."""
     quality = variant.settings.quality
     scored = quality.enabled and quality.reranker != "none" and not variant.plain
     retrieval = variant.settings.retrieval

@@ -274,13 +274,14 @@ def moved_since(now: MeasuredRun, before: MeasuredRun) -> str:
     rows, known = gate.reached(now.records), gate.reached(before.records)
     if not rows["id"].isin(known["id"]).any():
         return ""
-    baseline = gate.to_baseline(known, origin_of(before.run.plan))
-    return gate.decide(rows, baseline=baseline, now=origin_of(now.run.plan)).verdict
+    baseline = gate.to_baseline(known, origin_of(before))
+    return gate.decide(rows, baseline=baseline, now=origin_of(now)).verdict
 
 
-def origin_of(plan: Plan) -> gate.BaselineOrigin:
-    """The origin of a baseline made from this plan's run."""
-    return gate.BaselineOrigin(**{name: getattr(plan, name) for name in gate.ORIGINS})
+def origin_of(measured: MeasuredRun) -> gate.BaselineOrigin:
+    """The origin of a baseline made from this run."""
+    plan, settings = measured.run.plan, measured.settings.changed_from(Settings())
+    return gate.BaselineOrigin(settings=settings, **{name: getattr(plan, name) for name in gate.ORIGINS})
 
 
 def measured_queries(plan: Plan) -> list[str]:

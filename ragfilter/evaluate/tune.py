@@ -454,7 +454,7 @@ def _held_out(
 def _best(
     ways: Mapping[str, _Way], learned: LearnedSettings | None, texts: Sequence[str], target: Target, places: Choice
 ) -> str:
-    """The best strategy for the target on the queries at these `places`, which are those of `learned`. Strategies are
+    """The best strategy for the target on the queries at these `places`, which belong to `learned`. Strategies are
     judged by held-out figures, because the best of a hundred candidates looks better than it is, and a learned strategy
     is not chosen from a hundred."""
     alone = len(places) == 1

@@ -74,7 +74,7 @@ REMEMBERED_CALLS = 20
 
 
 class JudgementCache:
-    """An LRU cache of answers by (model, `Judgement.prompt_key`). `replies` keeps those of `endpoint` longer."""
+    """An LRU cache of answers by (model, `Judgement.prompt_key`). `replies` keeps the endpoint's answers longer."""
 
     def __init__(self, size: int = SIZE, *, replies: ReplyStore | None = None, endpoint: str = "") -> None:
         self._stored = StoredReplies[Judgement]("judgement-1", Judgement, replies, endpoint)

@@ -83,7 +83,7 @@ def always_reranks(quality: Quality) -> bool:
 
 
 def scores_are_current(pool: Pool, quality: Quality) -> bool:
-    """Whether the pool's rerank scores are those of the reranker in the settings."""
+    """Whether the pool's rerank scores come from the reranker in the settings."""
     return pool.reranker == reranker_key(quality)
 
 

@@ -85,7 +85,7 @@ def references_of(chunks: Iterable[Chunk], collection: ChunkSource) -> tuple[Chu
 
 
 def find_chunks(collection: ChunkSource, ids: Iterable[str]) -> Mapping[str, Chunk]:
-    """A mapping with at least those of these chunks that exist; it may be the whole catalogue."""
+    """A mapping with at least the existing ones of these chunks; it may be the whole catalogue."""
     catalogue = collection.catalogue()
     return collection.chunks(list(ids)) if catalogue is None else catalogue
 

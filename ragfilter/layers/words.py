@@ -56,7 +56,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 
 class _HitWords(NamedTuple):
-    """What a hit shares with the query: words, stated values, and those of the values that the hit's title names."""
+    """What a hit shares with the query: words, stated values, and the values that its title names."""
 
     counts: words.WordCounts
     values: frozenset[words.Value]

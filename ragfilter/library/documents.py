@@ -1,4 +1,4 @@
-"""Reads the hits of any store: texts, mappings, rows and objects, such as those of LangChain, LlamaIndex and Haystack.
+"""Reads the hits of any store: texts, mappings, rows and objects, such as LangChain's, LlamaIndex's and Haystack's.
 
 Objects are recognised by their attributes, so no library is imported. The metric of scores and its direction are never
 guessed; scores that contradict the metric cause a warning."""

@@ -261,7 +261,7 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
     """Apply the cutoff alone: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
 
     `distances` are sorted, best first; lower is nearer. `settings` are the cutoff's, such as ``strategy="fixed"`` or
-    ``gap_threshold=0.2``. Their defaults are those of `Settings()`, except that `max_results` has no limit. Raises
+    ``gap_threshold=0.2``. They default to `Settings()`, except that `max_results` has no limit. Raises
     SettingsError, and InputError for values that are not finite numbers or not ascending."""
     values = {"cutoff.max_results": MAX_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
     cutoff = merge([Given("cut()", values)])[0].cutoff
@@ -307,7 +307,7 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
 
 
 def check_similarities(settings: Settings, space: Space, distances: Sequence[float]) -> None:
-    """Raise SettingsError if quality compares similarities, but `distances` are not those of unit vectors."""
+    """Raise SettingsError if quality compares similarities, but `distances` do not belong to unit vectors."""
     quality = settings.quality
     known = quality.good_by == "background" and len(distances) >= BACKGROUND_FROM
     if not quality.enabled or known or space != "ip":

@@ -1,6 +1,6 @@
 """The bundled pruner, which scores pieces by sentence vectors.
 
-The value of a piece is that of its best sentence or row: the cosine with the question, increased by the share of the
+A piece is worth as much as its best sentence or row: the cosine with the question, increased by the share of the
 question's words and numbers that it contains. The neighbours of a piece get a share of its value, since "It lasts an
 hour." needs its neighbour."""
 

@@ -33,7 +33,7 @@ EXPLAIN = sorted(LAYERS, key=lambda layer: layer.explains)[::-1]
 
 class ChunkRow(NamedTuple):
     """One hit as a row of a table. `rank` is the 1-based rank by distance (0: brought in by an expansion), `place` the
-    1-based place among the kept hits (None: dropped). `gap` is the distance minus that of the previous rank. If the
+    1-based place among the kept hits (None: dropped). `gap` is the distance minus the previous rank's. If the
     store gives no distances, `distance` is the rank, `gap` and `similarity` are None, and `confidence` is empty.
     `layer`, `reason`, `value` and `limit` come from the deciding decision."""
 
@@ -167,7 +167,7 @@ def rerank_score(result: PoolResult, hit: Hit) -> float | None:
 
 def deciding(decisions: Sequence[Decision]) -> Decision | None:
     """The decision that explains a kept hit, among all decisions about it in layer order: the first that pinned it,
-    brought it in or fell back, and otherwise that of the first layer in `EXPLAIN`."""
+    brought it in or fell back, and otherwise the decision of the first layer in `EXPLAIN`."""
     for outcome in TELLING:
         for decision in decisions:
             if decision.outcome == outcome:

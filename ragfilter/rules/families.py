@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ragfilter.model import Chunk
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.match import prepared
-from ragfilter.rules.rule import Rule, parse
+from ragfilter.rules.rule import Rule
 from ragfilter.rules.values import (
     Name,
     Value,
@@ -166,7 +166,7 @@ class Proposal:
 
     chunk: Chunk
     family: str
-    rule: str
+    rule: Rule
     names: tuple[str, ...]
     value: str
     doubt: str = ""
@@ -192,12 +192,12 @@ def propose(families: Sequence[Family], texts: Collection[str]) -> tuple[Proposa
             if all(any(prepared(term, "word") in title for term in terms) for terms in groups):
                 rule = Rule(contain_one_of=groups)
                 name_words = tuple(w for m in member.marks if isinstance(m, Name) for w in m.words)
-                proposals.append(Proposal(member.chunk, family.pattern, rule.text, name_words, member.named, doubt))
+                proposals.append(Proposal(member.chunk, family.pattern, rule, name_words, member.named, doubt))
     return tuple(proposals)
 
 
-def as_finding(kind: str, chunk: Chunk, rule: str, words: str, doubts: Sequence[str] = ()) -> Finding:
+def as_finding(kind: str, chunk: Chunk, rule: Rule, words: str, doubts: Sequence[str] = ()) -> Finding:
     """The finding that proposes `rule` for a chunk. It is sure if there are no doubts and the chunk has no rule yet."""
     more = (*doubts, *(("replaces the rule that it has",) if chunk.rule else ()))
     message = f"{'; '.join((words, *more))}."
-    return Finding(kind=kind, chunk_ids=(chunk.id,), message=message, fix=parse(rule), sure=not more)
+    return Finding(kind=kind, chunk_ids=(chunk.id,), message=message, fix=rule, sure=not more)

@@ -12,8 +12,8 @@ match            ``word`` (default) or ``substring``, see `ragfilter.rules.match
 
 Terms are text. Numbers are refused, because ``6`` hardly ever means the bare digit. As in the source, only `contain`
 accepts a number and stores it as text. An empty list requires nothing, like an absent part. A rule without any parts
-always holds. ``{"query_must": {…}}``, as in a record, is read as its value. The store, the journal and the editor have
-rules as JSON text. `parse` and `read_rule` turn it into a value, and everything else works on values."""
+always holds. ``{"query_must": {…}}``, as in a record, is read as its value. The store, the journal, the editor
+and a `Chunk` have the rule's text, by which equal rules are found. `parse` and `read_rule` turn it into a value."""
 
 from __future__ import annotations
 

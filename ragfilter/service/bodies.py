@@ -75,7 +75,7 @@ class FilterBody(QuestionBody):
 
 
 class RerankDocument(BaseModel, extra="allow"):
-    """A document with fields, which are read like those of a hit."""
+    """A document with fields, which are read like a hit's fields."""
 
     text: str
     title: str | None = None

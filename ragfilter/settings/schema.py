@@ -32,7 +32,7 @@ STRATEGIES: Mapping[str, str] = {
 """The strategies of the cutoff in display order, each with what it finds.
 `ragfilter.layers.strategies` has a file for each."""
 TUNED_SHARE = 0.8
-"""The best hit of most unrelated questions is above this share, that of hardly any labelled one. docs/tuning.md."""
+"""The best hit is above this share for most unrelated questions and for hardly any labelled one. docs/tuning.md."""
 
 
 # -- results of tuning, stored in the settings of the cutoff ---------------------------------------

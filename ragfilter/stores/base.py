@@ -192,7 +192,7 @@ class VersionedCollection(ChunkedCollection):
     @property
     @abstractmethod
     def attributes(self) -> Mapping[str, Any]:
-        """Its attributes, including those of other programs."""
+        """Its attributes, including ones that other programs set."""
 
     @abstractmethod
     def write(self, batch: Sequence[StoredRow]) -> None:

@@ -98,7 +98,7 @@ PUT_VECTOR = sa.text(
 
 
 class VectorCache(database.OptionalBook):
-    """Vectors by text and model, of the workspace in `folder` or at an address: those of each collection's sentences,
+    """Vectors by text and model, of the workspace in `folder` or at an address: each collection's sentences,
     and of passages that are not indexed yet. Safe across threads and processes."""
 
     called = "The file of sentences"

@@ -1,4 +1,4 @@
-"""Opens the store of each collection in a workspace: its own store, or that of a foreign collection.
+"""Opens the store of each collection in a workspace: its own store, or a foreign collection's.
 
 A foreign collection, which ragfilter did not make, can be in the workspace's own store, in another Chroma folder, on a
 Chroma server, or a table with vectors in PostgreSQL. A file says how to open each, and whether changes are allowed;

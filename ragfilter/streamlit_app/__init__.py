@@ -19,7 +19,7 @@ from ragfilter.ui import jobs
 from ragfilter.ui.kit import controls, guide, problems, question_box
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.request_guard import RequestGuard, hosts
-from ragfilter.ui.session import link, state, widget
+from ragfilter.ui.session import link, state
 from ragfilter.ui.session.page_run import PageRun, begin_page, current_view
 
 WIDTH = 230
@@ -32,7 +32,9 @@ def draw() -> None:
     st.set_page_config(page_title="ragfilter", page_icon=theme.ICON, layout="wide", initial_sidebar_state=WIDTH)
     pages = [st.Page(f"pages/{title.lower()}.py", title=title, default=title == PAGES[0]) for title in PAGES]
     with jobs.run_lock():
-        st.session_state[widget.PAGE] = page = st.navigation(pages, position="top")
+        page = st.navigation(pages, position="top")
+        if state.KEY in st.session_state:
+            state.session().page = f"pages/{page.title.lower()}.py"
         page.run()
 
 

@@ -243,9 +243,9 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
 
 
 def progress_of(job: Job[V], what: str, pace: Pace) -> tuple[float, str]:
-    """The share that is done, and a line about it. Without steps to count, the line has the seconds since the start."""
+    """The share that is done, and a line about it. For at most one step, the line has the seconds since the start."""
     done, total, activity = job.progress
-    if not total:
+    if total < 2:
         return 0.0, f"{activity or what} … {job.seconds:.0f} s"
     left = time_left(pace.left(done, total)) if done < total else ""
     return min(done / total, 1.0), f"{activity or what}: {done:,} of {total:,}{left and ', '}{left}"

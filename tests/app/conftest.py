@@ -11,7 +11,7 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.ui import resources
 from ragfilter.ui.kit.controls import setting_key as key
 from ragfilter.ui.kit.rule_editor import drafting
+from ragfilter.ui.session import link
 from ragfilter.ui.session.state import KEY, Session
 
 LINK = "ragfilter.session.copy_link"
@@ -54,7 +55,9 @@ PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
 """Every method with which the page can call a store or a model."""
 
 
-BOXES = {f"open-{name}" for name in ("idle", "settings", *(each.name for each in LAYERS))}
+LINES = {"idle", "settings", *(each.name for each in LAYERS)}
+"""The lines of the sidebar. The controls of a closed one are not drawn."""
+READ = link.read
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,6 @@ class Page:
         return current
 
     def run(self) -> Page:
-        # Every line of the sidebar is open, because the controls of a closed one are not drawn.
-        for box in BOXES - self.at.session_state.keys():
-            self.at.session_state[box] = True
         self.at.run()
         assert not self.at.exception, [e.value for e in self.at.exception]
         return self
@@ -253,6 +253,7 @@ def open_page(
 
     def open_(params: dict[str, str] | None = None, *, workspace: Path | None = None) -> Page:
         monkeypatch.setenv("RAGFILTER_DATA_DIR", str(workspace or demo_page_workspace))
+        monkeypatch.setattr(link, "read", lambda given: replace(READ(given), open_lines={*LINES}))
         # Measuring every question of the demo takes a quarter of a minute.
         monkeypatch.setattr("ragfilter.ui.evaluate.page.UNASKED", 0)
         with contextlib.suppress(SettingsError):

@@ -188,9 +188,10 @@ def test_a_collection_has_one_run_which_other_users_do_not_see(
     other.press("drafts-begin")
     # Its figures count chunks that another user cannot see.
     assert "drafts-stop" in other.buttons
+    assert f"Drafting: 0 of {n}" in other.sent
     other.session.user = User(1)
     assert "Rules are being drafted for another user." in told(other.run())
-    assert f" of {n} drafted" not in other.sent
+    assert f"Drafting: 0 of {n}" not in other.sent
     assert "drafts-stop" not in other.buttons
     going_on.set()
     drafted(page)

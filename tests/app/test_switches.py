@@ -123,7 +123,7 @@ def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
         "cutoff": "−7",
         "context": "fits",
     }
-    page.at.session_state["open-idle"] = page.at.session_state["open-cutoff"] = False
+    page.session.open_lines -= {"idle", "cutoff"}
     page.run()
     assert [*said(page)] == ["query_must", "words", "quality", "cutoff", "context"]
     assert page.at.button(key="line-idle").label == snapshot

@@ -115,12 +115,12 @@ def test_a_draft_is_waited_for_while_the_page_is_used_and_one_is_stopped(open_ta
     endpoint.behave = held(go_on)
     endpoint.asked.clear()
     tab.click("rule-draft")
-    expect(note).to_contain_text("0 of 1 drafted")
+    expect(note).to_contain_text("Drafting …")
     tab.click("drafts-stop")
     expect(tab.keyed("drafts-stop")).to_have_count(0)
     expect(tab.rule).to_have_value(before)
     tab.rest().click("rule-draft")
-    expect(note).to_contain_text("0 of 1 drafted")
+    expect(note).to_contain_text("Drafting …")
     expect(tab.rule).to_be_disabled()
     # A switch, another panel and back: drafting continues.
     tab.switch("query_must")
@@ -128,7 +128,7 @@ def test_a_draft_is_waited_for_while_the_page_is_used_and_one_is_stopped(open_ta
     tab.choose("panel-box", "Rounds")
     expect(tab.keyed("panel")).to_contain_text("No rounds.")
     tab.choose("panel-box", "Chunk")
-    expect(note).to_contain_text("0 of 1 drafted")
+    expect(note).to_contain_text("Drafting …")
     go_on.set()
     # The browser shows the new text a moment after it has reopened the box.
     expect(tab.rule).to_be_enabled()

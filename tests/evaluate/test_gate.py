@@ -17,7 +17,7 @@ from ragfilter.evaluate.gate import BaselineOrigin, Limit, decide, junit, reache
 # Precision 1 and 2/5, recall 2/3 and 1, kept 2 and 5.
 ROWS = reached(score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4).records)
 RESET = "The settings have changed: Max results: 8 → 2."
-ORIGIN = BaselineOrigin(collection="c", collection_version="7", labels_version="a", model="m", space="l2")
+ORIGIN = BaselineOrigin(collection="c", collection_version="7", labels_version="a", model="m", space="l2", settings={})
 
 
 def rows(*recalls: float, first: int = 0, **relevant: int) -> pd.DataFrame:
@@ -169,12 +169,21 @@ def test_gone_labels_are_told_from_changed_chunking() -> None:
     assert told.startswith("Labels are gone")
 
 
-@pytest.mark.parametrize("figure", ["NaN", "Infinity", "-Infinity", "1e999", '"nan"'])
-def test_a_file_with_a_figure_that_is_not_finite_is_refused(tmp_path: Path, figure: str) -> None:
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        *(("0.25", figure) for figure in ("NaN", "Infinity", "-Infinity", "1e999", '"nan"')),
+        ('"settings": {},', ""),
+        ('"settings": {}', '"settings": {"cutoff.gone": 1}'),
+        ('"asked"', '"question"'),
+    ],
+)
+def test_a_file_of_another_form_is_refused(tmp_path: Path, part: str, other: str) -> None:
     file, baseline = tmp_path / "baseline.json", to_baseline(rows(0.25), ORIGIN)
     file.write_text(baseline.dumps(), "utf-8")
     assert read(file) == baseline
-    file.write_text(baseline.dumps().replace("0.25", figure), "utf-8")
+    assert part in baseline.dumps()
+    file.write_text(baseline.dumps().replace(part, other), "utf-8")
     with pytest.raises(InputError, match="is not a baseline file"):
         read(file)
 

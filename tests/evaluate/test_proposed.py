@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from ragfilter.evaluate.effect import GatheredQuestions, SuggestedRules, make_labelled, suggest
@@ -30,7 +28,7 @@ def labelled(**asked: str) -> GatheredQuestions:
 
 
 def rules(made: SuggestedRules) -> dict[str, list[list[str]]]:
-    return {p.chunk.id: json.loads(p.rule)["contain_one_of"] for p in made.proposals}
+    return {p.chunk.id: [[*group] for group in p.rule.contain_one_of] for p in made.proposals}
 
 
 @pytest.mark.parametrize(

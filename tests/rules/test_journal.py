@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,8 @@ from ragfilter.rules.journal import Edit, Entry, Journal, Kind
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    journal = Journal(f"sqlite:///{tmp_path / 'journal.db'}")
+def journal(book_url: str) -> Iterator[Journal]:
+    journal = Journal(book_url)
     yield journal
     journal.close()
 

@@ -200,16 +200,8 @@ class TestTable(RuleStoreTests):
             given = []
             for chunk, vector in zip(chunks, vectors, strict=True):
                 own = to_metadata(chunk)
-                given.append(
-                    (
-                        chunk.id,
-                        chunk.text,
-                        own.pop("source", ""),
-                        own.pop("department"),
-                        rows.written(vector),
-                        json.dumps(own),
-                    )
-                )
+                columns = own.pop("source", ""), own.pop("department"), rows.written(vector)
+                given.append((chunk.id, chunk.text, *columns, json.dumps(own)))
             with store.writing() as connection:
                 connection.exec_driver_sql(
                     f"CREATE TABLE {name} (id text PRIMARY KEY, text text, source text, "

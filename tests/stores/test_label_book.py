@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -16,8 +15,8 @@ from ragfilter.stores.labels import MAX_ASKED, LabelBook, conflicts, qrels_of, q
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Iterator[LabelBook]:
-    book = LabelBook(f"sqlite:///{tmp_path / 'ragfilter.db'}")
+def book(book_url: str) -> Iterator[LabelBook]:
+    book = LabelBook(book_url)
     yield book
     book.close()
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stores import OneVector
+from test_preferences import FULL, PLAIN
+from test_runs import PLAN
 
-from ragfilter.errors import InputError
+from ragfilter.cli.app import main
+from ragfilter.errors import InputError, StoreError
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Progress
@@ -16,8 +21,12 @@ from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.settings import config
 from ragfilter.stores.index import index
-from ragfilter.stores.manage import CopiedTable, copy_workspace
+from ragfilter.stores.labels import LabelBook
+from ragfilter.stores.manage import CopiedTable, EveryTable, copy_workspace
+from ragfilter.stores.postgres.store import PgStore
+from ragfilter.stores.preferences import PreferenceBook
 from ragfilter.stores.qdrant import QdrantPlace
+from ragfilter.stores.runs import Runs
 from ragfilter.stores.workspace import Workspace
 from ragfilter.testing import CHUNKS, QUERY
 
@@ -36,6 +45,13 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workspace
         store = workspace.versioned_store().collection("ours")
         edits.save(store, journal, chunk_id="c01", rule=RULE, expected=None, who="a")
         journal.close()
+        url = workspace.database_url
+        labels, runs = LabelBook(url), Runs(url)
+        labels.put_set("ours", "mine", {"q": "Who?"})
+        labels.label("ours", "Who?", ["c01", "c02"], 2, who="a")
+        labels.record("ours", {"Who?": ["c01"]})
+        PreferenceBook(url).record("ours", "Who?", FULL, PLAIN, "first", who="a")
+        runs.keep(runs.begin(PLAN, who="a").id, "q", {"id": "q"})
         config.save(workspace.files, "strict", "[cutoff]\nmax_results = 3\n")
         yield workspace
 
@@ -50,13 +66,17 @@ def copied(source: Workspace, target: Workspace) -> dict[str, CopiedTable]:
     return {each.name: each for each in copy_workspace(source, target, lambda name: None)}
 
 
-def test_a_folder_moves_into_a_database_and_back(folder: Workspace, database: Workspace, tmp_path: Path) -> None:
+def test_a_folder_moves_into_a_database_and_back(
+    folder: Workspace, database: Workspace, address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     there = copied(folder, database)
     count = folder.versioned_store().collection("ours").count()
-    assert there["ours"].count == there["ours"].new == count
-    assert there["rule_edits"].count == 1
+    single = ("rule_edits", "query_sets", "recorded_hits", "preferences", "runs", "run_records", "files")
+    copies = {each.name: each.new for each in there.values() if each.count}
+    assert copies == {"ours": count, "labels": 2, **dict.fromkeys(single, 1)}
+    assert main(["workspace", "copy", address, str(tmp_path / "back"), "--json"]) == 0
+    assert [CopiedTable(**each) for each in json.loads(capsys.readouterr().out)] == [*there.values()]
     with Workspace.open(tmp_path / "back") as back:
-        assert copied(database, back) == there
         assert config.find_saved(back.files, "strict").read_text() == "[cutoff]\nmax_results = 3\n"
         chunks = back.versioned_store().collection("ours").chunks(["c01", "odd"])
     assert (chunks["c01"].rule, chunks["odd"].clearance) == (RULE, None)
@@ -84,6 +104,18 @@ def test_a_copy_goes_on_and_what_is_there_stays(folder: Workspace, database: Wor
     assert database.store().collections() == ()
     assert copied(folder, database)["ours"].new > 0
     assert {each.new for each in copied(folder, database).values()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("holder", "name", "what"), [(PgStore, "put", "the collection ours"), (EveryTable, "add", "the table rule_edits")]
+)
+def test_a_copy_that_lacks_a_row_is_told(
+    folder: Workspace, database: Workspace, monkeypatch: pytest.MonkeyPatch, holder: Any, name: str, what: str
+) -> None:
+    add = getattr(holder, name)
+    monkeypatch.setattr(holder, name, lambda *a, **more: a[-1][1:] and add(*a[:-1], a[-1][1:], **more))
+    with pytest.raises(StoreError, match=f"The copy of {what} differs"):
+        copied(folder, database)
 
 
 def test_nothing_else_is_ever_replaced(folder: Workspace, database: Workspace) -> None:

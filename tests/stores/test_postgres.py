@@ -27,6 +27,7 @@ from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.copies import Copies, StoredRow
 from ragfilter.stores.index import index
+from ragfilter.stores.postgres.collection import PgCollection
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.stores.workspace import Workspace
 from ragfilter.testing import CHUNKS, QUERY, VECTORS
@@ -131,7 +132,7 @@ def test_a_failure_amid_an_edit_leaves_nothing(ours: PgStore, address: str, monk
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_rules_reach_as_far_without_a_catalogue(store: PgStore, wide: bool) -> None:
+def test_rules_reach_as_far_without_a_catalogue(store: PgStore, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The chunks whose rules hold are farther away than all that a single search returns."""
     rules = ['{"contain":"wizard"}'] * 2000 + ['{"contain":"cleric"}'] * 9
     angles = np.linspace(0, 1, len(rules))
@@ -141,6 +142,7 @@ def test_rules_reach_as_far_without_a_catalogue(store: PgStore, wide: bool) -> N
     ]
     store.put("ruled", batch, embedder="given")
     store.catalogue_limit = 0
+    monkeypatch.setattr(PgCollection, "entries", None)
     settings = load(profile="query-must", environ={}).settings
     settings = settings.with_values({"retrieval.pool_size": 50})
     backends = Backends(store.collection("ruled"), OneVector({}, np.array([1.0, 0.0])))
@@ -273,6 +275,7 @@ def test_a_failure_is_one_line_with_the_remedy(postgres: str, address: str, reme
     [
         ("CREATE TABLE ragfilter_collections (name text)", "Another program's table has this name"),
         ("CREATE TABLE ragfilter_version (other text)", "It is not damaged"),
+        ("CREATE TABLE ragfilter_version AS SELECT '9999'::text AS version_num", "Install that version here too"),
     ],
 )
 def test_another_schema_is_no_damage(address: str, change: str, remedy: str) -> None:
@@ -283,6 +286,15 @@ def test_another_schema_is_no_damage(address: str, change: str, remedy: str) -> 
     with pytest.raises(StoreError) as caught:
         PgStore(address)
     assert remedy in caught.value.remedy
+
+
+@pytest.mark.parametrize("version", ["0.8.1", "0.10.0"])
+def test_an_index_search_goes_on_where_the_server_can(store: PgStore, address: str, version: str) -> None:
+    with store.writing() as connection:
+        connection.exec_driver_sql(f"UPDATE pg_extension SET extversion = '{version}' WHERE extname = 'vector'")
+    other = PgStore(address)
+    assert other.read("SELECT current_setting('hnsw.iterative_scan', true)", width=9) == [("strict_order",)]
+    other.close()
 
 
 def test_a_frozen_server_is_told_within_the_deadline(ours: PgStore, monkeypatch: pytest.MonkeyPatch) -> None:

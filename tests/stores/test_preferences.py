@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -15,8 +16,9 @@ OTHER = PairSide("unfiltered", {}, ("d",), "extractive")
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> PreferenceBook:
-    return PreferenceBook(f"sqlite:///{tmp_path}/votes.db")
+def book(book_url: str) -> Iterator[PreferenceBook]:
+    with closing(PreferenceBook(book_url)) as book:
+        yield book
 
 
 @pytest.mark.parametrize(

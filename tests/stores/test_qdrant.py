@@ -11,15 +11,18 @@ import pytest
 from test_chroma_server import free_port
 from test_postgres import Counting, records
 
+from ragfilter.cli.app import main
 from ragfilter.errors import CollectionMissing, StoreError, StoreUnavailable
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Where
+from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores import manage
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.index import index
 from ragfilter.stores.qdrant import QdrantPlace
 from ragfilter.stores.workspace import Workspace
 from ragfilter.testing import QUERY
+from ragfilter.workbench import open_files_and_store
 
 
 def test_a_workspace_keeps_its_vectors_in_a_folder_of_qdrant(tmp_path: Path) -> None:
@@ -44,6 +47,18 @@ def test_a_workspace_keeps_its_vectors_in_a_folder_of_qdrant(tmp_path: Path) -> 
         with pytest.raises(CollectionMissing):
             renamed.count()
     assert not list((tmp_path / "ws").glob("chroma*"))
+
+
+@pytest.mark.model
+def test_a_variable_names_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, source = str(tmp_path / "qdrant"), tmp_path / "notes.jsonl"
+    source.write_text('{"id": "c1", "text": "Trolls fear fire."}')
+    for name, value in (("WORKSPACE", str(tmp_path / "ws")), ("QDRANT_URL", place), ("QDRANT_KEY", "hush")):
+        monkeypatch.setenv(f"RAGFILTER_{name}", value)
+    assert main(["index", str(source), "-c", "notes"]) == main(["query", "trolls", "-c", "notes"]) == 0
+    with open_files_and_store(read_deployment(), "copy") as workspace:
+        assert workspace.server == QdrantPlace(place, "hush")
+        assert workspace.store().collection("notes").count() == 1
 
 
 def test_a_collection_of_others_is_neither_listed_nor_replaced() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -27,8 +26,8 @@ PLAN = Plan(
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Runs]:
-    runs = Runs(f"sqlite:///{tmp_path / 'ragfilter.db'}")
+def runs(book_url: str) -> Iterator[Runs]:
+    runs = Runs(book_url)
     yield runs
     runs.close()
 

@@ -158,16 +158,16 @@ def _propose(
     """Print the proposals for families, or write them to `out`. Raises InputError."""
     questions = bench.labels.queries(place.collection, ASKED).values()
     suggested = effect.suggest(selected.chunks, questions, known)
-    rows = effect.matrix_rows((replace(p.chunk, rule=p.rule) for p in suggested.proposals), known)
+    rows = effect.matrix_rows((replace(p.chunk, rule=p.rule.text) for p in suggested.proposals), known)
     records = [
         {
             "id": each.chunk.id,
             "title": each.chunk.title,
-            "query_must": json.loads(each.rule),
+            "query_must": json.loads(each.rule.text),
             "family": each.family,
             "names": each.names,
             "value": each.value,
-            "matrix": rows.get(each.rule),
+            "matrix": rows.get(each.rule.text),
             "remarks": [*filter(None, (each.doubt,)), *_losses(each.chunk.id, suggested.losses)],
         }
         for each in suggested.proposals
@@ -179,8 +179,8 @@ def _propose(
         lines.append(f"{family.pattern}: {counted(len(family.members), 'chunk')}")
         lines.append(f"  {'; '.join(m.named for m in family.members)}")
         example = next(p for p in suggested.proposals if p.family == family.pattern)
-        lines.append(f"  {example.chunk.id}: {example.rule}")
-        row = rows.get(example.rule)
+        lines.append(f"  {example.chunk.id}: {example.rule.text}")
+        row = rows.get(example.rule.text)
         lines += [f"  {_row_text(row)}"] if row else []
     doubtful = sum(bool(each["remarks"]) for each in records)
     lines.append(

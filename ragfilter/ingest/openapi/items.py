@@ -41,7 +41,7 @@ _LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{0,200}#[^()\s]{1,300})\)")
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
     """A part of the description `source` that becomes a chunk. `names` are candidates for its id,
-    best first. `parameters` and `security` belong to an operation, and include those of its path
+    best first. `parameters` and `security` belong to an operation, and include its path's
     and its description. `title` and `prose` belong to a guide or tag."""
 
     kind: Kind

@@ -55,7 +55,7 @@ def steps(values: Sequence[float]) -> tuple[Gap, ...]:
 
 
 def rising(values: Sequence[float], pinned: int) -> list[float]:
-    """Lower the value of each pin to that of the nearest hit after it, so that no pin flattens or turns the curve."""
+    """Lower the value of each pin to the nearest later hit's value, so that no pin flattens or turns the curve."""
     pins = list(accumulate(reversed(values[: pinned + 1]), min))[::-1]
     return [*pins, *values[pinned + 1 :]]
 

@@ -114,7 +114,7 @@ def labels_for(recall: float) -> int:
 
 
 def lacking(share: float, calibration: Calibration) -> int:
-    """How many more labels a missing share needs at least: tuning measures each fold with those of the others."""
+    """How many more labels a missing share needs at least: tuning measures each fold with the other folds' labels."""
     folds = calibration.folds
     return max(math.ceil(labels_for(share) * folds / (folds - 1)) - calibration.relevant, 1)
 

@@ -258,8 +258,8 @@ class TableCollection(RowCollection):
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         text = f"c.{_name(self._of['text'])}::text" if self._of["text"] else "''"
         by_id = {
-            i: metadata.to_chunk(i, self._fields(*own), said)
-            for i, said, *own in self._get(ids, f"{text}, {self._selected}")
+            i: metadata.to_chunk(i, self._fields(*own), content)
+            for i, content, *own in self._get(ids, f"{text}, {self._selected}")
         }
         return {i: by_id[i] for i in ids if i in by_id}
 

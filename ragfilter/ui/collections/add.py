@@ -9,7 +9,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -30,11 +30,11 @@ from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import state
 from ragfilter.ui.session.page_run import PageRun
+from ragfilter.ui.session.state import StagedUpload
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-UPLOAD, PREVIEW, EMPTIED = "staged-upload", "upload-preview", "uploads-emptied"
 NEW = ""
 LARGEST, SHOWN, MAX_TOLD = 4000, 6, 5
 GUESSES = {
@@ -56,16 +56,6 @@ ANY_MODEL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StagedUpload:
-    """Uploads in their own folder. `refused` has the errors of refused files."""
-
-    key: str
-    folder: Path
-    files: tuple[Path, ...]
-    refused: tuple[InputError, ...]
-
-
 @st.fragment
 @problems.show_errors()
 def draw(page_run: PageRun) -> None:
@@ -79,7 +69,7 @@ def draw(page_run: PageRun) -> None:
         "Files to index",
         type=[suffix.removeprefix(".") for suffix in SUFFIXES],
         accept_multiple_files="directory" if folder else True,
-        key=f"uploads-{st.session_state.get(EMPTIED, 0)}-{folder}",
+        key=f"uploads-{state.session().uploads_emptied}-{folder}",
         max_upload_size=limit,
         help=f"{' '.join(SUFFIXES)}, at most {limit:,} MB together, zips unpacked. JSON and YAML "
         "must be OpenAPI descriptions.",
@@ -106,7 +96,7 @@ def draw(page_run: PageRun) -> None:
 
 
 def _upload(uploads: Sequence[UploadedFile], resources: Resources) -> StagedUpload | None:
-    before: StagedUpload | None = st.session_state.get(UPLOAD)
+    before = state.session().upload
     ids = "".join(f"{each.file_id}/" for each in uploads)
     key = hashlib.sha256(ids.encode()).hexdigest()[:24]
     if before is not None and before.key == key and before.folder.is_dir():
@@ -120,7 +110,7 @@ def _upload(uploads: Sequence[UploadedFile], resources: Resources) -> StagedUplo
     limit = resources.bench.deployment.max_upload_mb * 1_000_000
     refused = stage(((each.name, each.getvalue()) for each in uploads), folder, limit=limit)
     files = tuple(sorted(file for file in folder.rglob("*") if file.is_file()))
-    upload = st.session_state[UPLOAD] = StagedUpload(key, folder, files, refused)
+    upload = state.session().upload = StagedUpload(key, folder, files, refused)
     return upload
 
 
@@ -130,26 +120,25 @@ def _discard() -> None:
 
 
 def _delete_files() -> None:
-    upload: StagedUpload | None = st.session_state.pop(UPLOAD, None)
+    upload, state.session().upload = state.session().upload, None
     if upload is not None:
         shutil.rmtree(upload.folder, ignore_errors=True)
 
 
 def _empty_box() -> None:
-    st.session_state.pop(UPLOAD, None)
-    st.session_state[EMPTIED] = st.session_state.get(EMPTIED, 0) + 1
+    state.session().upload = None
+    state.session().uploads_emptied += 1
 
 
 def _preview(upload: StagedUpload, reading: ReadOptions) -> tuple[tuple[Record, ...], list[InputError]]:
-    """The first chunks, and the errors up to there; cached until files or splitting options change. Raises
-    InputError."""
-    kept_preview = st.session_state.get(PREVIEW)
-    if kept_preview is None or kept_preview[0] != (upload.key, reading):
+    """The first chunks and the errors up to there; cached until files or options change. Raises InputError."""
+    preview = state.session().preview
+    if preview is None or preview[0] != (upload.key, reading):
         unreadable: list[InputError] = []
         lenient = replace(reading, skip=unreadable.append)
         records = tuple(islice(load(upload.folder, reading=lenient), SHOWN)) if upload.files else ()
-        kept_preview = st.session_state[PREVIEW] = ((upload.key, reading), records, unreadable)
-    return kept_preview[1], kept_preview[2]
+        preview = state.session().preview = (upload.key, reading), records, unreadable
+    return preview[1:]
 
 
 def _reading(upload: StagedUpload) -> ReadOptions:

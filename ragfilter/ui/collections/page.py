@@ -15,7 +15,7 @@ from ragfilter.settings.deployment import is_address
 from ragfilter.stores import manage
 from ragfilter.stores.base import Opening
 from ragfilter.stores.manage import export
-from ragfilter.stores.opening import ForeignCheck, embedder_hint, resolve_location
+from ragfilter.stores.opening import embedder_hint, resolve_location
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add
@@ -122,7 +122,6 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
         elements.button("Dismiss", f"dismiss-{job.id}", state.then_page(queue.remove), job.id)
 
 
-CHECKED = "theirs-found"
 MODEL = (
     "The model that made the vectors: a sentence-transformers name or path, or openai:NAME. "
     "Another model returns meaningless results, even if its dimensions match."
@@ -233,9 +232,9 @@ def _foreign(facts: Facts, resources: Resources) -> None:
     opening = resources.bench.stores.opening(name)
     st.markdown(quiet("Not made by ragfilter: queried and exported as it is."))
     _form(name, opening, resources, key="theirs")
-    checks: tuple[ForeignCheck, ...] = st.session_state.get(CHECKED, {}).get(name, ())
+    opened, checks = state.session().foreign_checks
     for title, good in (("Works", True), ("Needs more", False)):
-        if listed := [f"- {literal(check.words)}" for check in checks if check.good == good]:
+        if listed := [f"- {literal(check.words)}" for check in checks if opened == name and check.good == good]:
             st.markdown(f"**{title}**\n\n" + "\n".join(listed))
     if opening.folder:
         elements.button("Close", "theirs-close", _close, name, resources, about="The collection itself is unchanged.")
@@ -278,7 +277,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         wanted = Opening(opening.folder, model, writable, columns, metric)
         with st.spinner("Checking …"):
             checks = bench.stores.open(name, wanted, bench.load_embedder)
-        st.session_state[CHECKED] = {name: checks}
+        state.session().foreign_checks = name, checks
         state.open_collection(name)
         st.rerun()
 

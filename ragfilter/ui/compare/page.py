@@ -101,7 +101,7 @@ def _choice(letter: str, page_run: PageRun, runs: Mapping[int, Run]) -> None:
 
 
 TITLE_WIDTH = 40
-STEP, OPENED = "compare-step", "compare-opened"
+STEP = "compare-step"
 ANSWERS, SETTINGS = "Answers", "Settings"
 
 
@@ -123,8 +123,8 @@ def _draw_question(view: View, sides: Sides) -> None:
         elements.empty("Neither side keeps a chunk.", remedy)
         return
     stacks = stacked(contrasted, (sides[0].name, sides[1].name))
-    draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.set_widget_state, name=OPENED))
-    opened = next((e for e in contrasted if e.id == st.session_state.get(OPENED)), None)
+    draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.set_field, field="compared_chunk"))
+    opened = next((e for e in contrasted if e.id == state.session().compared_chunk), None)
     if opened is not None:
         _chunk(opened, (a, b))
     pair = numbered_sides(("A", "B"), (context.pack(a.kept, a.settings), context.pack(b.kept, b.settings)))
@@ -214,9 +214,6 @@ def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> N
             answer_panel.draw_preference(view, (pair_sides[0], pair_sides[1]), ("A", "B"), key="compare")
 
 
-GOES_ON = "compare-measuring"
-
-
 def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run]) -> None:
     """Draw the comparison over a query set. Raises StoreError, InputError."""
     chosen, resources = labelled_sets.chosen_set(page_run, name), page_run.resources
@@ -270,7 +267,7 @@ def _row(side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resourc
 
 def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, questions: str) -> None:
     """Offer to measure the sides that no run covers yet, one after the other."""
-    letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
+    session, letters = state.session(), " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
     elements.empty(f"{letters} {verb} not measured yet over these questions.")
     about = (
@@ -279,10 +276,11 @@ def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, questions: str)
     )
     label = f"Measure {letters} over {questions}"
     pressed = elements.button(label, "compare-measure", icon="play_arrow", type="primary", about=about)
-    if pressed or st.session_state.pop(GOES_ON, False):
+    if pressed or session.measure_next:
+        session.measure_next = False
         run = measuring.begin(chosen, missing[0].profile, missing[0].settings)
         if measuring.watch(run, chosen.resources):
-            st.session_state[GOES_ON] = len(missing) > 1
+            session.measure_next = len(missing) > 1
             st.rerun()
 
 

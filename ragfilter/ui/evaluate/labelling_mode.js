@@ -168,7 +168,7 @@ class Mode {
     const steps = make("ol", { ariaLabel: "Chunks of this question" },
       ...(question?.passages ?? []).map(({ first, grade }, at) => make("li", {
         className: `${at === place ? "rf-here" : ""} ${first ? "rf-first" : ""}`,
-        textContent: grade ?? "·", title: `Chunk ${at + 1}: ${WORDS[grade] ?? "no label yet"}`,
+        textContent: grade ?? "·", title: `Chunk ${at + 1}: ${WORDS[grade] ?? "unlabelled"}`,
       })))
     const marks = [2, 1, 0].map(grade => this.button(grade, WORDS[grade], () => this.mark(grade), {
       disabled: !passage, ariaPressed: String(passage?.grade === grade),

@@ -68,7 +68,7 @@ def _window(chosen: ChosenSet, labels: tuple[Label, ...], labelled: Collection[s
 
 
 def _questions(chosen: ChosenSet) -> Iterator[str]:
-    """Typed questions, then those of the query set, then those asked before."""
+    """Typed questions, then the query set's, then questions asked before."""
     yield from state.session().typed_questions
     for name in (chosen.name, ASKED):
         try:

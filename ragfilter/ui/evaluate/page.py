@@ -19,7 +19,7 @@ from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.protocols import Prices
 from ragfilter.publish.reports import of_run
-from ragfilter.settings.schema import STRATEGIES, Settings
+from ragfilter.settings.schema import STRATEGIES
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -308,9 +308,8 @@ def _distances(curves: Sequence[Curve]) -> None:
     threshold = (low + high) / 2
     if high > low:
         about = "Shows the figures beside the curve as if every chunk up to this distance were kept."
-        threshold = st.slider(
-            "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f", key="distance-line", help=about
-        )
+        step = (high - low) / 200
+        threshold = st.slider("Distance", low, high, threshold, step, "%.3f", key="distance-line", help=about)
     plot = measuring.distances(curves, threshold, dark=theme.is_dark())
     theme.draw_plot(plot, key="plot-distances", alt="Distances of all questions by rank, relevant chunks marked")
     means = within(curves, threshold)
@@ -332,7 +331,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         if measured.settings != state.settings():
             elements.aside("This run did not use your settings. Measure yours to guard them.")
         plan, bench = measured.run.plan, resources.bench
-        origin = runs.origin_of(plan).model_copy(update={"settings": measured.settings.changed_from(Settings())})
+        origin = runs.origin_of(measured)
         if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
             # The fingerprint is the same wherever the same files are indexed.
             content = bench.workspace.content_of(bench.collection(plan.collection), plan.viewer)
@@ -342,8 +341,8 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         act, args = state.then_page(bench.runs.rename), (measured.run.id, runs.BASELINE)
         elements.download("Use as baseline", "guard-baseline", baseline.dumps, FILE, about, on_click=act, args=args)
         saved = bench.runs.get(measured.run.id).name == runs.BASELINE
-        told = f"{FILE} was downloaded: commit it" if saved else "Commit the file"
-        elements.aside(f"{told}. In CI, this command fails if the filter gets worse:")
+        words = f"{FILE} was downloaded: commit it" if saved else "Commit the file"
+        elements.aside(f"{words}. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
 
 
@@ -356,6 +355,5 @@ def gate_command(plan: Plan) -> str:
         words += ["--set", f"{path}={str(value).lower() if isinstance(value, bool) else value}"]
     if not plan.viewer.unrestricted:
         words += ["--level", str(plan.viewer.level)]
-        for department in plan.viewer.departments:
-            words += ["--department", department]
+        words += [word for each in plan.viewer.departments for word in ("--department", each)]
     return shlex.join([*words, "--baseline", FILE])

@@ -45,21 +45,19 @@ def draw_questions(chosen: ChosenSet) -> None:
     """Draw the editor for the set's questions. Raises StoreError."""
     book, collection, name = chosen.book, chosen.collection, chosen.name
     # Start from the stored text after saving, or when another set is chosen.
-    revision = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
+    revision = f"{collection}-{name}-{state.session().sets_saved}"
     # A demo's own questions are not stored in the workspace.
     built_in = name in (LABELLED, ASKED) or not book.queries(collection, name)
     of_set = book, collection, name, chosen.chunks, chosen.user
     stored = query_sets.questions(*of_set) if chosen.sets[name] else {}
-    filled: Mapping[str, str] = st.session_state.setdefault(f"set-filled-{revision}", stored)
+    filled = state.session().edited_sets.setdefault(revision, stored)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         about = "Changing the name renames the set. Built-in sets are saved as copies."
         start, key, hint = "" if built_in else name, f"set-name-{revision}", "A name for your own set"
         title = st.text_input("Name of the set", start, key=key, persist_state="session", placeholder=hint, help=about)
-        about = (
-            "Add, change or delete lines, then save. Labels belong to the exact wording: rewording a question hides "
-            "them, and restoring it brings them back. Line breaks within a question show as spaces and are kept."
-        )
+        about = "Add, change or delete lines, then save. Line breaks within a question show as spaces and are kept. "
+        about += "Labels belong to the exact wording: rewording a question hides them; restoring it brings them back."
         start, key = "\n".join(map(one_line, filled.values())), f"set-text-{revision}"
         text = st.text_area("Questions, one per line", start, 260, key=key, persist_state="session", help=about)
         with elements.row("set-actions", "top"):
@@ -68,9 +66,8 @@ def draw_questions(chosen: ChosenSet) -> None:
             elements.button("Save", "set-save", save, type="primary", disabled=empty, about=about)
             none = not chosen.sets[ASKED] or name == ASKED
             about = "Adds questions asked on Inspect that are not in the list yet."
-            elements.button(
-                "Add asked questions", "set-from-history", _add_asked, chosen, key, disabled=none, about=about
-            )
+            add = partial(_add_asked, chosen, key)
+            elements.button("Add asked questions", "set-from-history", add, disabled=none, about=about)
             with st.popover("Remove set", disabled=built_in):
                 about, label = "Cannot be undone. Labels stay with their questions.", f"Remove {literal(name)}"
                 elements.button(label, "set-remove", _remove, chosen, type="primary", disabled=built_in, about=about)
@@ -120,7 +117,7 @@ def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
 
 
 def _files(chosen: ChosenSet) -> None:
-    emptied = st.session_state.get("set-saved", 0)
+    emptied = state.session().sets_saved
     about = "BEIR's queries.jsonl, a CSV file with a column text, query or question, or lines. Its name names the set."
     questions = st.file_uploader("From a file", ["jsonl", "csv", "txt"], key=f"set-file-{emptied}", help=about)
     kinds, about = ["tsv", "txt", "qrels", "trec"], "BEIR or TREC qrels. Credited to a labeller named after the file."
@@ -175,11 +172,9 @@ def _import(chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | No
     visible = {i for i, chunk in chosen.chunks.items() if chosen.user.sees(chunk)}
     title = Path(questions.name).stem
     book, collection, who = chosen.book, chosen.collection, qrels.name if qrels else ""
-    made_by: Maker = "llm" if by_llm else "human"
-    otherwise = "Rename the file, or remove the set."
-    missing = query_sets.import_set(
-        book, collection, title, by_id, rows, visible, who=who, made_by=made_by, otherwise=otherwise
-    )
+    maker: Maker = "llm" if by_llm else "human"
+    of_set = book, collection, title, by_id, rows, visible
+    missing = query_sets.import_set(*of_set, who=who, made_by=maker, otherwise="Rename the file, or remove the set.")
     lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""
     _saved(title)
     for each in warnings:
@@ -190,7 +185,7 @@ def _import(chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | No
 
 def _saved(name: str | None) -> None:
     state.session().query_set = name
-    st.session_state["set-saved"] = st.session_state.get("set-saved", 0) + 1
+    state.session().sets_saved += 1
 
 
 def draw_labels(chosen: ChosenSet) -> None:
@@ -284,8 +279,8 @@ def _propose(chosen: ChosenSet) -> None:
             with st.spinner("Looking up the chunks …"):
                 questions, standing = query_sets.questions(*of_set).values(), chosen.book.standing(chosen.collection)
                 settings, user = chosen.page_run.settings, state.user()
-                requests = labelling.requests(questions, standing, settings, backends, user, depth=DEPTH)
-                session.bill = wanted, tuple(requests)
+                asked = labelling.requests(questions, standing, settings, backends, user, depth=DEPTH)
+                session.bill = wanted, tuple(asked)
             st.rerun()
         return
     requests = session.bill[1]

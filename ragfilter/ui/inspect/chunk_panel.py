@@ -114,8 +114,8 @@ def _labels(view: View, chunk_id: str) -> None:
 
 @state.notice_errors()
 def _label(collection: str, query: str, chunk_id: str, grade: int) -> None:
-    made = open_resources().bench.labels.label(collection, query, [chunk_id], grade, who=state.author())
-    state.remember_labels(made, chunk_id, collection, query)
+    labels = open_resources().bench.labels.label(collection, query, [chunk_id], grade, who=state.author())
+    state.remember_labels(labels, chunk_id, collection, query)
     state.open_chunk(chunk_id)
 
 

@@ -28,13 +28,13 @@ from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_plot
-from ragfilter.ui.inspect.curve_plot import AxisRanges, Points
+from ragfilter.ui.inspect.curve_plot import Points
 from ragfilter.ui.kit import controls
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
 from ragfilter.ui.session.page_run import View
-from ragfilter.ui.session.state import ALL, CUT
+from ragfilter.ui.session.state import ALL, CUT, AxisRanges
 
 PREFIX, TITLE_WIDTH = "cut", 30
 KEY, SECOND = "drag", "second-score"
@@ -95,7 +95,7 @@ def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges
     last = 0 if session.window == CUT else ceil(max(points.x, default=1.0))
     shown_for = (view.asked, points.unit, points.entered, session.window, last)
     if session.axis_ranges is not None and session.axis_ranges[0] == shown_for:
-        ranges: AxisRanges = session.axis_ranges[1]
+        ranges = session.axis_ranges[1]
         kept = 0.0 if line is None else line.kept
         if ranges.window[0] <= kept + 0.5 <= ranges.window[1] or kept >= len(points.entered):
             return ranges
@@ -143,7 +143,7 @@ def draw_controls(view: View) -> None:
                 "The cutoff is off, and the judge decides how many stay. Switch Cutoff on in the sidebar to adjust a "
                 "threshold here."
             )
-    elements.draw(f'<ul class="rf-limits" aria-label="Limits in force">{_limits(result)}</ul>')
+    elements.draw(f'<ul class="rf-limits" aria-label="Current limits">{_limits(result)}</ul>')
     with elements.row("curve-bar"):
         if others := other_scores(result):
             st.selectbox(

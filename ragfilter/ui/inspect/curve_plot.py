@@ -30,6 +30,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.theme import UNDIMMED, Ink
+from ragfilter.ui.session.state import AxisRanges
 
 MIN_SHOWN = 10
 HEIGHT, TUNING_HEIGHT = 372, 440
@@ -62,14 +63,6 @@ class Points:
         at = [i for i, row in enumerate(self.rows) if row.kept or row.id in reached]
         rows, x, y = (tuple(each[i] for i in at) for each in (self.rows, self.x, self.y))
         return replace(self, rows=rows, x=x, y=y)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, slots=True)
-class AxisRanges:
-    """The visible ranges of x and y."""
-
-    window: tuple[float, float]
-    span: tuple[float, float]
 
 
 def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | None) -> Points:

@@ -270,8 +270,8 @@ def present(page_run: PageRun) -> None:
     last = len(drops) + bool(current_story.beyond)
     scene = min(state.session().scene, last)
     if scene < last:
-        found = f"Plain search found {numbers.counted(current_story.unfiltered, 'passage')}."
-        headline.draw_headline(f"{drops[scene - 1].line}." if scene else found, drops)
+        opening = f"Plain search found {numbers.counted(current_story.unfiltered, 'passage')}."
+        headline.draw_headline(f"{drops[scene - 1].line}." if scene else opening, drops)
     else:
         headline.draw(view, current_story)
     if current_story.found:

@@ -114,7 +114,7 @@ def _layers(page_run: PageRun, start: Config, changed: set[str], view: View | No
     did = effects(view.shown) if view is not None else {}
     layers = [each for each in LAYERS if each.name != "clearance" and each.settings_names]
     busy = [each for each in layers if did.get(each.name) or each.name in changed]
-    every = _is_open("idle")
+    every = "idle" in state.session().open_lines
     if busy or every:
         came = f"<i>{numbers.chunk_count(view.summary.retrieved)}</i>" if view else ""
         title = elements.text(ORDER_HELP)
@@ -126,16 +126,15 @@ def _layers(page_run: PageRun, start: Config, changed: set[str], view: View | No
         _opener("idle", f"{label} changed nothing" if view else label)
 
 
-def _is_open(name: str) -> bool:
-    return bool(st.session_state.get(f"open-{name}"))
-
-
 def _opener(name: str, label: str, about: str | None = None) -> None:
     """Draw the button that opens or closes the contents of a line, with the tooltip `about`."""
-    is_open = _is_open(name)
     look: dict[str, Any] = {"type": "tertiary", "icon_position": "right", "width": "stretch", "about": about}
-    icon = "expand_more" if is_open else "chevron_right"
-    elements.button(label, f"line-{name}", state.set_widget_state, not is_open, f"open-{name}", icon=icon, **look)
+    icon = "expand_more" if name in state.session().open_lines else "chevron_right"
+    elements.button(label, f"line-{name}", _toggle, name, icon=icon, **look)
+
+
+def _toggle(name: str) -> None:
+    state.session().open_lines ^= {name}
 
 
 def _line(layer: LayerSpec, page_run: PageRun, start: Config, view: View | None, did: str, *, changed: bool) -> None:
@@ -150,7 +149,7 @@ def _line(layer: LayerSpec, page_run: PageRun, start: Config, view: View | None,
             st.toggle(layer.title, on, disabled=no_llm and not on, label_visibility="collapsed", **given)
         mark = f"{MARK} " if changed else ""
         _opener(name, f"**{mark}{layer.title}** {did if on else 'off'}", switch.help if switch else None)
-    if not _is_open(name):
+    if name not in state.session().open_lines:
         return
     with st.container(key=f"inside-{name}", gap=None):
         acting = layer_line(view.shown.trace(name), view.shown) if view else ""
@@ -170,7 +169,7 @@ def _more(page_run: PageRun, start: Config, changed: set[str]) -> None:
     """Draw the settings outside the layers, the settings files, and the visitor's name."""
     layers = {each.name for each in LAYERS}
     _opener("settings", f"{MARK} More settings" if changed - layers else "More settings")
-    if not _is_open("settings"):
+    if "settings" not in state.session().open_lines:
         return
     with st.container(key="inside-settings", gap=None):
         for info in fields():
@@ -298,10 +297,10 @@ def apply_choice(value: Any, path: str) -> None:
     if value is None:
         return
     if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
-        told = (
+        words = (
             f"“Suggest settings” on Tune learns the strategy {LEARNED} from at least {MIN_LABELLED} labelled questions."
         )
-        state.notice(f"{told} Apply the suggestion there.")
+        state.notice(f"{words} Apply the suggestion there.")
         return
     values = {path: value}
     if path in ORDERED:

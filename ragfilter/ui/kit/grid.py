@@ -42,9 +42,9 @@ def fitting_questions(questions: Iterable[str], width: int) -> list[str]:
     """`questions` shortened at the end for a column of `width` pixels; those that would look the same, elsewhere."""
     texts, room = [*questions], round(1.06 * width)
     short = [_fitting(text, room) for text in texts]
-    told = telling_titles(texts, int((room - EDGE_PX) / LETTER_PX)) if len({*short}) < len({*texts}) else short
+    telling = telling_titles(texts, int((room - EDGE_PX) / LETTER_PX)) if len({*short}) < len({*texts}) else short
     counts = Counter(short)
-    return [b if counts[a] > 1 else a for a, b in zip(short, told, strict=True)]
+    return [b if counts[a] > 1 else a for a, b in zip(short, telling, strict=True)]
 
 
 @lru_cache(maxsize=4096)
@@ -60,7 +60,7 @@ def _marked(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     for name, config in columns.items():
         width = config.get("width") if isinstance(config, dict) and name in table else None
         if isinstance(width, int) and width >= PROSE_PX:
-            # The letters of a sentence are narrower than those of the widest titles.
+            # The letters of a sentence are narrower than the widest titles' letters.
             room = round(1.06 * width)
             table[name] = [_fitting(text, room) if isinstance(text, str) else text for text in table[name]]
     return table

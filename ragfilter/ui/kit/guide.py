@@ -28,8 +28,6 @@ from ragfilter.ui.session.page_run import PageRun, View
 NEEDS_LABELS = "Locked until a question has labels."
 INCLUDED = "These came with the collection. Label more on Evaluate."
 NEEDS_RUN = "Locked until you have measured your settings."
-MEASURED = "measured"
-"""The collections known to have a complete run that somebody started."""
 GUARD = "guard"
 """The box on Evaluate where a baseline is made."""
 
@@ -101,7 +99,7 @@ def draw_path(page_run: PageRun, slot: DeltaGenerator, page: str = "") -> None:
 
 def _steps(page_run: PageRun) -> list[PathStep]:
     session = state.session()
-    name, known = session.collection, st.session_state.setdefault(MEASURED, set())
+    name, known = session.collection, session.measured
     saved_runs = page_run.saved_runs.values()
     if name not in known and any(run.complete and run.who for run in saved_runs):
         known.add(name)

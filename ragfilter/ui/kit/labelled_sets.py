@@ -118,9 +118,8 @@ def choose(chosen: ChosenSet) -> None:
     named = {name: f"{query_sets.title(name, llm=llm)} · {numbers.count(n)}" for name, n in sets.items()}
     named |= {OTHERS: "other runs"} if OTHERS in sets else {}
     about = "labelled: every question with labels. asked: questions asked on Inspect. Add other sets under More."
-    widget.draw_list(
-        "Questions", named, chosen.name, "query-set-box", state.set_field, "query_set", width=200, help=about
-    )
+    look = {"width": 200, "help": about}
+    widget.draw_list("Questions", named, chosen.name, "query-set-box", state.set_field, "query_set", **look)
 
 
 def explain(chosen: ChosenSet) -> None:

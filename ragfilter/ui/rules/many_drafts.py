@@ -79,7 +79,9 @@ def _doubted(visible: VisibleCollection, unsaved: Sequence[Draft], known: Gather
                 doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
     chunks, words = visible.chunks, "Drafted with the template"
     return [
-        as_finding("draft", chunks[d.chunk_id], d.text, f"{words} {d.category}", [*doubts[d.chunk_id]]) for d in unsaved
+        as_finding("draft", chunks[each.chunk_id], each.rule, f"{words} {each.category}", [*doubts[each.chunk_id]])
+        for each in unsaved
+        if each.rule is not None
     ]
 
 

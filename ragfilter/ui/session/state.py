@@ -14,7 +14,7 @@ from uuid import uuid4
 import streamlit as st
 
 from ragfilter.engine.replay import Replays
-from ragfilter.errors import RagfilterError, SettingsError
+from ragfilter.errors import InputError, RagfilterError, SettingsError
 from ragfilter.layers.tuned_on import origin, profile_name
 from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, NeedKind, User
 from ragfilter.settings import config, profiles
@@ -24,15 +24,21 @@ from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.resources import open_resources
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ragfilter.evaluate.labelling import Request
     from ragfilter.indexing.order import Order
     from ragfilter.indexing.queue import Queue
+    from ragfilter.ingest.records import Record
+    from ragfilter.rules.journal import Turn
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.labels import Label, LabelBook
+    from ragfilter.stores.opening import ForeignCheck
     from ragfilter.ui.jobs import Job
 
 P = ParamSpec("P")
 KEY = "session"
-"""The key of the `Session` in Streamlit's session state. Widgets and some pages have keys of their own."""
+"""The key of the `Session` in Streamlit's session state. All other keys are widgets'."""
 CLEARANCE = "clearance.enabled"
 """The setting that only a visitor can change, by hand; no profile, file, link or variable can."""
 ON = {CLEARANCE: True}
@@ -110,6 +116,43 @@ class UnsavedRule(NamedTuple):
     base: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """An edit that failed. `stored` is the current rule, if there was a `conflict`."""
+
+    message: str
+    conflict: bool = False
+    stored: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HarmfulEdit:
+    """The harm that an action on the `expected` rule would do; `unsaved` was in the editor."""
+
+    act: Turn | Literal["save"]
+    expected: str | None
+    unsaved: UnsavedRule | None
+    harm: str
+
+
+@dataclass(frozen=True, slots=True)
+class AxisRanges:
+    """The visible ranges of x and y."""
+
+    window: tuple[float, float]
+    span: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedUpload:
+    """Uploads in their own folder. `refused` has the errors of refused files."""
+
+    key: str
+    folder: Path
+    files: tuple[Path, ...]
+    refused: tuple[InputError, ...]
+
+
 @dataclass(slots=True)
 class RuleDesk:
     """The state of the Rules page and the rule editor, apart from widgets."""
@@ -129,7 +172,7 @@ class RuleDesk:
     gathered_again: int = 0
     confirmed: dict[str, dict[str, str | None]] = field(default_factory=dict)
     """The changes that each box confirms, by the box's key."""
-    editor_outcome: tuple[str, Any] = ("", None)
+    editor_outcome: tuple[str, Trouble | HarmfulEdit | str | None] = ("", None)
     """A chunk's id, with the outcome of the last action on its rule."""
     unfinished: tuple[str, UnsavedRule] | None = None
     """A chunk's id, with the text that is being typed into its editor."""
@@ -181,6 +224,8 @@ class Session:
     lasting_failures: dict[str, Failure] = field(default_factory=dict)
     """Failures of rerankers that cannot work here."""
 
+    open_lines: set[str] = field(default_factory=set)
+    """The lines of the sidebar that are open."""
     cut_controls: bool = False
     evidence: bool = False
     """The parts of Inspect that are open besides its result."""
@@ -189,7 +234,7 @@ class Session:
     part: str = "Text"
     """The part of the open chunk in the panel."""
     window: str = CUT
-    axis_ranges: tuple[object, Any] | None = None
+    axis_ranges: tuple[object, AxisRanges] | None = None
     """The ranges of the curve's axes, kept while their key stays the same."""
     revealed: tuple[str, int] = ("", 0)
     """The selector of the part opened last, and how many parts were opened."""
@@ -210,10 +255,16 @@ class Session:
     """The collection of the last click on Tune's map, and the settings after and before it."""
     proposing: Job[int] | None = None
     """The job that asks an LLM for labels."""
-    bill: tuple[Any, Any] | None = None
+    bill: tuple[object, tuple[Request, ...]] | None = None
     """The requests for labels that an LLM would get, after the key that they depend on."""
     query_set: str | None = None
     """The query set to measure with, None for the first one with questions."""
+    sets_saved: int = 0
+    """How often a query set was saved, imported or removed. Each time, its boxes start again."""
+    edited_sets: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """The questions that each box of questions started with, by the end of its key."""
+    measured: set[str] = field(default_factory=set)
+    """The collections known to have a complete run that somebody started."""
     run: int = 0
     """The saved run that is shown; 0 for the newest."""
     labelling: bool = False
@@ -236,6 +287,9 @@ class Session:
     """The dropped chunk opened last during the tour."""
     compared: dict[str, str] = field(default_factory=dict)
     """The sides of Compare and its query set, as in the link."""
+    compared_chunk: str = ""
+    measure_next: bool = False
+    """Whether Compare measures the other side too."""
 
     shared: dict[str, str] = field(default_factory=dict)
     """The parameters of the link to this page."""
@@ -250,9 +304,17 @@ class Session:
     """The collection to be indexed, which then becomes the chosen one."""
     indexing: set[int] = field(default_factory=set)
     """The jobs queued here or seen at work since, whose outcome is shown."""
+    upload: StagedUpload | None = None
+    preview: tuple[object, tuple[Record, ...], list[InputError]] | None = None
+    """The first chunks of the upload and the errors up to there, after the key that they depend on."""
+    uploads_emptied: int = 0
+    foreign_checks: tuple[str, tuple[ForeignCheck, ...]] = ("", ())
+    """The foreign collection opened last, and how it was checked."""
+    page: str = "pages/inspect.py"
+    """The page that began last, unless it was the first one."""
     replaced: dict[str, int] = field(default_factory=dict)
     """How often each widget was replaced, by name."""
-    shown: dict[str, tuple[Any, object]] = field(default_factory=dict)
+    shown: dict[str, tuple[object, object]] = field(default_factory=dict)
     """The value and labels that each widget shows, as far as the server knows, by key."""
 
 
@@ -332,11 +394,6 @@ def set_fields(**values: Any) -> None:
     """Store these values in the session."""
     for name, value in values.items():
         set_field(value, name)
-
-
-def set_widget_state(value: Any, name: str) -> None:
-    """Keep a widget's value under this key."""
-    st.session_state[name] = value
 
 
 def change_settings(values: Mapping[str, Any]) -> None:

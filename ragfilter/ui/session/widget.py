@@ -15,13 +15,11 @@ from ragfilter.ui.session import state
 
 V = TypeVar("V")
 OnChange = Callable[..., None]
-PAGE = "page"
-"""The page that began last."""
 
 
 def key_and_callback(name: str, value: Any, on_change: OnChange, *args: Any, labels: object = None) -> dict[str, Any]:
     """Key and callback for the widget called `name`, to be drawn with `value` as its default. `on_change` gets the
-    choice and `args`. Pass `labels` if those of the options can change: the browser identifies options by label."""
+    choice and `args`. Pass `labels` if the options' labels can change: the browser identifies options by label."""
     key = key_of(name, value, labels)
     return {"key": key, "on_change": _changed, "args": (name, key, on_change, args)}
 
@@ -80,7 +78,7 @@ def _changed(name: str, key: str, on_change: OnChange, args: tuple[Any, ...]) ->
     if key not in st.session_state:
         # A click on the link to another page took the focus from a box in a fragment. The browser reports the box
         # second and from its own page, so the other page begins again.
-        st.switch_page(st.session_state[PAGE])
+        st.switch_page(state.session().page)
     value, shown = st.session_state[key], state.session().shown
     known, labels = shown.get(key, (value, None))
     # Until the browser has drawn the new widget, it reports the old one's value.

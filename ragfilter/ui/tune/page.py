@@ -171,8 +171,8 @@ def _carry_over(page_run: PageRun, asked: Mapping[str, str]) -> None:
 def _carried_over(page_run: PageRun) -> None:
     """Draw the carried-over thresholds or, if they were not requested, what that needs."""
     job: Job[tuple[Settings, Settings]] | None = page_run.resources.jobs.find(_key(page_run, None, None))
-    found = jobs.wait_for_result(job, "carrying", "Gathering", stop=tuning_map.STOP)
-    if found is None:
+    carried = jobs.wait_for_result(job, "carrying", "Gathering", stop=tuning_map.STOP)
+    if carried is None:
         if any(page_run.settings.get(path) for path in RECORDS):
             then = "Without labels, it estimates thresholds from questions asked on Inspect."
             elements.empty("Recalibrate works best with labelled questions.", then)
@@ -181,8 +181,8 @@ def _carried_over(page_run: PageRun) -> None:
         return
     with st.container(key="suggestion", border=True, gap="small"):
         elements.draw(f'<p class="rf-lead">{elements.text(wording.GUESS)}</p>')
-        _changes(*found, page_run.settings)
-        _apply(page_run.settings, found[1], ASKED)
+        _changes(*carried, page_run.settings)
+        _apply(page_run.settings, carried[1], ASKED)
 
 
 def _changes(before: Settings, after: Settings, current: Settings) -> None:

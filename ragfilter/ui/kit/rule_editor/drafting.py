@@ -12,20 +12,20 @@ from functools import partial
 
 import streamlit as st
 
+from ragfilter.basics.threads import Pace
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Prices, Usage
 from ragfilter.rules.drafting import Draft, drafts, total
 from ragfilter.rules.rule import read_rule
 from ragfilter.text import numbers
-from ragfilter.text.numbers import time_left
-from ragfilter.ui.jobs import Job, Stoppable
+from ragfilter.ui.jobs import Job, Stoppable, progress_of
 from ragfilter.ui.kit.rule_editor import saving
-from ragfilter.ui.kit.rule_editor.saving import Editing, Trouble
+from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, model_label
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import state
-from ragfilter.ui.session.state import UnsavedRule
+from ragfilter.ui.session.state import Trouble, UnsavedRule
 
 DraftingJob = Job[list[Draft]]
 REFRESH_S = 0.5
@@ -115,16 +115,13 @@ def _start_one(chunk_id: str, collection: str, rule: str | None) -> None:
 
 def draw_progress(job: DraftingJob, collection: str) -> None:
     """Draw the progress of a run with its Stop button, refreshed until it ends."""
-    st.fragment(_progress, run_every=REFRESH_S)(job, collection)
+    st.fragment(_progress, run_every=REFRESH_S)(job, collection, Pace())
 
 
-def _progress(job: DraftingJob, collection: str) -> None:
+def _progress(job: DraftingJob, collection: str, pace: Pace) -> None:
     if job.done:
         st.rerun()
-    done, count, used = job.progress
-    left = time_left(job.seconds / done * (count - done) if done else None)
-    words = (f"{done:,} of {count:,} drafted", used, left or f"{job.seconds:.0f} s")
-    st.progress(min(1.0, done / max(1, count)), text=" · ".join(filter(None, words)))
+    st.progress(*progress_of(job, "Drafting", pace))
     about = "Drafts so far are kept, and the next run skips them."
     elements.button("Stop", "drafts-stop", state.then_page(_stop), collection, icon="stop", about=about)
 
@@ -164,7 +161,7 @@ def start(collection: str, ids: Sequence[str]) -> None:
                 break
             bench.drafts.keep(collection, draft)
             done.append(draft)
-            job.tell(len(done), len(ids), tokens_text(total(done, 0).usage, bench.prices))
+            job.tell(len(done), len(ids), f"Drafting, {tokens_text(total(done, 0).usage, bench.prices)}")
         return done
 
     resources.jobs.start(user, ("drafting", collection), work, again=True)

@@ -18,9 +18,10 @@ from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import MODES, InvalidRule, Rule, in_words, parse, place_name, pretty_rule, read_rule, starter
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
-from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing, Trouble
+from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
+from ragfilter.ui.session.state import Trouble
 
 HEIGHT = 160
 MAX_FINDINGS = 6

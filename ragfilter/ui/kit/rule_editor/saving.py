@@ -21,7 +21,7 @@ from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import asking, state, widget
-from ragfilter.ui.session.state import UnsavedRule
+from ragfilter.ui.session.state import HarmfulEdit, Trouble, UnsavedRule
 
 T = TypeVar("T")
 Act = Turn | Literal["save"]
@@ -45,25 +45,6 @@ class Editing:
     harm_of: Callable[[str, str], str]
     more: Sequence[Finding] = ()
     undo_buttons: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """An edit that failed. `stored` is the current rule, if there was a `conflict`."""
-
-    message: str
-    conflict: bool = False
-    stored: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HarmfulEdit:
-    """The harm that an action on the `expected` rule would do; `unsaved` was in the editor."""
-
-    act: Act
-    expected: str | None
-    unsaved: UnsavedRule | None
-    harm: str
 
 
 def outcome_of(chunk_id: str, kind: type[T]) -> T | None:
