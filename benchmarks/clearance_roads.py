@@ -133,7 +133,15 @@ class Roads:
         return self.asked("/v1/search", user, {"question": question, "profile": profile})
 
     def filter(self, user: User, question: str, profile: str) -> str:
-        hits = [
+        body = {"question": question, "profile": profile, "hits": self._hits(), "metric": "similarity"}
+        return self.asked("/v1/filter", user, body)
+
+    def rerank(self, user: User, question: str, profile: str) -> str:
+        body = {"query": question, "model": profile, "documents": self._hits(), "return_documents": True}
+        return self.asked("/v1/rerank", user, body)
+
+    def _hits(self) -> list[dict[str, Any]]:
+        return [
             {
                 "id": c.id,
                 "text": c.text,
@@ -145,14 +153,6 @@ class Roads:
             }
             for c in self.chunks
         ]
-        body = {"question": question, "profile": profile, "hits": hits, "metric": "similarity"}
-        return self.asked("/v1/filter", user, body)
-
-    def rerank(self, user: User, question: str, profile: str) -> str:
-        """Documents have no clearance, but a store's chunks may not join them."""
-        seen = [chunk.text for chunk in self.chunks if not user.refusal(chunk)]
-        body = {"query": question, "documents": seen, "model": profile, "return_documents": True}
-        return self.asked("/v1/rerank", user, body)
 
     def dify(self, user: User, question: str, profile: str) -> str:
         setting = {"top_k": 50, "score_threshold": 0.0}

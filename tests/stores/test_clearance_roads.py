@@ -22,5 +22,5 @@ def test_no_road_names_what_is_hidden(postgres: str, tmp_path: Path, large: bool
         seen = [n for n, chunk in enumerate(roads.chunks) if not chief.refusal(chunk)]
         for name, road in ROADS.items():
             told = road(roads, chief, QUESTIONS[0], "unfiltered")
-            named = any(names_of(n)[0] in told for n in seen)
+            named = any(each in told for n in seen for each in names_of(n)[::2])
             assert named is (name not in ("metrics", "errors", "counts")), name
