@@ -1,4 +1,5 @@
 """The service beside a plain /search on the same store: questions a second, p50 and p95, with many clients at once.
+Exits with 1 if a request failed.
 
 `python benchmarks/bench_service.py [WORKSPACE [COLLECTION]] [--clients 50] [--seconds 60]`
 
@@ -14,6 +15,7 @@ import asyncio
 import logging
 import shutil
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -142,13 +144,13 @@ def main() -> None:
                 "/search": lambda: plain(bench, name),
                 "/v1/search": lambda: make_app(serving),
             }
-            rates = {}
+            rates, lost = {}, 0
             for path, make in makers.items():
                 with served(make()) as (url, blocked):
                     measured(url, path, 2, 1.0)
                     blocked.ms = 0.0
                     took, failed = measured(url, path, given.clients, given.seconds)
-                    rates[path] = len(took) / given.seconds
+                    rates[path], lost = len(took) / given.seconds, lost + failed
                     p95 = quantiles(took, n=20)[-1] * 1000
                     print(
                         f"{path}: {rates[path]:.1f} a second, p50 {median(took) * 1000:.0f} ms, "
@@ -156,6 +158,8 @@ def main() -> None:
                         f"event loop blocked {blocked.ms:.0f} ms at most"
                     )
             print(f"{rates['/search'] / rates['/v1/search']:.2f} × the plain search (goal: 2.5 ×)")
+    if lost:
+        sys.exit(f"{lost} requests failed")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pathlib import Path
 from threading import Barrier
 from urllib.parse import urlencode
 
+from streamlit.proto.Alert_pb2 import Alert
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import ClientConnection, connect
@@ -42,6 +43,8 @@ class Session:
         self._link = link
         self._slider = ""
         self._picture = ""
+        self.errors: list[str] = []
+        """What the page said of errors."""
 
     def open(self) -> float:
         """Ask, and return the seconds until the first picture."""
@@ -65,6 +68,10 @@ class Session:
             assert isinstance(data, bytes)
             answer = ForwardMsg.FromString(data)
             element = answer.delta.new_element
+            if element.HasField("exception"):
+                self.errors.append(element.exception.message)
+            elif element.alert.format == Alert.ERROR:
+                self.errors.append(element.alert.body)
             if SLIDER in element.slider.id:
                 self._slider = element.slider.id
             chart = element.plotly_chart

@@ -63,8 +63,8 @@ def edit(address: str, number: int, seconds: float) -> None:
     print(json.dumps([acknowledged, conflicts]))
 
 
-def visit(url: str, question: str, until: float) -> tuple[float, list[float]]:
-    """The seconds until the first picture, and until each after a move."""
+def visit(url: str, question: str, until: float) -> tuple[float, list[float], list[str]]:
+    """The seconds until the first picture, and until each after a move; and the errors on the page."""
     params = {"q": question, "profile": "full", "collection": "demo", "open": "tuning"}
     address = f"{url.replace('http', 'ws')}/_stcore/stream"
     with connect(address, subprotocols=[Subprotocol("streamlit")], max_size=None) as connected:
@@ -74,7 +74,7 @@ def visit(url: str, question: str, until: float) -> tuple[float, list[float]]:
         while time.time() < until:
             moves.append(session.move(0.1 + 0.04 * (len(moves) % 20)))
             time.sleep(PAUSE_S)
-        return first, moves
+        return first, moves, session.errors
 
 
 def ask(url: str, questions: list[str], until: float) -> list[float]:
@@ -135,6 +135,7 @@ def measure(address: str, sessions: int, seconds: float) -> dict[str, Any]:
         asking = [pool.submit(ask, served_at, questions[n:], until) for n in range(ASKERS)]
         firsts = [future.result()[0] for future in visits]
         moves = [move for future in visits for move in future.result()[1]]
+        errors = [error for future in visits for error in future.result()[2]]
         answers = [answer for future in asking for answer in future.result()]
         edited = [json.loads(each.communicate()[0]) for each in editors]
     acknowledged = sorted(tuple(each) for done, _ in edited for each in done)
@@ -145,7 +146,10 @@ def measure(address: str, sessions: int, seconds: float) -> dict[str, Any]:
         written = bench.journal.edited_rules("demo")
     return {
         "sessions": sessions,
+        "seconds": seconds,
         "moves": len(moves),
+        "errors on pages": len(errors),
+        "first error": next(iter(errors), ""),
         "last first picture, s": round(max(firsts), 2),
         "slider p50, s": share(moves, 0.5),
         "slider p95, s": share(moves, 0.95),

@@ -148,6 +148,12 @@ class Roads:
         body = {"question": question, "profile": profile, "hits": hits, "metric": "similarity"}
         return self.asked("/v1/filter", user, body)
 
+    def rerank(self, user: User, question: str, profile: str) -> str:
+        """Documents have no clearance, but a store's chunks may not join them."""
+        seen = [chunk.text for chunk in self.chunks if not user.refusal(chunk)]
+        body = {"query": question, "documents": seen, "model": profile, "return_documents": True}
+        return self.asked("/v1/rerank", user, body)
+
     def dify(self, user: User, question: str, profile: str) -> str:
         setting = {"top_k": 50, "score_threshold": 0.0}
         body = {"knowledge_id": "roads", "query": question, "retrieval_setting": setting}
@@ -218,6 +224,7 @@ ROADS: dict[str, Callable[[Roads, User, str, str], str]] = {
     "SQL": Roads.sql,
     "HTTP search": Roads.search,
     "HTTP filter": Roads.filter,
+    "HTTP rerank": Roads.rerank,
     "HTTP Dify": Roads.dify,
     "MCP": Roads.mcp,
     "traces": Roads.traces,
