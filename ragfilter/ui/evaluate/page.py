@@ -89,6 +89,9 @@ def _bar(chosen: ChosenSet, *, busy: bool) -> Mapping[int, Run]:
         # The page measures small sets by itself, one at a time, unless questions are being edited or an LLM judges.
         small = chosen.measurable is not None and len(chosen.measurable.qrels) <= UNASKED
         later = saved or busy or st.session_state.get("sets-open") or chosen.page_run.settings.judge.enabled
+        if pressed:
+            # Show the run instead of the editor.
+            st.session_state["sets-open"] = False
         if pressed or (small and not later):
             run = measuring.begin(chosen, state.session().profile, chosen.page_run.settings, unasked=not pressed)
             state.session().run = run.id

@@ -89,7 +89,8 @@ def load(run_id: int, resources: Resources) -> MeasuredRun:
         jobs.until_done(job, f"figures-{run.id}", "Computing intervals")
         return job.value()
 
-    return resources.cache(MEASURED).of((run.id, run.done), computed)
+    # Renaming a query set renames its runs.
+    return resources.cache(MEASURED).of((run.id, run.done, run.plan.query_set), computed)
 
 
 MEASURES = ("f1", "precision", "recall", "f2", "ndcg", "tokens")
