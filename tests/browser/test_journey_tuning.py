@@ -132,7 +132,7 @@ def tune(tab: Any) -> None:
 def guard(tab: Any, workspace: Path, folder: Path) -> None:
     """Measure the tuned settings, and run the gate command for the file."""
     tab.rest().visit("Evaluate").click("evaluate")
-    expect(tab.keyed("run-box", "input")).to_have_value(re.compile(r"twenty · tuned on twenty \("))
+    expect(tab.keyed("run-box", "input")).to_have_value(re.compile(r"· tuned on twenty \("))
     expect(tab.keyed("path")).to_contain_text("Now: Guard")
     tab.rest().click("guard")
     with tab.rest().page.expect_download() as waiting:
