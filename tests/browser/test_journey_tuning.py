@@ -141,7 +141,7 @@ def guard(tab: Any, workspace: Path, folder: Path) -> None:
     waiting.value.save_as(baseline)
     expect(tab.page.get_by_text("baseline.json was downloaded")).to_be_visible()
     expect(tab.keyed("path")).to_contain_text("✓ Guard")
-    expect(tab.keyed("run-box", "input")).to_have_value(re.compile("^[0-9]+ · baseline · twenty"))
+    expect(tab.keyed("run-box", "input")).to_have_value(re.compile("^[0-9]+ · baseline · tuned on twenty"))
     command = tab.page.get_by_test_id("stCode").inner_text().strip()
     assert command.startswith("ragfilter gate --collection demo --queries twenty ")
     # The page owns its workspace.
