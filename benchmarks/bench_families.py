@@ -52,7 +52,7 @@ def of_profile(profile: str, backends: Backends) -> None:
     start = time.perf_counter()
     suggestion = suggest(chunks, queries.values(), bare)
     took = time.perf_counter() - start
-    every = {each.chunk.id: each.rule for each in suggestion.proposals if not each.doubt}
+    every = {each.chunk.id: each.rule.text for each in suggestion.proposals if not each.doubt}
     sure = {i: rule for i, rule in every.items() if i not in suggestion.losses}
     print(f"{profile}: {len(every)} proposals for {len(suggestion.families)} families in {took:.1f} s")
     compare("all families", bare, every, sure, catalogue)
