@@ -99,7 +99,7 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
 
 def test_the_current_question_is_asked_of_a_new_collection(page: Any) -> None:
     drop(page, ("a.json", b"{broken"), ("b.md", b""), ("guide, short - 1.md", GUIDE))
-    assert "a.json, line 2, column 1: this is neither JSON nor YAML" in page.warnings[0]
+    assert "a.json, line 1, column 2: this is not JSON" in page.warnings[0]
     assert "1 file without content skipped: b.md" in page.warnings[0]
     # Named after the first file that is read.
     assert page.at.text_input(key="upload-name").value == "guide-short-1"
@@ -135,10 +135,10 @@ def test_a_new_collection_has_the_embedding_model_that_is_chosen(
 
 
 def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any, snapshot: SnapshotAssertion) -> None:
-    csv = b"Nr,Body,clearance\n1,Trolls fear fire.,0\n2,,0\n3,Hush.,4\n4,Lost.,secret\n"
+    csv = b"Nr,Name,Note,clearance\n1,What trolls are afraid of,Fire.,0\n2,,,0\n3,,Hush.,4\n4,,Lost.,secret\n"
     drop(page, ("a.csv", csv), ("b.jsonl", b"nonsense\n"))
-    picked = {f: page.at.selectbox(key=f"column-{f}").value for f in ("text", "id", "clearance")}
-    assert picked == {"text": "Body", "id": "Nr", "clearance": "clearance"}
+    picked = {f: page.at.selectbox(key=f"column-{f}").value for f in ("text", "id", "title", "clearance")}
+    assert picked == {"text": "Note", "id": "Nr", "title": "Name", "clearance": "clearance"}
     indexed(named(page, "mine").press("index"))
     (listed,) = page.at.expander[0].markdown
     *left_out, warning = listed.value.split("\n")

@@ -59,7 +59,7 @@ def test_a_suggestion_says_what_changes_and_names_the_profile_once_applied(page:
     place = page.at.selectbox(key="profile-box").options.index("adaptive-gap")
     page.press("suggest")
     table = page.at.dataframe[0].value
-    assert list(table["settings"]) == ["Before: adaptive-gap", "After"]
+    assert list(table["settings"]) == ["Before: adaptive-gap", "After (held out)"]
     assert table["F1"].is_monotonic_increasing
     assert page.at.button(key="apply-tuning").label == "Apply"
     assert any("No question would keep fewer relevant chunks than before" in text for text in page.html)
