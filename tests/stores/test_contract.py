@@ -1,4 +1,5 @@
-"""The contract of `ragfilter.testing`, run for each of our stores in each of its forms."""
+"""The contract of `ragfilter.testing`, run for each of our stores in each of its forms. test_docs.py runs it for the
+store in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from ragfilter.stores.postgres import store as stores
 from ragfilter.stores.postgres.foreign import TableStore
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.stores.qdrant import QdrantPlace, QdrantStore
-from ragfilter.testing import CHUNKS, CollectionTests, Make, MemoryCollection, RuleStoreTests
+from ragfilter.testing import CHUNKS, Make, RuleStoreTests
 
 names = (f"collection-{number}" for number in count())
 
@@ -39,13 +40,6 @@ def filled(store: VersionedStore[Any], chunks: Sequence[Chunk], vectors: Vectors
     collection.write(stored(chunks, vectors))
     collection.set_content("x")
     return collection
-
-
-class TestInMemory(CollectionTests):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def make(cls) -> Make:
-        return MemoryCollection
 
 
 class TestChroma(RuleStoreTests):

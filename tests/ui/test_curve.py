@@ -74,7 +74,7 @@ def points(plot: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
                 "<b>limit 0.510</b><br>kept below",
                 "dropped above",
                 "cliff: the next is 0.150 farther",
-                "largest step 0.200 after 1 chunk: skipped",
+                "largest gap 0.200 after 1 chunk: skipped",
             },
         ),
         (
@@ -83,7 +83,7 @@ def points(plot: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
             {
                 "<b>limit 0.500</b><br>kept below",
                 "dropped above",
-                "the next is 0.040 farther<br>largest step 0.200 after 1 chunk: skipped",
+                "the next is 0.040 farther<br>largest gap 0.200 after 1 chunk: skipped",
             },
         ),
         (
