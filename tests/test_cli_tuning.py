@@ -141,7 +141,7 @@ def test_a_query_set_of_the_workspace_is_measured_by_its_name(measured: Cli, cli
         ("tune --measure f9", "no measure 'f9'"),
         ("tune --strategy best", "cutoff.strategy"),
         ("tune --out /nowhere/at/all.toml --no-rerank", "cannot be written"),
-        ("eval --vary cutoff.max_results=1 --vary cutoff.max_results=1", "--vary takes one or two"),
+        ("eval --vary cutoff.max_results=1 --vary cutoff.max_results=1", "--vary names a setting twice"),
         ("gate", "nothing to check"),
         ("gate --max-drop recall=0.1", "The baseline is missing"),
         ("gate --baseline FILE", "is not a baseline file"),

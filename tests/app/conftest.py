@@ -25,6 +25,7 @@ from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.errors import RagfilterError, SettingsError
+from ragfilter.evaluate import tune
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, PoolResult
 from ragfilter.models.embedders import BundledEmbedder
@@ -266,6 +267,14 @@ def open_page(
         return Page(at, downloads).run()
 
     return open_
+
+
+@pytest.fixture
+def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tuning tries every second value of each setting."""
+    monkeypatch.setattr(tune, "GRID", {name: values[::2] for name, values in tune.GRID.items()})
+    monkeypatch.setattr(tune, "FRACTIONS", {name: values[::2] for name, values in tune.FRACTIONS.items()})
+    monkeypatch.setattr(tune, "COARSE_KS", tune.COARSE_KS[::2])
 
 
 @pytest.fixture

@@ -34,9 +34,7 @@ GUIDE = b"# Trolls\n\nTrolls fear fire.\n\n# Owls\n\nOwls hoot at night.\n"
 @pytest.fixture
 def page(open_page: Callable[..., Any], tmp_path: Path) -> Any:
     """The page in an empty workspace."""
-    found = open_page(workspace=tmp_path)
-    found.at.switch_page("pages/collections.py")
-    return found.run()
+    return open_page(workspace=tmp_path, on="collections")
 
 
 def bench() -> Workbench:
@@ -118,9 +116,8 @@ def test_a_new_collection_has_the_embedding_model_that_is_chosen(
     open_page: Callable[..., Any], serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", url(serve, embeddings()))
-    page = open_page(workspace=tmp_path)
-    page.at.switch_page("pages/collections.py")
-    drop(page.run(), ("guide.md", GUIDE))
+    page = open_page(workspace=tmp_path, on="collections")
+    drop(page, ("guide.md", GUIDE))
     page.at.text_input(key="upload-model").set_value("openai:tiny")
     indexed(named(page, "guide").press("index"))
     assert table(page)["embedding model"] == ["openai:tiny"]
@@ -177,9 +174,7 @@ def test_a_zip_is_checked_and_uploads_are_limited(
     open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAGFILTER_MAX_UPLOAD_MB", "1")
-    page = open_page(workspace=tmp_path)
-    page.at.switch_page("pages/collections.py")
-    page.run()
+    page = open_page(workspace=tmp_path, on="collections")
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("guide.md", GUIDE)
