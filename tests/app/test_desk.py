@@ -44,6 +44,26 @@ def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., A
     assert page.changes == {"cutoff.max_results": 4}
 
 
+def test_every_page_leads_to_the_next_step_and_the_tour_is_ticked_off(open_page: Callable[..., Any]) -> None:
+    page = open_page({"q": CLERIC, "profile": "full"})
+    assert page.session.tour is None
+    page.press("help-button").press("tour-begin")
+    assert page.session.tour == [False] * 3
+    page.open_chunk(MATRIX)
+    page.switch("query_must", False).switch("quality", False).switch("cutoff", False).slide("retrieval.k", 4)
+    assert page.session.tour == [True] * 3
+    assert page.press("tour-end").session.tour is None
+    for name, following in (("inspect", "Next: Measure"), ("tune", "Next: Measure"), ("evaluate", "")):
+        page.at.switch_page(f"pages/{name}.py")
+        page.run()
+        # The demo is labelled, but nothing was measured.
+        assert {"Labels included", "Guard"} <= {each.strip() for each in page.html}
+        assert [each.label for each in page.at.button if each.key == "path-next"] == [following] * bool(following)
+        assert ("path-Tune" in page.buttons) is (name != "tune")
+        assert "help-button" in page.buttons
+    assert any("Now: Measure" in each for each in page.html)
+
+
 def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     open_page: Callable[..., Any], demo_page_workspace: Path
 ) -> None:

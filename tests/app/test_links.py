@@ -67,13 +67,15 @@ def test_what_a_link_gets_wrong_is_named_in_one_message_and_the_rest_is_used(ope
     # Rejected values leave the address bar, and the message is shown once.
     assert page.at.query_params == good | OPEN | {"collection": "demo"}
     assert page.run().warnings == []
-
-
-def test_a_value_beyond_its_slider_widens_it(open_page: Callable[..., Any]) -> None:
-    page = open_page({"profile": "adaptive-gap", "cutoff.gap_threshold": "3.5"})
+    # A value beyond its slider widens it.
+    page = open_page({**good, "cutoff.gap_threshold": "3.5", "places": "3-20", "view": "nobody"})
     slider = page.at.slider(key=key("cutoff.gap_threshold"))
-    assert (slider.value, slider.max) == (3.5, 3.5)
-    assert page.warnings == []
+    assert (slider.value, slider.max, page.warnings) == (3.5, 3.5, [])
+    # Invalid ranges and views are ignored; a copied link holds the valid ones.
+    assert (page.session.window, page.session.operator) == ("Around the cut", False)
+    page = open_page(good | {"places": "All", "view": "operator"})
+    assert (page.session.window, page.at.button_group(key="view-as").value) == ("All", "Operator")
+    assert (page.link["places"], page.link["view"]) == ("All", "operator")
 
 
 def test_the_environment_is_where_every_profile_begins(
@@ -96,15 +98,3 @@ def test_the_environment_is_where_every_profile_begins(
     assert page.changes == {}
     # The target of a reset is named; otherwise, the difference from the profile would seem wrong.
     assert page.at.button(key="back-set-quality-min_top_k").label == "7 (MIN_TOP_K)"
-
-
-def test_a_copied_link_holds_the_ranks_shown_and_the_operator_s_view(open_page: Callable[..., Any]) -> None:
-    asked = {"q": OWLBEARS, "profile": "full", "places": "All", "view": "operator"}
-    page = open_page(asked)
-    assert page.session.window == "All"
-    assert page.session.operator is True
-    assert page.at.button_group(key="view-as").value == "Operator"
-    assert (page.link["places"], page.link["view"]) == ("All", "operator")
-    # Invalid ranges and views are ignored.
-    odd = open_page(asked | {"places": "3-20", "view": "nobody"})
-    assert (odd.session.window, odd.session.operator) == ("Around the cut", False)
