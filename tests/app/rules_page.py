@@ -11,12 +11,6 @@ CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armo
 MATRIX = "attack-matrix-clerics-ac-6"
 
 
-def open_rules(page: Any) -> Any:
-    """Open the Rules page in the session of `page`."""
-    page.at.switch_page("pages/rules.py")
-    return page.run()
-
-
 def rules_frame(page: Any) -> Any:
     """The table of the chunks."""
     (frame,) = [f.value for f in page.at.dataframe if "state" in f.value]

@@ -156,20 +156,6 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any, snapshot
     assert "left out" not in page.at.text_input(key="delete-mine").help
 
 
-def test_a_collection_is_renamed_and_deleted_only_by_its_whole_name(page: Any) -> None:
-    drop(page, ("guide.md", GUIDE))
-    indexed(page.press("index"))
-    page.at.text_input(key="rename-guide").set_value("ours")
-    page.run().press("rename")
-    assert table(page)["collection"] == [page.at.selectbox(key="manage-name").value] == ["ours"]
-    for typed in ("our", "ours"):
-        assert page.at.button(key="delete").disabled
-        page.at.text_input(key="delete-ours").set_value(typed)
-        page.run()
-    page.press("delete")
-    assert "No collection yet" in shown(page)
-
-
 def test_a_zip_is_checked_and_uploads_are_limited(
     open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,7 +178,7 @@ def test_a_zip_is_checked_and_uploads_are_limited(
     assert list((tmp_path / "uploads").iterdir()) == []
 
 
-def test_an_order_is_stopped_gone_on_with_and_dismissed(page: Any) -> None:
+def test_what_others_do_meanwhile_is_told(page: Any, tmp_path: Path) -> None:
     queue = queue_of(bench())
     job = queue.put(Order("mine", "/nothing/there.txt"))
     indexed(page)
@@ -204,22 +190,16 @@ def test_an_order_is_stopped_gone_on_with_and_dismissed(page: Any) -> None:
     assert "does not exist" in page.errors[0].replace("\\", "")
     page.press(f"dismiss-{job.id}")
     assert queue.jobs() == ()
-
-
-def test_what_others_index_or_rename_is_offered_at_once(page: Any, tmp_path: Path) -> None:
-    """The command line and another tab change the list, too."""
+    # The command line and another tab change the list, too.
     (tmp_path / "a.txt").write_text("Trolls fear fire.")
     carry_out(Order("ours", str(tmp_path / "a.txt")), bench())
     assert table(page.run())["collection"] == ["ours"]
     assert page.at.selectbox(key="manage-name").value == "ours"
     manage.rename(bench().workspace, "ours", "yours")
     assert table(page.run())["collection"] == ["yours"]
-
-
-def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Path) -> None:
+    # A name taken since it was typed is not added to.
     drop(page, ("guide.md", GUIDE))
     named(page, "mine")
-    queue = queue_of(bench())
     with queue.transaction():
         taken = queue.put(Order("mine", "a file"))
         assert queue.take(queue.enlist())
@@ -228,13 +208,12 @@ def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Pa
     assert [job.id for job in queue.jobs()] == [taken.id]
     # The files are still there, for another name.
     assert not named(page, "other").at.button(key="index").disabled
-    (tmp_path / "a.txt").write_text("Trolls fear fire.")
     carry_out(Order("other", str(tmp_path / "a.txt")), bench())
     page.press("index")
     assert "There is a collection other already" in page.warnings[0]
 
 
-def test_a_full_disk_is_told_when_indexing_is_to_begin(page: Any) -> None:
+def test_a_full_disk_is_told_and_a_collection_is_deleted_only_by_its_whole_name(page: Any) -> None:
     drop(page, ("guide.md", GUIDE))
     named(page, "mine")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -247,6 +226,15 @@ def test_a_full_disk_is_told_when_indexing_is_to_begin(page: Any) -> None:
     # The files are still there.
     indexed(page.press("index"))
     assert table(page)["collection"] == ["mine"]
+    page.at.text_input(key="rename-mine").set_value("ours")
+    page.run().press("rename")
+    assert table(page)["collection"] == [page.at.selectbox(key="manage-name").value] == ["ours"]
+    for typed in ("our", "ours"):
+        assert page.at.button(key="delete").disabled
+        page.at.text_input(key="delete-ours").set_value(typed)
+        page.run()
+    page.press("delete")
+    assert "No collection yet" in shown(page)
 
 
 def test_a_table_of_others_is_opened_with_its_columns(page: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:

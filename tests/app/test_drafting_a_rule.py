@@ -15,16 +15,14 @@ from faults import FAULTS, TOLD, Server, says, servers
 from rules_page import stored, write
 from waiting import PATIENT_S
 
-from ragfilter.rules import edits
 from ragfilter.stores.chroma import ChromaCollection
-from ragfilter.ui import resources
 from ragfilter.ui.kit.rule_editor.drafting import HIDDEN, NO_LLM, UNSENT
 
 pytestmark = pytest.mark.model
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 LINK = {"profile": "query-must", "q": CLERIC}
-MATRIX, PLAIN = "attack-matrix-clerics-ac-7", "the-cleric"
+MATRIX = "attack-matrix-clerics-ac-7"
 SECRET = {"profile": "adaptive-gap", "q": "Which treasure maps are false?"}
 NEAREST = "secret-treasure-maps"
 GOOD = '{"contain_one_of": [["cleric", "clerics"], ["armor class 7", "ac 7"]]}'
@@ -44,25 +42,16 @@ def endpoint() -> Iterator[Server]:
 
 
 @pytest.fixture
-def page(
+def open_with_llm(
     open_page: Callable[..., Any], workspace: Path, endpoint: Server, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Any]:
-    """The page with an LLM, on the matrix for armor class 7; stored edits are reverted."""
+) -> Callable[[dict[str, str]], Any]:
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     monkeypatch.setenv("OPENAI_MODEL", "small-model")
     monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "100000")
     monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "200000")
-    endpoint.behave = says(GOOD)
     endpoint.asked.clear()
-    page = open_page(LINK, workspace=workspace).edit_rule(MATRIX)
-    before = stored(MATRIX)
-    yield page
-    if stored(MATRIX) != before:
-        bench = resources.open_resources().bench
-        edits.save(
-            bench.collection("demo"), bench.journal, chunk_id=MATRIX, rule=before, expected=stored(MATRIX), who="test"
-        )
+    return lambda link: open_page(link, workspace=workspace)
 
 
 def editor(page: Any) -> str:
@@ -84,12 +73,29 @@ def test_without_an_llm_the_button_is_disabled_and_says_why(open_page: Callable[
     assert NO_LLM in told(page)
 
 
-def test_a_draft_fills_the_editor_and_nothing_is_saved(page: Any, endpoint: Server) -> None:
+def test_a_draft_fills_the_editor_and_nothing_is_saved_or_lost(
+    open_with_llm: Callable[..., Any], endpoint: Server
+) -> None:
+    page = open_with_llm(LINK).edit_rule(MATRIX)
     before = stored(MATRIX)
+    # What was typed is not drafted over.
+    write(page, MINE)
+    assert page.at.button(key="rule-draft").disabled
+    assert "Save or discard" in page.at.button(key="rule-draft").help
+    # A fault leaves the text and says why.
+    text = editor(page.press("rule-discard"))
     assert endpoint.asked == []
+    endpoint.behave = FAULTS["500"]
     page.draft()
-    assert json.loads(editor(page)) == json.loads(GOOD)
-    assert stored(MATRIX) == before
+    assert [words for words in ("No draft: ", *TOLD["500"]) if words not in told(page)] == []
+    assert editor(page) == text
+    # The next request may succeed, and a draft is drafted over.
+    for rule in (OTHER, GOOD):
+        endpoint.asked.clear()
+        endpoint.behave = says(rule)
+        page.draft()
+        assert json.loads(editor(page)) == json.loads(rule)
+        assert stored(MATRIX) == before
     assert "Drafted by small-model with the template attack-matrix." in told(page)
     # 7 tokens at 0.1 and 3 at 0.2 each.
     assert "7 + 3 tokens, cost 1.3000 ·" in told(page)
@@ -106,78 +112,26 @@ def test_a_draft_fills_the_editor_and_nothing_is_saved(page: Any, endpoint: Serv
     assert stored(MATRIX) == before
 
 
-def test_what_was_typed_is_not_drafted_over(page: Any, endpoint: Server) -> None:
-    write(page, MINE)
-    button = page.at.button(key="rule-draft")
-    assert button.disabled
-    assert "Save or discard" in button.help
-    page.press("rule-discard").draft()
-    assert json.loads(editor(page)) == json.loads(GOOD)
-    endpoint.behave = says(OTHER)
-    page.draft()
-    assert json.loads(editor(page)) == json.loads(OTHER)
-
-
-def test_a_fault_leaves_the_text_and_says_why(page: Any, endpoint: Server) -> None:
-    before = editor(page)
-    endpoint.behave = FAULTS["500"]
-    page.draft()
-    for words in ("No draft: ", *TOLD["500"]):
-        assert words in told(page)
-    assert editor(page) == before
-    # The next request may succeed.
-    endpoint.behave = says(GOOD)
-    page.draft()
-    assert json.loads(editor(page)) == json.loads(GOOD)
-
-
-def test_a_category_of_ones_own_is_a_file(
-    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, endpoint: Server, workspace: Path, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
-    monkeypatch.setenv("RAGFILTER_RULE_TEMPLATES", str(tmp_path))
-    (tmp_path / "classes.toml").write_text(
-        "version = 3\nrecognise.title = ['^the cleric$']\nprompt.holds = 'The class.'\n"
-        "example.title = 'The Thief'\nexample.rule = '{\"contain\": \"thief\"}'\n"
-    )
-    endpoint.behave = says('{"contain": "cleric"}')
-    page = open_page(LINK, workspace=workspace).edit_rule(PLAIN).draft()
-    assert "with the template classes." in told(page)
-    assert json.loads(editor(page)) == {"contain": "cleric"}
-
-
 def test_what_the_user_may_not_see_is_not_sent_for_an_operator_either(
-    page: Any, open_page: Callable[..., Any], endpoint: Server, workspace: Path
+    open_with_llm: Callable[..., Any], endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = open_page(SECRET, workspace=workspace).edit_rule(NEAREST)
+    page = open_with_llm(SECRET)
+    seen = page.ids[:2]
+    page.edit_rule(NEAREST)
     assert "rule-draft" not in page.buttons
     page.choose("view-as", "Operator").edit_rule(NEAREST)
     assert page.at.button(key="rule-draft").disabled
     assert HIDDEN in told(page)
-    # A seen chunk's clearance may change between the question and the button.
-    page.edit_rule("treasure-types")
-    assert not page.at.button(key="rule-draft").disabled
-    assert endpoint.asked == []
-
-
-@pytest.mark.parametrize("gone", [False, True])
-def test_a_chunk_that_became_secret_or_went_away_is_not_sent(
-    page: Any,
-    open_page: Callable[..., Any],
-    endpoint: Server,
-    workspace: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    gone: bool,
-) -> None:
-    page = open_page(SECRET, workspace=workspace).edit_rule("treasure-types")
+    # A seen chunk may become secret or go away between the question and the button.
     whole = ChromaCollection.chunks
+    for chunk_id, gone in zip(seen, (True, False), strict=True):
+        assert UNSENT not in told(page.edit_rule(chunk_id))
 
-    def changed(self: ChromaCollection, ids: Any) -> Any:
-        there = whole(self, ids).items()
-        return {} if gone else {i: replace(chunk, clearance=2) for i, chunk in there}
+        def changed(self: ChromaCollection, ids: Any, gone: bool = gone) -> Any:
+            return {} if gone else {i: replace(chunk, clearance=2) for i, chunk in whole(self, ids).items()}
 
-    with monkeypatch.context() as patch:
-        patch.setattr(ChromaCollection, "chunks", changed)
-        page.draft()
-    assert UNSENT in told(page)
+        with monkeypatch.context() as patch:
+            patch.setattr(ChromaCollection, "chunks", changed)
+            page.draft()
+        assert UNSENT in told(page)
     assert endpoint.asked == []
