@@ -68,6 +68,13 @@ class Remembering(BundledEmbedder):
         return np.stack([self.known[text] for text in texts])
 
 
+def qdrant(*given: str) -> Any:
+    """The address of a Qdrant, whose client takes long to import."""
+    from ragfilter.stores.qdrant import QdrantPlace
+
+    return QdrantPlace(*given)
+
+
 def read_once(patch: pytest.MonkeyPatch) -> None:
     """Query Chroma once for every combination of vector, number, ids and condition, read each chunk once, and open the
     store once, while nothing is written."""

@@ -238,7 +238,7 @@ def test_a_change_of_a_hidden_chunk_changes_nothing_that_is_said_of_a_run(
     lines = _each(f"""
         - runs show {run} --json
         - report run {run}
-        report query QUERY -p full
+        report query "the cat" -p full
         - runs show {run + 1} --against {run}
         - report compare {run} {run + 1}
         gate FILES --baseline base.json

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from qdrant_client import models
+from stores import qdrant
 from test_chroma_server import chroma_run
 from test_postgres import another
 from waiting import PATIENT_S
@@ -25,7 +25,6 @@ from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres import store as stores
 from ragfilter.stores.postgres.foreign import TableStore
 from ragfilter.stores.postgres.store import PgStore
-from ragfilter.stores.qdrant import QdrantPlace, QdrantStore
 from ragfilter.testing import CHUNKS, Make, RuleStoreTests
 
 names = (f"collection-{number}" for number in count())
@@ -112,13 +111,15 @@ class TestQdrant(TestChroma):
     damages = (*TestChroma.damages, {"clearance": [1]}, {"department": ["", "ops"]})
 
     def damage(self, collection: Any, how: Any) -> None:
+        from qdrant_client import models
+
         with collection._store.asking() as client:
             client.set_payload(collection.name, how, models.Filter())
 
     @pytest.fixture(scope="class")
     @classmethod
-    def store(cls) -> Iterator[QdrantStore]:
-        store = QdrantPlace(":memory:").open()
+    def store(cls) -> Iterator[Any]:
+        store = qdrant(":memory:").open()
         yield store
         store.close()
 
