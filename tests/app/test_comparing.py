@@ -72,7 +72,7 @@ def test_two_sides_of_one_question(page: Callable[..., Any]) -> None:
     assert {vote.first.profile, vote.second.profile} == {"full", "unfiltered"}
 
 
-def test_sides_are_swapped_and_copied_and_the_link_holds_them(page: Callable[..., Any]) -> None:
+def test_sides_are_swapped_and_copied_and_come_by_link(page: Callable[..., Any], snapshot: SnapshotAssertion) -> None:
     shown = page(q=CLERIC).press("sides-swap")
     assert "only B keeps 13 more" in said(shown)
     assert _link(shown) == {"a": "settings", "b": "unfiltered"}
@@ -82,9 +82,6 @@ def test_sides_are_swapped_and_copied_and_the_link_holds_them(page: Callable[...
     assert "Both keep 1 chunk, and only B keeps 1 more" in said(shown)
     shown.choose("compare-step", "Settings")
     assert any("Cutoff: Max results 1 → 15" in text for text in shown.html)
-
-
-def test_sides_of_their_own_come_by_link(page: Callable[..., Any], snapshot: SnapshotAssertion) -> None:
     shown = page(q=CLERIC, **{"a": "full", "a.cutoff.max_results": "1", "b": "by-otsu"})
     assert shown.at.selectbox(key="side-a-box").options[1] == snapshot
     assert "Both keep 1 chunk" in said(shown)

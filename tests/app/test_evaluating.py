@@ -165,19 +165,6 @@ def test_the_shown_run_is_of_the_chosen_set_even_if_that_was_removed(measured: A
     assert measured.at.text_area
 
 
-def test_an_unfinished_run_of_files_is_listed_but_not_shown_first(page: Any) -> None:
-    runs = resources.open_resources().bench.runs
-    page.at.selectbox(key="query-set-box").set_value("few")
-    plan = runs.get(page.run().press("evaluate").session.run).plan
-    of_files = runs.begin(replace(plan, query_set="q.jsonl, labels of r.tsv"), who="ann")
-    page.session.query_set = None
-    assert page.run().at.selectbox(key="query-set-box").value == "demo"
-    page.at.selectbox(key="query-set-box").set_value("")
-    assert any("No question in this run" in text for text in page.run().html)
-    assert not any("Press Measure" in text or "no query set" in text for text in page.html)
-    assert page.at.selectbox(key="run-box").options[0].startswith(f"{of_files.id} · q.jsonl, labels of r.tsv · ")
-
-
 def test_a_stopped_run_says_how_far_it_came_and_goes_on(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     first = threading.Event()
 
@@ -207,7 +194,7 @@ def test_a_stopped_run_says_how_far_it_came_and_goes_on(page: Any, monkeypatch: 
     assert page.at.text_input(key="question").value.startswith(question.removesuffix("…"))
 
 
-def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:
+def test_of_one_question_nothing_is_held_out_and_an_unfinished_run_of_files_is_not_shown_first(page: Any) -> None:
     book = resources.open_resources().bench.labels
     book.put_set("demo", "one", dict([*book.queries("demo", "few").items()][:1]))
     page.run().at.selectbox(key="query-set-box").set_value("one")
@@ -217,6 +204,15 @@ def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:
     plots = page.choose("view", "Plots")
     assert any("without a label were relevant" in text for text in plots.html)
     assert any("on these same questions: precision" in text for text in plots.html)
+    runs = resources.open_resources().bench.runs
+    plan = runs.get(page.session.run).plan
+    of_files = runs.begin(replace(plan, query_set="q.jsonl, labels of r.tsv"), who="ann")
+    page.session.query_set = None
+    assert page.run().at.selectbox(key="query-set-box").value == "demo"
+    page.at.selectbox(key="query-set-box").set_value("")
+    assert any("No question in this run" in text for text in page.run().html)
+    assert not any("Press Measure" in text or "no query set" in text for text in page.html)
+    assert page.at.selectbox(key="run-box").options[0].startswith(f"{of_files.id} · q.jsonl, labels of r.tsv · ")
 
 
 def test_a_run_says_what_moved_since_the_one_before(page: Any) -> None:

@@ -75,22 +75,7 @@ def test_questions_are_added_reworded_and_removed_and_the_set_is_renamed(page: A
     assert "ours" not in book().sets("demo")
 
 
-def test_a_set_that_another_session_changed_is_not_replaced(page: Any) -> None:
-    theirs = {**MINE, "q4": "Who bakes?"}
-    book().put_set("demo", "mine", theirs)
-    text(page).set_value("What is a lich?")
-    page.press("set-save")
-    assert any("Somebody else has changed the query set 'mine'" in said for said in page.warnings)
-    assert book().queries("demo", "mine") == theirs
-    assert text(page).value == "What is a lich?"
-    name(page).set_value("lich")
-    page.press("set-save")
-    assert any("it is kept beside 'lich'" in said for said in page.warnings)
-    assert list(book().queries("demo", "lich").values()) == ["What is a lich?"]
-    assert book().queries("demo", "mine") == theirs
-
-
-def test_a_set_that_is_always_there_is_saved_as_a_copy_with_what_was_asked(page: Any) -> None:
+def test_a_set_that_another_session_changed_is_not_replaced_and_one_that_is_always_there_is_copied(page: Any) -> None:
     for question in ("Who bakes?", "Tell me about owlbears"):
         book().remember("demo", question)
     page.run().press("set-from-history")
@@ -103,6 +88,21 @@ def test_a_set_that_is_always_there_is_saved_as_a_copy_with_what_was_asked(page:
     name(page).set_value("history")
     page.run().press("set-save")
     assert list(book().queries("demo", "history").values()) == ["Who bakes?", "Tell me about owlbears"]
+    # Another session changes the set.
+    page.at.selectbox(key="query-set-box").set_value("mine")
+    page.run()
+    theirs = {**MINE, "q4": "Who bakes?"}
+    book().put_set("demo", "mine", theirs)
+    text(page).set_value("What is a lich?")
+    page.press("set-save")
+    assert any("Somebody else has changed the query set 'mine'" in said for said in page.warnings)
+    assert book().queries("demo", "mine") == theirs
+    assert text(page).value == "What is a lich?"
+    name(page).set_value("lich")
+    page.press("set-save")
+    assert any("it is kept beside 'lich'" in said for said in page.warnings)
+    assert list(book().queries("demo", "lich").values()) == ["What is a lich?"]
+    assert book().queries("demo", "mine") == theirs
 
 
 def test_where_the_history_is_off_no_question_is_kept(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:

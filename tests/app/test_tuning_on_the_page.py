@@ -132,8 +132,29 @@ def test_without_labels_thresholds_are_carried_over_by_the_questions_asked(page:
     assert page.changes["cutoff.gap_threshold"] != 0.9
 
 
-def test_the_best_place_of_a_map_is_used(page: Any) -> None:
-    open_map(page).press("map")
+def test_a_stopped_map_is_begun_again_and_its_best_place_used(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*given: Any, progress: Callable[[int, int], None]) -> None:
+        while True:
+            progress(1, 2)
+            sleep(0.01)
+
+    until_done = jobs.until_done
+
+    def stop(job: Job[Any], key: str, what: str, **more: Any) -> None:
+        if key == "mapping":
+            job.stop.set()
+        until_done(job, key, what, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning_map, "make", endless)
+        patch.setattr(jobs, "until_done", stop)
+        open_map(page).press("map")
+        assert any("The map was stopped" in text for text in page.html)
+    # It stays so until the map is requested.
+    assert any("The map was stopped" in text for text in page.run().html)
+    page.press("map")
+    assert "Current: Gap threshold 0.100" in strip(page)
+    page.press("map")
     assert "Current: Gap threshold 0.100, Distance offset 0.400" in strip(page)
     assert any(f"Only {FEW} questions have a chunk labelled relevant" in text for text in page.html)
     page.press("map-best")
@@ -175,28 +196,3 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     assert not any(none in text for text in page.html)
     page.slide("cutoff.gap_threshold", 0.3)
     assert any(none in text for text in page.html)
-
-
-def test_a_map_that_is_stopped_says_so_and_is_begun_again(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def endless(*given: Any, progress: Callable[[int, int], None]) -> None:
-        while True:
-            progress(1, 2)
-            sleep(0.01)
-
-    until_done = jobs.until_done
-
-    def stop(job: Job[Any], key: str, what: str, **more: Any) -> None:
-        if key == "mapping":
-            job.stop.set()
-        until_done(job, key, what, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(tuning_map, "make", endless)
-        patch.setattr(jobs, "until_done", stop)
-        open_map(page).at.selectbox(key="map-y").set_value("")
-        page.run().press("map")
-        assert any("The map was stopped" in text for text in page.html)
-    # It stays so until the map is requested.
-    assert any("The map was stopped" in text for text in page.run().html)
-    page.press("map")
-    assert "Current: Gap threshold 0.100" in strip(page)

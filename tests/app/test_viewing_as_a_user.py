@@ -48,17 +48,6 @@ def test_as_a_user_no_secret_reaches_the_page_or_an_export(open_page: Callable[.
     assert leaked(page.sent) == set()
 
 
-def test_a_reference_to_a_secret_is_named_to_an_operator_only(open_page: Callable[..., Any]) -> None:
-    page = open_page(AS_USER | {"q": "How strong is a hill giant?"})
-    page.open_chunk("monster-hill-giant")
-    assert any("Hill Giant monster-hill-giant" in text for text in page.html)
-    assert leaked(page.sent) == set()
-    page.choose("chunk-part", "References")
-    assert leaked(page.sent) == set()
-    page.choose("view-as", "Operator")
-    assert "secret-giant-steading" in leaked(page.sent)
-
-
 def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
     open_page: Callable[..., Any], snapshot: SnapshotAssertion
 ) -> None:
@@ -76,6 +65,15 @@ def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
     assert leaked(prompts) == set()
     for name, made in page.downloads.items():
         assert leaked(made()) == set(), name
+    # A reference to a secret is named to an operator only.
+    page.choose("view-as", "User").ask("How strong is a hill giant?")
+    page.open_chunk("monster-hill-giant")
+    assert any("Hill Giant monster-hill-giant" in text for text in page.html)
+    assert leaked(page.sent) == set()
+    page.choose("chunk-part", "References")
+    assert leaked(page.sent) == set()
+    page.choose("view-as", "Operator")
+    assert "secret-giant-steading" in leaked(page.sent)
 
 
 ASKED = "When may the referee override the dice?"

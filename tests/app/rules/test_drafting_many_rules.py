@@ -170,6 +170,19 @@ def test_a_stopped_run_keeps_its_drafts_and_the_next_one_skips_them(page: Any, e
     every = bench().drafts.drafts("demo")
     assert every[: len(first)] == first
     assert len({draft.chunk_id for draft in every}) == n
+    # An endpoint that refuses ends the run.
+    page.press("drafts-forget")
+    assert bench().drafts.drafts("demo") == ()
+    endpoint.behave = lambda handler, _: handler.reply(401, "{}")
+    drafted(page.press("drafts-begin"))
+    assert "Drafting stopped." in told(page)
+    assert "Finished drafts are kept." in told(page)
+    assert "These chunks got no draft. Draft again to retry." in told(page)
+    endpoint.behave = says(ABSENT)
+    drafted(page.press("drafts-begin"))
+    remarks = ["; ".join(each.remarks) for each in bench().drafts.drafts("demo")]
+    assert all("requires what the chunk itself does not contain" in each for each in remarks)
+    assert set(frame(page)["fix"]) == {"check first"}
 
 
 def test_a_collection_has_one_run_which_other_users_do_not_see(
@@ -197,21 +210,6 @@ def test_a_collection_has_one_run_which_other_users_do_not_see(
     going_on.set()
     drafted(page)
     assert len(bench().drafts.drafts("demo")) == n
-
-
-def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(page: Any, endpoint: Server) -> None:
-    endpoint.behave = lambda handler, _: handler.reply(401, "{}")
-    drafted(page.press("drafts-begin"))
-    assert "Drafting stopped." in told(page)
-    assert "Finished drafts are kept." in told(page)
-    assert "These chunks got no draft. Draft again to retry." in told(page)
-    endpoint.behave = says(ABSENT)
-    drafted(page.press("drafts-begin"))
-    found, drafts = frame(page), bench().drafts.drafts("demo")
-    assert all("requires what the chunk itself does not contain" in "; ".join(each.remarks) for each in drafts)
-    assert set(found["fix"]) == {"check first"}
-    page.press("drafts-forget")
-    assert bench().drafts.drafts("demo") == ()
 
 
 def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(

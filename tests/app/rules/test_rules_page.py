@@ -32,6 +32,18 @@ def test_filters_find_chunks_and_only_one_page_is_sent(page: Any) -> None:
     page.run()
     assert "No chunk matches the filter." in told(page)
     assert not [f for f in page.at.dataframe if "rule" in f.value]
+    # The address has part, filter and chunk.
+    page.at.text_input(key="rules-text").set_value("armor 6")
+    page.at.multiselect(key="rules-states").set_value(["valid", "warning"])
+    open_chunk(page, MATRIX).choose("rules-part", "Bulk")
+    look = {"part": "Bulk", "text": "armor 6", "states": "valid;warning", "chunk": MATRIX}
+    assert look.items() <= dict(page.at.query_params).items()
+    # A link opens this chunk and filter; states that do not exist are left out.
+    page.session.opened = {"text": "owlbear", "states": "none;no such state", "chunk": "the-monk"}
+    page.run()
+    found = [page.at.session_state[f"rules-{name}"] for name in ("part", "text", "states")]
+    assert found == ["Chunks", "owlbear", ["none"]]
+    assert page.session.rules.chunk == "the-monk"
 
 
 def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved(page: Any) -> None:
@@ -48,20 +60,6 @@ def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved
     assert "2 of 449" in told(page)
     page.press("rules-previous").press("rules-undo")
     assert stored(first) is None
-
-
-def test_the_address_has_part_filter_and_chunk(page: Any) -> None:
-    page.at.text_input(key="rules-text").set_value("armor 6")
-    page.at.multiselect(key="rules-states").set_value(["valid", "warning"])
-    open_chunk(page, MATRIX).choose("rules-part", "Bulk")
-    look = {"part": "Bulk", "text": "armor 6", "states": "valid;warning", "chunk": MATRIX}
-    assert look.items() <= dict(page.at.query_params).items()
-    # A link opens this chunk and filter; states that do not exist are left out.
-    page.session.opened = {"text": "owlbear", "states": "none;no such state", "chunk": "the-monk"}
-    page.run()
-    found = [page.at.session_state[f"rules-{name}"] for name in ("part", "text", "states")]
-    assert found == ["Chunks", "owlbear", ["none"]]
-    assert page.session.rules.chunk == "the-monk"
 
 
 def test_only_what_a_user_may_see_is_listed(open_page: Callable[..., Any], workspace: Path) -> None:
@@ -149,10 +147,8 @@ def test_the_tester_explains_a_rule_for_a_question(page: Any, monkeypatch: pytes
     assert "must not contain undead" in told(page)
     assert '<mark class="rf-out">undead</mark>' in "".join(each.value for each in page.at.html)
     store.set_rules({MATRIX: before})
-
-
-def test_the_tester_counts_what_rules_pass_and_block(page: Any) -> None:
-    paste(choose_part(page, "Tester"), "cleric vs armor class 6\nnothing at all")
+    # It counts what rules pass and block.
+    paste(page, "cleric vs armor class 6\nnothing at all")
     (frame,) = [f.value for f in page.at.dataframe if "passes" in f.value]
     assert len(frame) == 123
     assert set(frame["passes"] + frame["blocks"]) == {2}
