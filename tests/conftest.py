@@ -45,33 +45,14 @@ CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield
 
 
 # Folders and files that load a model or large libraries, open stores or start processes.
-SLOW = {
-    "app",
-    "browser",
-    "integrations",
-    "llm",
-    "models",
-    "stores",
-    "test_cli.py",
-    "test_cli_errors.py",
-    "test_cli_eval.py",
-    "test_cli_rules.py",
-    "test_cli_rules_bulk.py",
-    "test_cli_rules_csv.py",
-    "test_cli_rules_list.py",
-    "test_cli_rules_suggest.py",
-    "test_database.py",
-    "test_deadline.py",
-    "test_faults.py",
-    "test_index.py",
-    "test_publish.py",
-    "test_service.py",
-    "test_tracing.py",
-    "test_two_instances.py",
-    "test_typed_program.py",
-    "test_urls.py",
-    "test_workspace.py",
-}
+SLOW = set(
+    (
+        "app browser integrations llm models stores test_cli.py test_cli_errors.py test_cli_eval.py test_cli_rules.py "
+        "test_cli_rules_bulk.py test_cli_rules_csv.py test_cli_rules_list.py test_cli_rules_suggest.py "
+        "test_database.py test_deadline.py test_faults.py test_index.py test_publish.py test_service.py "
+        "test_tracing.py test_two_instances.py test_typed_program.py test_urls.py test_workspace.py"
+    ).split()
+)
 LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}
 SLOW_FIXTURES = {"adsapi_workspace", "cross_encoders", "demo_workspace", "store", "wheel", "workspace"}
 

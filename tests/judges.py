@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import Any
 
 from faults import Handler
@@ -17,10 +18,14 @@ QUERY_ID = "sd-authenticate"
 QUERY = "How do I authenticate with sponsored-display API?"
 QRELS = bundled.qrels("adsapi")
 RELEVANT = {i for i, label in QRELS[QUERY_ID].items() if label > 0}
-REFS: dict[str, Any] = {r.chunk.id: r.chunk.refs for r in bundled.records("adsapi")}
 BY_TEXT = {text: i for i, text in bundled.queries("adsapi").items()}
 SCHEMAS = {"auth-api:TokenRequest", "auth-api:TokenResponse", "auth-api:AuthorizationCodeGrant"}
 """What a client sends and reads to sign in; no search for the question's words finds them."""
+
+
+@cache
+def refs() -> dict[str, Any]:
+    return {r.chunk.id: r.chunk.refs for r in bundled.records("adsapi")}
 
 
 def decide(prompt: str) -> dict[str, str]:
@@ -29,7 +34,7 @@ def decide(prompt: str) -> dict[str, str]:
     asked = re.findall(r"^<chunk>\nid: (.*)$", prompt, re.MULTILINE)
     decisions = {}
     for chunk_id in asked:
-        missing = [r for r in REFS[chunk_id] if labels.get(r) == 2 and r not in asked]
+        missing = [r for r in refs()[chunk_id] if labels.get(r) == 2 and r not in asked]
         label = labels.get(chunk_id, 0)
         action = "KEEP" if label else "DISCARD"
         decisions[chunk_id] = "EXPAND_3" if label == 2 and missing else action

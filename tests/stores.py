@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 from ragfilter.engine.gather import Backends
+from ragfilter.model import Chunk
 from ragfilter.models.embedders import BundledEmbedder
-from ragfilter.protocols import Vectors
-from ragfilter.stores.chroma import ChromaStore
+from ragfilter.protocols import Vectors, Where
+from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 
 N = 60
 DIMENSION = 8
@@ -63,6 +66,37 @@ class Remembering(BundledEmbedder):
         if new:
             self.known.update(zip(new, super().embed(new), strict=True))
         return np.stack([self.known[text] for text in texts])
+
+
+def qdrant(*given: str) -> Any:
+    """The address of a Qdrant, whose client takes long to import."""
+    from ragfilter.stores.qdrant import QdrantPlace
+
+    return QdrantPlace(*given)
+
+
+def read_once(patch: pytest.MonkeyPatch) -> None:
+    """Query Chroma once for every combination of vector, number, ids and condition, read each chunk once, and open the
+    store once, while nothing is written."""
+    patch.setattr(ChromaCollection, "raw", cache(ChromaCollection.raw))
+    real, known = ChromaCollection.nearest, dict[object, list[tuple[str, float]]]()
+    chunks_of, chunks = ChromaCollection.chunks, dict[str, Chunk]()
+
+    def nearest(
+        self: ChromaCollection, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
+    ) -> list[tuple[str, float]]:
+        key = (vector.tobytes(), n, None if ids is None else tuple(ids), where)
+        if key not in known:
+            known[key] = real(self, vector, n, ids=ids, where=where)
+        return [*known[key]]
+
+    def read(self: ChromaCollection, ids: Sequence[str]) -> dict[str, Chunk]:
+        if missing := [i for i in ids if i not in chunks]:
+            chunks.update(chunks_of(self, missing))
+        return {i: chunks[i] for i in ids if i in chunks}
+
+    patch.setattr(ChromaCollection, "nearest", nearest)
+    patch.setattr(ChromaCollection, "chunks", read)
 
 
 def unit(rng: np.random.Generator, n: int) -> Vectors:

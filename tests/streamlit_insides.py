@@ -9,10 +9,22 @@ from typing import Any
 import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.testing.v1 import local_script_runner
 from streamlit.testing.v1.element_tree import WidgetList
 
 # Each run of an AppTest reads the metadata of every installed package again.
 manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
+
+
+def _wait(runner: Any, timeout: float) -> None:
+    """Wait for a run without polling, which takes turns from it."""
+    runner._script_thread.join(timeout)
+    if runner._script_thread.is_alive():
+        runner.request_stop()
+        raise TimeoutError(f"The page took more than {timeout} s.")
+
+
+local_script_runner.require_widgets_deltas = _wait
 
 
 def _current(widgets: WidgetList[Any], key: str) -> Any:

@@ -190,15 +190,15 @@ def test_profiles_are_compared_with_a_plain_search_and_with_a_side(bench: Any, c
 
 def test_values_of_a_setting_are_compared(bench: Any, cli: Cli) -> None:
     bench()
-    vary = "--vary cutoff.max_results=1,3 --vary retrieval.source_pattern=,1.md"
-    made = cli.json(f"eval -p adaptive-gap {vary}")
-    kept = {row["variant"]: row["ids"] for row in made["per_query"] if row["id"] == "first"}
+    vary = "--vary cutoff.max_results=1,3 --vary retrieval.source_pattern=,1.md --vary words.enabled=off"
+    document = cli.json(f"eval -p adaptive-gap {vary}")
+    kept = {row["variant"]: row["ids"] for row in document["per_query"] if row["id"] == "first"}
     assert kept == {
         "unfiltered, k 5": ["0", "1", "2", "3", "4"],
-        "adaptive-gap cutoff.max_results=1 retrieval.source_pattern=": ["0"],
-        "adaptive-gap cutoff.max_results=1 retrieval.source_pattern=1.md": ["1"],
-        "adaptive-gap cutoff.max_results=3 retrieval.source_pattern=": ["0", "1", "2"],
-        "adaptive-gap cutoff.max_results=3 retrieval.source_pattern=1.md": ["1", "3", "5"],
+        "adaptive-gap cutoff.max_results=1 retrieval.source_pattern= words.enabled=off": ["0"],
+        "adaptive-gap cutoff.max_results=1 retrieval.source_pattern=1.md words.enabled=off": ["1"],
+        "adaptive-gap cutoff.max_results=3 retrieval.source_pattern= words.enabled=off": ["0", "1", "2"],
+        "adaptive-gap cutoff.max_results=3 retrieval.source_pattern=1.md words.enabled=off": ["1", "3", "5"],
     }
 
 

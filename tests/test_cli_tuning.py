@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -62,9 +63,12 @@ def measured(cli: Cli, place: Path) -> Cli:
 
 
 @pytest.fixture
-def tuned(measured: Cli, tmp_path: Path) -> tuple[Any, Path]:
-    out = tmp_path / "tuned.toml"
-    return measured.json("tune --no-rerank --out", str(out)), out
+def tuned(measured: Cli, place: Path) -> tuple[Any, Path]:
+    """What `tune` printed, once, and the file that it wrote."""
+    out, printed = place / "tuned.toml", place / "tuned.json"
+    if not out.exists():
+        printed.write_text(measured("tune --no-rerank --json --out", str(out)))
+    return json.loads(printed.read_text()), out
 
 
 def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
@@ -141,7 +145,7 @@ def test_a_query_set_of_the_workspace_is_measured_by_its_name(measured: Cli, cli
         ("tune --measure f9", "no measure 'f9'"),
         ("tune --strategy best", "cutoff.strategy"),
         ("tune --out /nowhere/at/all.toml --no-rerank", "cannot be written"),
-        ("eval --vary cutoff.max_results=1 --vary cutoff.max_results=1", "--vary takes one or two"),
+        ("eval --vary cutoff.max_results=1 --vary cutoff.max_results=1", "--vary names a setting twice"),
         ("gate", "nothing to check"),
         ("gate --max-drop recall=0.1", "The baseline is missing"),
         ("gate --baseline FILE", "is not a baseline file"),

@@ -60,18 +60,17 @@ def commands() -> list[str]:
     return sorted({line.split("   #")[0].strip() for line in lines if line.startswith("ragfilter ")})
 
 
-@pytest.mark.parametrize("line", commands())
-def test_the_documents_show_commands_and_options_that_exist(line: str) -> None:
-    words = shlex.split(line)[1:]
+def test_the_documents_show_commands_and_options_that_exist() -> None:
     load_commands()
-    command = typer.main.get_command(app)
-    while words and words[0] in getattr(command, "commands", {}):
-        command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
-    # A group such as `collections` may also run without a command of its own.
-    alone = getattr(command, "invoke_without_command", False) and not words
-    assert alone or not hasattr(command, "commands"), f"no such command: {line}"
-    known = {option for parameter in command.params for option in parameter.opts}
-    assert {word for word in words if word.startswith("--")} <= known
+    for line in commands():
+        words, command = shlex.split(line)[1:], typer.main.get_command(app)
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+        # A group such as `collections` may also run without a command of its own.
+        alone = getattr(command, "invoke_without_command", False) and not words
+        assert alone or not hasattr(command, "commands"), f"no such command: {line}"
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known, line
 
 
 PROMISES = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")

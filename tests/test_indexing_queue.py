@@ -7,19 +7,22 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
 import sqlalchemy as sa
+from killed import Even
 from waiting import PROCESS_S
 
 from ragfilter.cli.app import main
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, JobStatus, Queue, Worker, queue_of
 from ragfilter.library.workspace import open_workspace
+from ragfilter.models.embedders import BundledEmbedder
+from ragfilter.protocols import Vectors
 from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
@@ -52,6 +55,17 @@ def records(path: Path, n: int, text: str = "Text {} of trolls.") -> Path:
 def bench(tmp_path: Path) -> Iterator[Workbench]:
     with open_workspace(tmp_path / "ws") as opened:
         yield opened
+
+
+@pytest.fixture
+def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch of texts is embedded without the model, in the time in which a test can interfere."""
+
+    def embed(self: BundledEmbedder, texts: Sequence[str]) -> Vectors:
+        time.sleep(0.05)
+        return Even().embed(texts)
+
+    monkeypatch.setattr(BundledEmbedder, "embed", embed)
 
 
 def test_an_order_is_carried_out_and_what_is_left_out_is_listed(bench: Workbench, tmp_path: Path) -> None:
@@ -90,6 +104,7 @@ def test_an_order_that_fails_says_why(bench: Workbench, tmp_path: Path) -> None:
     assert "empty.jsonl, line 1: the text is missing" in empty_source.message
 
 
+@pytest.mark.usefixtures("slowly")
 def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) -> None:
     source = records(tmp_path / "a.jsonl", 640)
     queue = queue_of(bench)
@@ -107,9 +122,10 @@ def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) 
     assert status.result().report.embedded <= 640 - stopped.done < 640
 
 
+@pytest.mark.usefixtures("slowly")
 def test_an_order_that_is_removed_while_it_runs_is_stopped(bench: Workbench, tmp_path: Path) -> None:
     queue = queue_of(bench)
-    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 3200))))
+    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 640))))
     Worker(bench).start()
     until(queue, job, embedding)
     queue.remove(job.id)
@@ -148,16 +164,17 @@ def test_a_worker_whose_end_could_not_be_told_begins_again(bench: Workbench) -> 
     assert queue.take(other) is None
 
 
+@pytest.mark.usefixtures("slowly")
 def test_what_is_under_way_at_the_end_waits_for_the_next_start(bench: Workbench, tmp_path: Path) -> None:
     queue = queue_of(bench)
-    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 3200))))
+    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 640))))
     Worker(bench).start()
     until(queue, job, embedding)
     bench.close()
     with open_workspace(bench.workspace.path) as again:
         Worker(again).start()
         report = until(queue_of(again), job, lambda at: not at.open).result().report
-    assert report.embedded <= 3200 - 64
+    assert report.embedded <= 640 - 64
 
 
 def test_a_temporary_source_goes_with_its_order_and_nothing_else_does(bench: Workbench, tmp_path: Path) -> None:

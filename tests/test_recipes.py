@@ -68,16 +68,17 @@ def seen(at):
     }}
 
 def unfolded(at):
-    for line in ("line-idle", "line-short", "line-cutoff"):
+    at.button(key="line-idle").click()
+    ran(at)
+    for line in ("line-short", "line-cutoff"):
         at.button(key=line).click()
-        ran(at)
-    return at
+    return ran(at)
 
 at = unfolded(opened({{"profile": "adaptive-gap", "q": {OWLBEARS!r}, "open": "tuning,evidence"}}))
 off = seen(at)
 at.toggle(key="set-short-enabled").set_value(True)
 ran(at).slider(key="set-short-fewest").set_value(500)
-strategy(ran(at)).set_value("half")
+strategy(at).set_value("half")
 ran(at)
 at.session_state["session"].panel = "Debug"
 on = seen(ran(at))

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,11 +19,14 @@ from zlib import crc32
 import pytest
 from faults import Handler, Serve
 from mcp import Client
-from mcp.client.stdio import StdioServerParameters
 from twins import SECRET, USER, make_twins, still_clocks
 
 from ragfilter.cli.app import main
+from ragfilter.evaluate import frame
 from ragfilter.evaluate.runs import changed_since
+from ragfilter.library.tools import ChunkTools, make_server
+from ragfilter.library.workspace import OpenWorkspace
+from ragfilter.settings.config import of_profile
 from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import Workbench
 
@@ -83,12 +84,10 @@ COMMANDS = {
         eval FILES -p adaptive-gap --vary cutoff.max_results=1,3 --against full
     """,
     "tune": """
-        tune FILES --no-rerank --out tuned.toml
-        tune FILES --measure tokens@0.5 --json
+        tune FILES --measure tokens@0.5 --out tuned.toml --json
     """,
     "recalibrate": """
-        recalibrate FILES --no-rerank --out again.toml
-        recalibrate --json
+        recalibrate --no-rerank --out again.toml
     """,
     "fit-reranker": """
         fit-reranker FILES -p adaptive-retrieval --json
@@ -189,7 +188,8 @@ LLM = {
 
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
-    with still_clocks():
+    with still_clocks(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frame, "RESAMPLES", 99)
         yield make_twins(tmp_path_factory.mktemp("twins"))
 
 
@@ -238,7 +238,7 @@ def test_a_change_of_a_hidden_chunk_changes_nothing_that_is_said_of_a_run(
     lines = _each(f"""
         - runs show {run} --json
         - report run {run}
-        report query QUERY -p full
+        report query "the cat" -p full
         - runs show {run + 1} --against {run}
         - report compare {run} {run + 1}
         gate FILES --baseline base.json
@@ -269,17 +269,15 @@ TOOLS: list[tuple[str, dict[str, Any]]] = [
 def test_an_agent_is_told_the_same_without_the_hidden_chunks(worlds: tuple[Path, Path]) -> None:
     made = []
     for world in worlds:
-        options = [*AS_USER, "-c", "small", "--data-dir", str(world / "ws")]
-        server = StdioServerParameters(
-            command=sys.executable, args=["-m", "ragfilter", "mcp", *options], env={**os.environ}
-        )
-        made.append(asyncio.run(_answers(server)))
+        with OpenWorkspace.open(Deployment(data_dir=world / "ws")) as bench:
+            tools = ChunkTools(bench, "small", of_profile("full"), USER)
+            made.append(asyncio.run(_answers(make_server(tools))))
     assert made[0] == made[1]
     assert SECRET not in json.dumps(made[0])
     assert "purrs" in json.dumps(made[0])
 
 
-async def _answers(server: StdioServerParameters) -> list[Any]:
+async def _answers(server: Any) -> list[Any]:
     async with Client(server) as client:
         return [(await client.call_tool(name, given)).model_dump() for name, given in TOOLS]
 

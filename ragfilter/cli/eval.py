@@ -23,7 +23,6 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
 
-MAX_AXES = 2
 REFERENCE = "A: "
 
 
@@ -34,7 +33,7 @@ class Sides(options.Viewing):
     profile: Annotated[options.Texts, "--profile", "-p", f"Repeatable: {', '.join(PROFILES)}."] = None
     vary: Annotated[
         options.Texts,
-        "Measure with each of these values of a setting. If given twice, with every pair.",
+        "Measure with each of these values of a setting. If given several times, with every combination.",
         {"metavar": "PATH=V,V,…"},
     ] = None
     prompts: Annotated[
@@ -87,8 +86,8 @@ class Sides(options.Viewing):
         for text in self.vary or ():
             path, _, values = text.partition("=")
             axes[path.strip()] = [value.strip() for value in values.split(",")]
-        if len(axes) > MAX_AXES or len(axes) < len(self.vary or ()):
-            raise InputError("--vary takes one or two different settings.", remedy="Leave out the others.")
+        if len(axes) < len(self.vary or ()):
+            raise InputError("--vary names a setting twice.", remedy="Give all its values once, with commas.")
         return axes
 
 

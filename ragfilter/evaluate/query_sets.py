@@ -25,7 +25,7 @@ def sets(
 ) -> dict[str, int]:
     """The number of questions in every set of the collection, by name; a demo's own set comes
     first. `user` does not learn of questions labelled on hidden chunks only. Raises StoreError."""
-    of_collection = {collection: len(of_demo(collection).queries)} if collection in DEMOS else {}
+    of_collection = {collection: len(of_demo(collection).labelled)} if collection in DEMOS else {}
     sizes = of_collection | book.sets(collection)
     if not user.unrestricted:
         sizes[LABELLED] = len(labelled(book, collection, catalogue, user))

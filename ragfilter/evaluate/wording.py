@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.tune import Figures, Tuning
 
 ONE = "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a second question."
-TOO_FEW = "too few questions that differ"
+TOO_FEW = "too few questions differ for an interval"
 LABELLED = ("kept", "unlabelled", "f1", "f1_most")
 """The columns that `unlabelled` reads."""
 

@@ -202,10 +202,17 @@ def _stage(upload: str, content: bytes, folder: Path, left: int) -> list[InputEr
         target.write_bytes(content)
         return []
     try:
-        return unpack(io.BytesIO(content), target, source=name, suffixes=INDEXED, limit=left)
+        refused = unpack(io.BytesIO(content), target, source=name, suffixes=INDEXED, limit=left)
     except InputError:
         shutil.rmtree(target, ignore_errors=True)
         raise
+    inner = target / target.name
+    if inner.is_dir() and [*target.iterdir()] == [inner]:
+        # Otherwise every id would begin with the same name twice.
+        shutil.move(inner, outer := target.with_name(f"{name}.unpacked"))
+        target.rmdir()
+        outer.rename(target)
+    return refused
 
 
 def _refuse(name: str, why: str, remedy: str) -> NoReturn:

@@ -114,7 +114,7 @@ class CutLine:
 
     It is either at a value, `limit`, with all kept hits except pins below it, or after a number of hits, at `place`. If
     both are None, nothing was cut. `label` has its name and number, and `kept` counts kept hits. `below` and `above`
-    are the values around the limit, `cliff` says how far apart, and `larger` why a larger step nearby is not the cliff.
+    are the values around the limit, `cliff` says how far apart, and `larger` why a larger gap nearby is not the cliff.
     """
 
     label: str
@@ -169,7 +169,7 @@ def cut_line(result: PoolResult) -> CutLine | None:
 
 
 def _larger(result: PoolResult, detail: CutoffDetail, *, raised: bool) -> str:
-    """Why the largest step is not the cut: ``largest step 0.200 after 1 chunk: skipped``."""
+    """Why the largest gap is not the cut: ``largest gap 0.200 after 1 chunk: skipped``."""
     cut, k = detail.cut, result.settings.cutoff.max_results
     size, after = max((b - a, n) for n, (a, b) in enumerate(pairwise(detail.values[: 2 * k]), 1))
     more = cut.cliff_after_rank not in (None, cut.kept)
@@ -180,7 +180,7 @@ def _larger(result: PoolResult, detail: CutoffDetail, *, raised: bool) -> str:
         why = f"beyond {field_info(MAX_RESULTS_PATH).label}"
     elif cut.gaps[after - 1].skipped:
         why = "skipped"
-    return f"largest step {numbers.distance(size)} after {numbers.chunk_count(after)}: {why}"
+    return f"largest gap {numbers.distance(size)} after {numbers.chunk_count(after)}: {why}"
 
 
 def _at_place(path: str, k: int, n: int) -> CutLine:

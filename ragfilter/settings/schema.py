@@ -18,7 +18,7 @@ from ragfilter.settings.field import MAX_CHUNKS, OR_NOTHING, FieldInfo, OneOf, S
 from ragfilter.text.numbers import counted
 
 STRATEGIES: Mapping[str, str] = {
-    "gap": "the largest step in distance.",
+    "gap": "the largest gap in distance.",
     "fixed": "the first k.",
     "autocut": "one of the jumps in the curve.",
     "adaptive_k": "the largest drop in similarity.",

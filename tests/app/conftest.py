@@ -25,6 +25,7 @@ from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.errors import RagfilterError, SettingsError
+from ragfilter.evaluate import tune
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, PoolResult
 from ragfilter.models.embedders import BundledEmbedder
@@ -248,10 +249,10 @@ def open_page(
 ) -> OpenPage:
     """Opens the page in a new session, as a link with these parameters would, with everything open.
 
-    The default `workspace` is the shared one, which no test may change.
+    The default `workspace` is the shared one, which no test may change. `on` names another page than Inspect.
     """
 
-    def open_(params: dict[str, str] | None = None, *, workspace: Path | None = None) -> Page:
+    def open_(params: dict[str, str] | None = None, *, workspace: Path | None = None, on: str = "") -> Page:
         monkeypatch.setenv("RAGFILTER_DATA_DIR", str(workspace or demo_page_workspace))
         monkeypatch.setattr(link, "read", lambda given: replace(READ(given), open_lines={*LINES}))
         # Measuring every question of the demo takes a quarter of a minute.
@@ -261,9 +262,19 @@ def open_page(
             opened[deployment.model_dump_json()] = deployment
         at = AppTest.from_file(str(APP), default_timeout=PROCESS_S)
         at.query_params.update({"open": "tuning,evidence", **(params or {})})
+        if on:
+            at.switch_page(f"pages/{on}.py")
         return Page(at, downloads).run()
 
     return open_
+
+
+@pytest.fixture
+def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tuning tries every second value of each setting."""
+    monkeypatch.setattr(tune, "GRID", {name: values[::2] for name, values in tune.GRID.items()})
+    monkeypatch.setattr(tune, "FRACTIONS", {name: values[::2] for name, values in tune.FRACTIONS.items()})
+    monkeypatch.setattr(tune, "COARSE_KS", tune.COARSE_KS[::2])
 
 
 @pytest.fixture

@@ -11,17 +11,6 @@ CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armo
 MATRIX = "attack-matrix-clerics-ac-6"
 
 
-def open_rules(page: Any) -> Any:
-    """Open the Rules page in the session of `page`."""
-    page.at.switch_page("pages/rules.py")
-    return page.run()
-
-
-def settled(page: Any) -> Any:
-    """The page once the labelled questions are gathered: the run that waits for them redraws it."""
-    return page.run()
-
-
 def rules_frame(page: Any) -> Any:
     """The table of the chunks."""
     (frame,) = [f.value for f in page.at.dataframe if "state" in f.value]
@@ -30,7 +19,7 @@ def rules_frame(page: Any) -> Any:
 
 def open_chunk(page: Any, chunk_id: str) -> Any:
     page.session.rules.chunk = chunk_id
-    return settled(page.run())
+    return page.run()
 
 
 def write(page: Any, text: str) -> Any:
@@ -77,4 +66,4 @@ def turn_latest(page: Any, turn: str) -> Any:
     choose_part(page, "History")
     (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
     page.session.rules.step = int(frame["edit"][0])
-    return confirmed(settled(page.run()), f"history-{turn}", f"history-{turn}-sure")
+    return confirmed(page.run(), f"history-{turn}", f"history-{turn}-sure")

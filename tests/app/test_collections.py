@@ -34,9 +34,7 @@ GUIDE = b"# Trolls\n\nTrolls fear fire.\n\n# Owls\n\nOwls hoot at night.\n"
 @pytest.fixture
 def page(open_page: Callable[..., Any], tmp_path: Path) -> Any:
     """The page in an empty workspace."""
-    found = open_page(workspace=tmp_path)
-    found.at.switch_page("pages/collections.py")
-    return found.run()
+    return open_page(workspace=tmp_path, on="collections")
 
 
 def bench() -> Workbench:
@@ -99,7 +97,7 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
 
 def test_the_current_question_is_asked_of_a_new_collection(page: Any) -> None:
     drop(page, ("a.json", b"{broken"), ("b.md", b""), ("guide, short - 1.md", GUIDE))
-    assert "a.json, line 2, column 1: this is neither JSON nor YAML" in page.warnings[0]
+    assert "a.json, line 1, column 2: this is not JSON" in page.warnings[0]
     assert "1 file without content skipped: b.md" in page.warnings[0]
     # Named after the first file that is read.
     assert page.at.text_input(key="upload-name").value == "guide-short-1"
@@ -118,9 +116,8 @@ def test_a_new_collection_has_the_embedding_model_that_is_chosen(
     open_page: Callable[..., Any], serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", url(serve, embeddings()))
-    page = open_page(workspace=tmp_path)
-    page.at.switch_page("pages/collections.py")
-    drop(page.run(), ("guide.md", GUIDE))
+    page = open_page(workspace=tmp_path, on="collections")
+    drop(page, ("guide.md", GUIDE))
     page.at.text_input(key="upload-model").set_value("openai:tiny")
     indexed(named(page, "guide").press("index"))
     assert table(page)["embedding model"] == ["openai:tiny"]
@@ -135,10 +132,10 @@ def test_a_new_collection_has_the_embedding_model_that_is_chosen(
 
 
 def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any, snapshot: SnapshotAssertion) -> None:
-    csv = b"Nr,Body,clearance\n1,Trolls fear fire.,0\n2,,0\n3,Hush.,4\n4,Lost.,secret\n"
+    csv = b"Nr,Name,Note,clearance\n1,What trolls are afraid of,Fire.,0\n2,,,0\n3,,Hush.,4\n4,,Lost.,secret\n"
     drop(page, ("a.csv", csv), ("b.jsonl", b"nonsense\n"))
-    picked = {f: page.at.selectbox(key=f"column-{f}").value for f in ("text", "id", "clearance")}
-    assert picked == {"text": "Body", "id": "Nr", "clearance": "clearance"}
+    picked = {f: page.at.selectbox(key=f"column-{f}").value for f in ("text", "id", "title", "clearance")}
+    assert picked == {"text": "Note", "id": "Nr", "title": "Name", "clearance": "clearance"}
     indexed(named(page, "mine").press("index"))
     (listed,) = page.at.expander[0].markdown
     *left_out, warning = listed.value.split("\n")
@@ -159,27 +156,11 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any, snapshot
     assert "left out" not in page.at.text_input(key="delete-mine").help
 
 
-def test_a_collection_is_renamed_and_deleted_only_by_its_whole_name(page: Any) -> None:
-    drop(page, ("guide.md", GUIDE))
-    indexed(page.press("index"))
-    page.at.text_input(key="rename-guide").set_value("ours")
-    page.run().press("rename")
-    assert table(page)["collection"] == [page.at.selectbox(key="manage-name").value] == ["ours"]
-    for typed in ("our", "ours"):
-        assert page.at.button(key="delete").disabled
-        page.at.text_input(key="delete-ours").set_value(typed)
-        page.run()
-    page.press("delete")
-    assert "No collection yet" in shown(page)
-
-
 def test_a_zip_is_checked_and_uploads_are_limited(
     open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAGFILTER_MAX_UPLOAD_MB", "1")
-    page = open_page(workspace=tmp_path)
-    page.at.switch_page("pages/collections.py")
-    page.run()
+    page = open_page(workspace=tmp_path, on="collections")
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("guide.md", GUIDE)
@@ -197,7 +178,7 @@ def test_a_zip_is_checked_and_uploads_are_limited(
     assert list((tmp_path / "uploads").iterdir()) == []
 
 
-def test_an_order_is_stopped_gone_on_with_and_dismissed(page: Any) -> None:
+def test_what_others_do_meanwhile_is_told(page: Any, tmp_path: Path) -> None:
     queue = queue_of(bench())
     job = queue.put(Order("mine", "/nothing/there.txt"))
     indexed(page)
@@ -209,22 +190,16 @@ def test_an_order_is_stopped_gone_on_with_and_dismissed(page: Any) -> None:
     assert "does not exist" in page.errors[0].replace("\\", "")
     page.press(f"dismiss-{job.id}")
     assert queue.jobs() == ()
-
-
-def test_what_others_index_or_rename_is_offered_at_once(page: Any, tmp_path: Path) -> None:
-    """The command line and another tab change the list, too."""
+    # The command line and another tab change the list, too.
     (tmp_path / "a.txt").write_text("Trolls fear fire.")
     carry_out(Order("ours", str(tmp_path / "a.txt")), bench())
     assert table(page.run())["collection"] == ["ours"]
     assert page.at.selectbox(key="manage-name").value == "ours"
     manage.rename(bench().workspace, "ours", "yours")
     assert table(page.run())["collection"] == ["yours"]
-
-
-def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Path) -> None:
+    # A name taken since it was typed is not added to.
     drop(page, ("guide.md", GUIDE))
     named(page, "mine")
-    queue = queue_of(bench())
     with queue.transaction():
         taken = queue.put(Order("mine", "a file"))
         assert queue.take(queue.enlist())
@@ -233,13 +208,12 @@ def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Pa
     assert [job.id for job in queue.jobs()] == [taken.id]
     # The files are still there, for another name.
     assert not named(page, "other").at.button(key="index").disabled
-    (tmp_path / "a.txt").write_text("Trolls fear fire.")
     carry_out(Order("other", str(tmp_path / "a.txt")), bench())
     page.press("index")
     assert "There is a collection other already" in page.warnings[0]
 
 
-def test_a_full_disk_is_told_when_indexing_is_to_begin(page: Any) -> None:
+def test_a_full_disk_is_told_and_a_collection_is_deleted_only_by_its_whole_name(page: Any) -> None:
     drop(page, ("guide.md", GUIDE))
     named(page, "mine")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -252,6 +226,15 @@ def test_a_full_disk_is_told_when_indexing_is_to_begin(page: Any) -> None:
     # The files are still there.
     indexed(page.press("index"))
     assert table(page)["collection"] == ["mine"]
+    page.at.text_input(key="rename-mine").set_value("ours")
+    page.run().press("rename")
+    assert table(page)["collection"] == [page.at.selectbox(key="manage-name").value] == ["ours"]
+    for typed in ("our", "ours"):
+        assert page.at.button(key="delete").disabled
+        page.at.text_input(key="delete-ours").set_value(typed)
+        page.run()
+    page.press("delete")
+    assert "No collection yet" in shown(page)
 
 
 def test_a_table_of_others_is_opened_with_its_columns(page: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,10 +33,12 @@ def page(open_page: Callable[..., Any], place: Path) -> Callable[..., Any]:
     """The Compare page as a link opens it, with the query set few of labelled questions."""
 
     def open_(**params: str) -> Any:
-        page = open_page({"collection": "demo", "profile": "full", **params}, workspace=place)
-        put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][-FEW:])
-        page.at.switch_page("pages/compare.py")
-        return page.run()
+        page = open_page({"collection": "demo", "profile": "full", **params}, workspace=place, on="compare")
+        book = resources.open_resources().bench.labels
+        if "few" not in book.sets("demo"):
+            put_labelled(book, "few", [*bundled.qrels("demo")][-FEW:])
+            page.run()
+        return page
 
     return open_
 
@@ -60,14 +62,17 @@ def test_two_sides_of_one_question(page: Callable[..., Any]) -> None:
     shown.choose("compare-step", "Answers")
     assert any(text.startswith("A 15 chunks") for text in shown.html)
     assert any(text.startswith("B 2 chunks") for text in shown.html)
+    # A vote on the two answers is counted and changed.
+    shown.press("prefer-compare-second")
+    assert any("This pair: 1 vote, 1 for B." in text for text in shown.html)
+    shown.press("prefer-compare-neither")
+    assert any("This pair: 1 vote, 1 both poor." in text for text in shown.html)
+    (vote,) = resources.open_resources().bench.preferences.of("demo")
+    assert len(vote.first.chunks + vote.second.chunks) == 17
+    assert {vote.first.profile, vote.second.profile} == {"full", "unfiltered"}
 
 
-def test_both_sides_may_keep_chunks_of_their_own(page: Callable[..., Any]) -> None:
-    shown = page(q="Tell me about dragons")
-    assert "Both keep 9 chunks, only A keeps 6 more, and only B keeps 1 more. A's prompt" in said(shown)
-
-
-def test_sides_are_swapped_and_copied_and_the_link_holds_them(page: Callable[..., Any]) -> None:
+def test_sides_are_swapped_and_copied_and_come_by_link(page: Callable[..., Any], snapshot: SnapshotAssertion) -> None:
     shown = page(q=CLERIC).press("sides-swap")
     assert "only B keeps 13 more" in said(shown)
     assert _link(shown) == {"a": "settings", "b": "unfiltered"}
@@ -77,33 +82,22 @@ def test_sides_are_swapped_and_copied_and_the_link_holds_them(page: Callable[...
     assert "Both keep 1 chunk, and only B keeps 1 more" in said(shown)
     shown.choose("compare-step", "Settings")
     assert any("Cutoff: Max results 1 → 15" in text for text in shown.html)
-
-
-def test_a_side_of_its_own_comes_by_link(page: Callable[..., Any], snapshot: SnapshotAssertion) -> None:
     shown = page(q=CLERIC, **{"a": "full", "a.cutoff.max_results": "1", "b": "by-otsu"})
-    box = shown.at.selectbox(key="side-a-box")
-    assert box.options[1] == snapshot
+    assert shown.at.selectbox(key="side-a-box").options[1] == snapshot
     assert "Both keep 1 chunk" in said(shown)
     shown.choose("compare-step", "Settings")
     assert any("Cutoff: Strategy relative → otsu" in text for text in shown.html)
+    shown = page(q="Tell me about dragons")
+    assert "Both keep 9 chunks, only A keeps 6 more, and only B keeps 1 more. A's prompt" in said(shown)
 
 
-@pytest.mark.parametrize(
-    ("params", "error"),
-    [
-        ({"a": "run-77"}, "no 'run-77'"),
-        ({"b": "by-magic"}, "no 'by-magic'"),
-        # A learned strategy is offered only after it has been learned.
-        ({"b": "by-calibrated"}, "no 'by-calibrated'"),
-        ({"set": "nothing"}, "no query set 'nothing'"),
-    ],
-)
-def test_what_a_link_wants_and_is_not_there_is_said(
-    page: Callable[..., Any], params: dict[str, str], error: str
-) -> None:
-    shown = page(q=CLERIC, **params)
-    assert any(error in each.replace("\\", "") for each in (*shown.warnings, *shown.html))
-    assert "set" in params or said(shown) == APART
+def test_what_a_link_wants_and_is_not_there_is_said(page: Callable[..., Any]) -> None:
+    # A learned strategy is offered only after it has been learned.
+    for params in ({"a": "run-77", "b": "by-calibrated"}, {"b": "by-magic", "set": "nothing"}):
+        shown = page(q=CLERIC, **params)
+        told = " ".join((*shown.warnings, *shown.html)).replace("\\", "")
+        assert [name for name in params.values() if f"'{name}'" not in told] == []
+        assert "set" in params or said(shown) == APART
 
 
 def test_a_query_set_is_measured_and_compared(page: Callable[..., Any]) -> None:
@@ -124,14 +118,8 @@ def test_a_query_set_is_measured_and_compared(page: Callable[..., Any]) -> None:
     # With the sides swapped, wins and losses are swapped.
     shown.press("sides-swap")
     assert (_count(shown, "B better"), _count(shown, "B worse")) == (worse, better)
-
-
-def test_a_saved_run_is_a_side_and_its_severest_loss_opens(page: Callable[..., Any]) -> None:
-    shown = page(set="few")
-    if "compare-measure" in shown.buttons:
-        shown.press("compare-measure")
+    # The saved run, which was made for A, is a side too.
     number = resources.open_resources().bench.runs.saved("demo")[0].id
-    # It was made for A, which keeps the first 15.
     shown.at.selectbox(key="side-b-box").set_value(f"run-{number}")
     shown.run().at.selectbox(key="side-a-box").set_value("settings")
     shown.run()
@@ -162,16 +150,6 @@ def test_a_run_over_files_is_compared_without_a_query_set(page: Callable[..., An
     shown.at.selectbox(key="side-a-box").set_value("settings")
     assert any("no query set 'queries.jsonl'" in text for text in shown.run().html)
     saved.remove(of_files.id)
-
-
-def test_a_vote_on_the_two_answers_is_counted_and_changed(page: Callable[..., Any]) -> None:
-    shown = page(q=CLERIC).choose("compare-step", "Answers").press("prefer-compare-second")
-    assert any("This pair: 1 vote, 1 for B." in text for text in shown.html)
-    shown.press("prefer-compare-neither")
-    assert any("This pair: 1 vote, 1 both poor." in text for text in shown.html)
-    (vote,) = resources.open_resources().bench.preferences.of("demo")
-    assert len(vote.first.chunks + vote.second.chunks) == 17
-    assert {vote.first.profile, vote.second.profile} == {"full", "unfiltered"}
 
 
 def _kept() -> list[str]:

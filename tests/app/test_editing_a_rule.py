@@ -1,18 +1,24 @@
-"""The rule editor on the page: check, preview, save, undo, redo; typed text is never lost."""
+"""The rule editor on the page: check, preview, save, undo, redo, draft; typed text is never lost."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from faults import FAULTS, TOLD, Server, says, servers
 from rules_page import stored, told, write
+from waiting import PATIENT_S
 
 from ragfilter.rules import edits
+from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.ui import resources
+from ragfilter.ui.kit.rule_editor.drafting import HIDDEN, NO_LLM, UNSENT
 
 pytestmark = pytest.mark.model
 
@@ -20,7 +26,12 @@ CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armo
 LINK = {"profile": "query-must", "q": CLERIC}
 MATRIX, OTHER = "attack-matrix-clerics-ac-6", "attack-matrix-clerics-ac-7"
 PASSES = '{"contain": "cleric"}'
+INVALID = '{"contain_one_of": [["a", ""]]}'
 FAILS = '{"contain": "wizard"}'
+SECRET = {"profile": "adaptive-gap", "q": "Which treasure maps are false?"}
+NEAREST = "secret-treasure-maps"
+GOOD = '{"contain_one_of": [["cleric", "clerics"], ["armor class 7", "ac 7"]]}'
+DRUIDS = '{"contain_one_of": [["druid", "druids"], ["armor class 7", "ac 7"]]}'
 
 
 @pytest.fixture(scope="module")
@@ -63,18 +74,14 @@ def test_a_damaged_database_spoils_nothing_but_marks_and_the_editor(
     assert OTHER in told(page)
 
 
-def test_an_invalid_rule_names_the_place_and_saves_nothing(page: Any) -> None:
-    before, text = stored(OTHER), '{"contain_one_of": [["a", ""]]}'
-    write(page, text)
-    assert "Group 1, term 2" in told(page)
-    page.press("rule-save")
-    assert "Group 1, term 2" in told(page)
-    assert stored(OTHER) == before
-    assert page.at.text_area(key="rule-editor").value == text
-
-
 def test_the_effect_says_that_other_chunks_move_with_the_cutoff(open_page: Callable[..., Any], workspace: Path) -> None:
     page = open_page(LINK | {"profile": "full"}, workspace=workspace).edit_rule(OTHER)
+    # Without an LLM, nothing can be drafted.
+    button = page.at.button(key="rule-draft")
+    assert button.disabled
+    assert NO_LLM in button.help
+    assert "make local-llm" in button.help
+    assert NO_LLM in told(page)
     write(page, PASSES)
     assert "Other chunks move because the cutoff does" in told(page)
 
@@ -83,6 +90,11 @@ def test_preview_save_undo_redo(page: Any, calls: Counter[str]) -> None:
     before = stored(OTHER)
     calls.clear()
     assert OTHER not in page.kept
+    # An invalid rule is not saved, and the place is named.
+    write(page, INVALID).press("rule-save")
+    assert "Group 1, term 2" in told(page)
+    assert stored(OTHER) == before
+    assert page.at.text_area(key="rule-editor").value == INVALID
     write(page, PASSES)
     assert "This question passes the rule" in told(page)
     assert "Enters the kept list: I.A. ATTACK MATRIX FOR … Armor Class 7." in told(page)
@@ -144,20 +156,115 @@ def test_what_was_typed_survives_panels_chunks_and_questions(page: Any) -> None:
     assert "rule-discard" not in page.buttons
 
 
-@pytest.mark.parametrize(("button", "after"), [("rule-overwrite", {"contain": "wizard"}), ("rule-take", None)])
 def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(
-    page: Any, open_page: Callable[..., Any], workspace: Path, button: str, after: dict[str, str] | None
+    page: Any, open_page: Callable[..., Any], workspace: Path
 ) -> None:
     second = open_page(LINK, workspace=workspace).edit_rule(OTHER)
-    through(write(page, PASSES), "rule-save")
-    through(write(second, FAILS), "rule-save")
-    assert "yours is still in the editor" in told(second)
-    assert second.at.text_area(key="rule-editor").value == FAILS
-    assert json.loads(second.at.code[0].value) == {"contain": "cleric"}
-    assert json.loads(stored(OTHER) or "") == {"contain": "cleric"}
-    through(second, button)
-    assert json.loads(stored(OTHER) or "") == (after or {"contain": "cleric"})
-    assert "yours is still in the editor" not in told(second)
-    shown = json.loads(second.at.text_area(key="rule-editor").value)
-    assert shown == json.loads(stored(OTHER) or "")
-    assert (OTHER in second.kept) is (after is None)
+    for theirs, mine, button, after in (
+        (PASSES, FAILS, "rule-take", "cleric"),
+        ('{"contain": "need"}', FAILS, "rule-overwrite", "wizard"),
+    ):
+        through(write(page, theirs), "rule-save")
+        through(write(second, mine), "rule-save")
+        assert "yours is still in the editor" in told(second)
+        assert second.at.text_area(key="rule-editor").value == mine
+        assert json.loads(second.at.code[0].value) == json.loads(theirs)
+        assert json.loads(stored(OTHER) or "") == json.loads(theirs)
+        through(second, button)
+        assert json.loads(stored(OTHER) or "") == {"contain": after}
+        assert "yours is still in the editor" not in told(second)
+        assert json.loads(second.at.text_area(key="rule-editor").value) == {"contain": after}
+        assert (OTHER in second.kept) is (after == "cleric")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Server]:
+    with servers() as start:
+        yield start(says(GOOD))
+
+
+@pytest.fixture
+def open_with_llm(
+    open_page: Callable[..., Any], workspace: Path, endpoint: Server, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[dict[str, str]], Any]:
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    monkeypatch.setenv("OPENAI_MODEL", "small-model")
+    monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
+    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "100000")
+    monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "200000")
+    endpoint.asked.clear()
+    return lambda link: open_page(link, workspace=workspace)
+
+
+def said(page: Any) -> str:
+    """The page's text, without a space between a bold word and a full stop."""
+    return re.sub(r" (?=[.:,])", "", told(page))
+
+
+def editor(page: Any) -> str:
+    text: str = page.at.text_area(key="rule-editor").value
+    return text
+
+
+def test_a_draft_fills_the_editor_and_nothing_is_saved_or_lost(
+    open_with_llm: Callable[..., Any], endpoint: Server
+) -> None:
+    page = open_with_llm(LINK).edit_rule(OTHER)
+    before = stored(OTHER)
+    # What was typed is not drafted over.
+    write(page, PASSES)
+    assert page.at.button(key="rule-draft").disabled
+    assert "Save or discard" in page.at.button(key="rule-draft").help
+    # A fault leaves the text and says why.
+    text = editor(page.press("rule-discard"))
+    assert endpoint.asked == []
+    endpoint.behave = FAULTS["500"]
+    page.draft()
+    assert [words for words in ("No draft: ", *TOLD["500"]) if words not in said(page)] == []
+    assert editor(page) == text
+    # The next request may succeed, and a draft is drafted over.
+    for rule in (DRUIDS, GOOD):
+        endpoint.asked.clear()
+        endpoint.behave = says(rule)
+        page.draft()
+        assert json.loads(editor(page)) == json.loads(rule)
+        assert stored(OTHER) == before
+    assert "Drafted by small-model with the template attack-matrix." in said(page)
+    # 7 tokens at 0.1 and 3 at 0.2 each.
+    assert "7 + 3 tokens, cost 1.3000 ·" in said(page)
+    assert "This question fails the rule" in said(page)
+    assert "Once saved: " in said(page)
+    (asked,) = endpoint.asked
+    sent = asked["body"]["messages"][-1]["content"]
+    assert "Opponent Armor Class 7" in sent
+    assert "studded leather" in sent
+    page.press("rule-save")
+    assert json.loads(stored(OTHER) or "") == json.loads(GOOD)
+    assert "Drafted" not in said(page)
+    page.press("rule-undo")
+    assert stored(OTHER) == before
+
+
+def test_what_the_user_may_not_see_is_not_sent_for_an_operator_either(
+    open_with_llm: Callable[..., Any], endpoint: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_with_llm(SECRET)
+    seen = page.ids[:2]
+    page.edit_rule(NEAREST)
+    assert "rule-draft" not in page.buttons
+    page.choose("view-as", "Operator").edit_rule(NEAREST)
+    assert page.at.button(key="rule-draft").disabled
+    assert HIDDEN in said(page)
+    # A seen chunk may become secret or go away between the question and the button.
+    whole = ChromaCollection.chunks
+    for chunk_id, gone in zip(seen, (True, False), strict=True):
+        assert UNSENT not in told(page.edit_rule(chunk_id))
+
+        def changed(self: ChromaCollection, ids: Any, gone: bool = gone) -> Any:
+            return {} if gone else {i: replace(chunk, clearance=2) for i, chunk in whole(self, ids).items()}
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ChromaCollection, "chunks", changed)
+            page.draft()
+        assert UNSENT in said(page)
+    assert endpoint.asked == []

@@ -99,30 +99,22 @@ def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(open_pa
     assert "relax" not in page.buttons
 
 
-@pytest.mark.model
-@pytest.mark.parametrize(
-    ("layer", "chunk"),
-    [
-        ("clearance", Chunk("c1", text="The vault is empty.", clearance=5)),
-        ("query_must", Chunk("c1", text="The vault is empty.", rule='{"contain": "treasure"}')),
-    ],
-)
-def test_one_click_switches_off_the_layer_that_dropped_all(
-    open_page: Callable[..., Any], tmp_path: Path, layer: str, chunk: Chunk
-) -> None:
-    with Workspace.open(tmp_path) as workspace:
-        records = [Record(chunk, "one line")]
+def vault(open_page: Callable[..., Any], folder: Path, link: dict[str, str], *chunks: Chunk) -> Any:
+    """The page on a collection of these chunks."""
+    with Workspace.open(folder) as workspace:
+        records = [Record(chunk, "one line") for chunk in chunks]
         index(records, name="vault", workspace=workspace, embedder=BundledEmbedder())
-    link = {"profile": "adaptive-gap", f"{layer}.enabled": "true", "q": "What is in the vault?"}
-    page = open_page(link, workspace=tmp_path)
-    if layer == "clearance":
-        assert page.strip.startswith("0 kept of 0 retrieved")
-        page.choose("view-as", "Operator")
+    return open_page({"profile": "adaptive-gap", "q": "What is in the vault?"} | link, workspace=folder)
+
+
+@pytest.mark.model
+def test_one_click_switches_off_the_layer_that_dropped_all(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    chunk = Chunk("c1", text="The vault is empty.", rule='{"contain": "treasure"}')
+    page = vault(open_page, tmp_path, {"query_must.enabled": "true"}, chunk)
     assert page.strip.startswith("0 kept of 1 retrieved")
     page.press("relax")
     assert page.kept == ["c1"]
-    # Clearance is on in every profile here, query_must only in this link.
-    assert page.changes == ({"clearance.enabled": False} if layer == "clearance" else {})
+    assert page.changes == {}
 
 
 @pytest.mark.model
@@ -144,11 +136,7 @@ def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_o
         Chunk(f"c{i}", text=f"The vault number {i} is empty.", clearance=level, department=of)
         for i, (level, of) in enumerate(secrets)
     ]
-    with Workspace.open(tmp_path) as workspace:
-        records = [Record(chunk, "one line") for chunk in chunks]
-        index(records, name="vault", workspace=workspace, embedder=BundledEmbedder())
-    link = {"profile": "adaptive-gap", "q": "What is in the vault?"}
-    page = open_page(link, workspace=tmp_path)
+    page = vault(open_page, tmp_path, {}, *chunks)
     assert page.strip.startswith("0 kept of 0 retrieved")
     assert any(text.endswith(said) for text in page.html)
     assert "relax" not in page.buttons
@@ -157,6 +145,8 @@ def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_o
     assert told[0] == told[1] != []
     page.choose("panel-box", "Answer").choose("view-as", "Operator")
     assert page.at.button(key="relax").label == "Switch clearance off"
+    assert page.press("relax").kept
+    assert page.changes == {"clearance.enabled": False}
 
 
 def test_a_workspace_that_another_process_holds(

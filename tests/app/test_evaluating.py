@@ -20,7 +20,7 @@ from ragfilter.ui.kit import measuring
 
 pytestmark = pytest.mark.model
 
-FEW, MANY = 4, 20
+FEW, MANY = 4, 10
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +29,17 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], place: Path) -> Any:
+def page(open_page: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The Evaluate page with the query set few: questions of the demo with their labels."""
-    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place)
+    monkeypatch.setattr("ragfilter.evaluate.frame.RESAMPLES", 99)
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="evaluate")
     put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][-FEW:])
-    page.at.switch_page("pages/evaluate.py")
     return page.run()
 
 
 @pytest.fixture
 def measured(page: Any) -> Any:
-    page.at.selectbox(key="query-set-box").set_value("few")
+    page.session.query_set = "few"
     return page.run().press("evaluate")
 
 
@@ -53,10 +53,8 @@ def test_the_sets_are_offered_and_nothing_is_measured_yet(page: Any) -> None:
     page.run()
     assert any("has no query set 'asked' with questions" in text for text in page.html)
     assert page.at.button(key="evaluate").disabled
-
-
-def test_the_set_of_a_demo_says_how_many_labelled_questions_it_lacks(page: Any) -> None:
-    assert not any("this one lacks" in text for text in page.html)
+    page.at.selectbox(key="query-set-box").set_value("demo")
+    assert not any("this one lacks" in text for text in page.run().html)
     resources.open_resources().bench.labels.add("demo", [("Who bakes?", "attack-matrix-clerics-ac-7", 2)], who="me")
     assert any("The set labelled has 1 question that this one lacks" in text for text in page.run().html)
 
@@ -96,14 +94,24 @@ def test_a_run_shows_its_rows_best_first_and_every_view(measured: Any) -> None:
     changed = every[every["ΔF1"] != 0]
     assert 0 < len(changed) < FEW
     assert list(page.at.dataframe[0].value["question"]) == list(changed["question"])
+    page.choose("view", "Comparison")
+    made = page.downloads[f"ragfilter-run-{page.session.run}.html"]()
+    assert "otsu" in made
+    assert f"{page.at.dataframe[0].value['F1'].iloc[0]:.3f}" in made
+    # Another user sees the run only if nothing is hidden.
+    before, page.session.user = page.session.user, User(1, ("treasury",))
+    assert not page.run().at.dataframe
+    assert page.switch("clearance", False).at.dataframe
+    page.session.user = before
+    page.switch("clearance", True).press("evaluate-compare")
+    assert page.session.compared == {"a": "unfiltered", "b": f"run-{page.session.run}", "set": "few"}
 
 
 def test_the_page_measures_by_itself_where_nothing_was_measured(
     open_page: Callable[..., Any], copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = open_page({"collection": "demo", "profile": "unfiltered"}, workspace=copy_demo())
+    page = open_page({"collection": "demo", "profile": "unfiltered"}, workspace=copy_demo(), on="evaluate")
     put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][:2])
-    page.at.switch_page("pages/evaluate.py")
     page.session.query_set = "few"
     assert not page.run().at.dataframe
     monkeypatch.setattr("ragfilter.ui.evaluate.page.UNASKED", FEW)
@@ -130,30 +138,6 @@ def test_the_page_measures_by_itself_where_nothing_was_measured(
     assert [run.plan.query_set for run in resources.open_resources().bench.runs.saved()] == ["other", "few"]
 
 
-def test_a_question_opens_with_the_settings_of_the_run(page: Any) -> None:
-    page.at.selectbox(key="query-set-box").set_value("few")
-    page.slide("cutoff.max_results", 3).press("evaluate").choose("view", "Questions")
-    page.slide("cutoff.max_results", 7)
-    table = page.at.dataframe[0]
-    question = table.value["question"].iloc[1]
-    page.at.session_state[table.key] = {"selection": {"rows": [1], "columns": [], "cells": []}}
-    page.run()
-    assert page.changes == {"cutoff.max_results": 3}
-    assert page.at.text_input(key="question").value.startswith(question.removesuffix("…"))
-
-
-def test_a_run_has_a_report_and_leads_to_compare(measured: Any, downloads: dict[str, Callable[[], str]]) -> None:
-    measured.run()
-    made = downloads[f"ragfilter-run-{measured.session.run}.html"]()
-    table = measured.at.dataframe[0].value
-    f1 = table["F1"].iloc[0]
-    assert "otsu" in made
-    assert f"{f1:.3f}" in made
-    measured.press("evaluate-compare")
-    sides = {"a": "unfiltered", "b": f"run-{measured.session.run}", "set": "few"}
-    assert measured.session.compared == sides
-
-
 def test_the_shown_run_is_of_the_chosen_set_even_if_that_was_removed(measured: Any) -> None:
     def shown(name: str) -> int:
         measured.at.selectbox(key="query-set-box").set_value(name)
@@ -163,17 +147,7 @@ def test_the_shown_run_is_of_the_chosen_set_even_if_that_was_removed(measured: A
     measured.at.toggle(key="with-llm").set_value(True)
     assert not measured.run().at.dataframe
     measured.at.toggle(key="with-llm").set_value(False)
-    resources.open_resources().bench.labels.remove_set("demo", "few")
-    assert measured.run().at.selectbox(key="query-set-box").value == "demo"
-    assert shown("") == 1
-    assert "few" in measured.at.selectbox(key="run-box").options[0]
-    assert len([text for text in measured.html if "has no query set 'few' with questions" in text]) == 1
-    measured.at.toggle(key="sets-open").set_value(True)
-    assert not measured.run().errors
-    assert measured.at.text_area
-
-
-def test_a_renamed_set_keeps_its_runs(measured: Any) -> None:
+    # A renamed set keeps its runs.
     run = measured.session.run
     measured.at.toggle(key="sets-open").set_value(True)
     next(box for box in measured.run().at.text_input if box.label == "Name of the set").set_value("fewer")
@@ -181,19 +155,14 @@ def test_a_renamed_set_keeps_its_runs(measured: Any) -> None:
     assert measured.run().at.dataframe
     assert (measured.at.selectbox(key="query-set-box").value, measured.session.run) == ("fewer", run)
     assert resources.open_resources().bench.runs.get(run).plan.query_set == "fewer"
-
-
-def test_an_unfinished_run_of_files_is_listed_but_not_shown_first(page: Any) -> None:
-    runs = resources.open_resources().bench.runs
-    page.at.selectbox(key="query-set-box").set_value("few")
-    plan = runs.get(page.run().press("evaluate").session.run).plan
-    of_files = runs.begin(replace(plan, query_set="q.jsonl, labels of r.tsv"), who="ann")
-    page.session.query_set = None
-    assert page.run().at.selectbox(key="query-set-box").value == "demo"
-    page.at.selectbox(key="query-set-box").set_value("")
-    assert any("No question in this run" in text for text in page.run().html)
-    assert not any("Press Measure" in text or "no query set" in text for text in page.html)
-    assert page.at.selectbox(key="run-box").options[0].startswith(f"{of_files.id} · q.jsonl, labels of r.tsv · ")
+    resources.open_resources().bench.labels.remove_set("demo", "fewer")
+    assert measured.run().at.selectbox(key="query-set-box").value == "demo"
+    assert shown("") == 1
+    assert "fewer" in measured.at.selectbox(key="run-box").options[0]
+    assert len([text for text in measured.html if "has no query set 'fewer' with questions" in text]) == 1
+    measured.at.toggle(key="sets-open").set_value(True)
+    assert not measured.run().errors
+    assert measured.at.text_area
 
 
 def test_a_stopped_run_says_how_far_it_came_and_goes_on(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,9 +184,17 @@ def test_a_stopped_run_says_how_far_it_came_and_goes_on(page: Any, monkeypatch: 
     page.press("evaluate")
     assert page.session.run == number
     assert not any("questions measured. Measure continues" in text for text in page.html)
+    # A question opens with the settings of the run.
+    page.choose("view", "Questions").slide("cutoff.max_results", 3)
+    table = page.at.dataframe[0]
+    question = table.value["question"].iloc[1]
+    page.at.session_state[table.key] = {"selection": {"rows": [1], "columns": [], "cells": []}}
+    page.run()
+    assert page.changes == {"cutoff.max_results": 7}
+    assert page.at.text_input(key="question").value.startswith(question.removesuffix("…"))
 
 
-def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:
+def test_of_one_question_nothing_is_held_out_and_an_unfinished_run_of_files_is_not_shown_first(page: Any) -> None:
     book = resources.open_resources().bench.labels
     book.put_set("demo", "one", dict([*book.queries("demo", "few").items()][:1]))
     page.run().at.selectbox(key="query-set-box").set_value("one")
@@ -227,6 +204,15 @@ def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:
     plots = page.choose("view", "Plots")
     assert any("without a label were relevant" in text for text in plots.html)
     assert any("on these same questions: precision" in text for text in plots.html)
+    runs = resources.open_resources().bench.runs
+    plan = runs.get(page.session.run).plan
+    of_files = runs.begin(replace(plan, query_set="q.jsonl, labels of r.tsv"), who="ann")
+    page.session.query_set = None
+    assert page.run().at.selectbox(key="query-set-box").value == "demo"
+    page.at.selectbox(key="query-set-box").set_value("")
+    assert any("No question in this run" in text for text in page.run().html)
+    assert not any("Press Measure" in text or "no query set" in text for text in page.html)
+    assert page.at.selectbox(key="run-box").options[0].startswith(f"{of_files.id} · q.jsonl, labels of r.tsv · ")
 
 
 def test_a_run_says_what_moved_since_the_one_before(page: Any) -> None:
@@ -242,9 +228,3 @@ def test_a_run_says_what_moved_since_the_one_before(page: Any) -> None:
     page.session.run = later.id
     told = f"Since run {before.id}: the corpus or the model moved: best distance ÷ background"
     assert any(told in text for text in page.run().html)
-
-
-def test_runs_of_another_user_are_shown_only_if_nothing_is_hidden(measured: Any) -> None:
-    measured.session.user = User(1, ("treasury",))
-    assert not measured.run().at.dataframe
-    assert measured.switch("clearance", False).at.dataframe

@@ -11,9 +11,8 @@ import pytest
 from killed import Even, killed, records
 from test_collections import indexed, table
 
-from ragfilter.stores.index import index, rebuild
+from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
-from ragfilter.ui import resources
 
 pytestmark = pytest.mark.model
 
@@ -56,26 +55,19 @@ def test_an_interrupted_rebuild_is_told_above_the_result(open_page: Callable[...
     assert "incomplete collection" in page.strip
 
 
-@pytest.mark.parametrize("name", ["evaluate", "tune", "rules", "compare"])
-def test_every_page_tells_it_as_it_is_now(open_page: Callable[..., Any], interrupted: Path, name: str) -> None:
+def test_every_page_tells_it_and_a_rebuild_is_offered(open_page: Callable[..., Any], interrupted: Path) -> None:
     page = open_page(workspace=interrupted)
     page.session.compared = {"set": "labelled"}
-    page.at.switch_page(f"pages/{name}.py")
-    (warning,) = page.run().warnings
-    assert warning.startswith("Collection 'demo' is incomplete: ")
-    rebuild("demo", workspace=resources.open_resources().bench.workspace)
-    assert page.run().warnings == []
-
-
-def test_a_rebuild_is_offered_beside_it(open_page: Callable[..., Any], interrupted: Path) -> None:
-    page = open_page(workspace=interrupted)
-    page.at.switch_page("pages/collections.py")
-    (warning,) = page.run().warnings
-    assert warning.startswith("Collection 'demo' is incomplete: ")
+    for name in (pages := ("evaluate", "tune", "rules", "compare", "collections")):
+        page.at.switch_page(f"pages/{name}.py")
+        (warning,) = page.run().warnings
+        assert warning.startswith("Collection 'demo' is incomplete: "), name
     indexed(page.press("rebuild"))
-    assert page.warnings == []
     assert "rebuild" not in page.buttons
     assert table(page)["state"] == ["complete"]
+    for name in pages:
+        page.at.switch_page(f"pages/{name}.py")
+        assert page.run().warnings == [], name
 
 
 def test_withheld_chunks_do_not_reach_the_page(open_page: Callable[..., Any], folder: Path) -> None:

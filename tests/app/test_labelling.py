@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import open_rules
 
 from ragfilter.stores.labels import qrels_of
 from ragfilter.ui import resources
@@ -21,9 +20,14 @@ QUESTION = "Tell me about owlbears"
 LINK = {"q": QUESTION, "collection": "demo", "profile": "adaptive-gap", "open": "evidence"}
 
 
+@pytest.fixture(scope="module")
+def workspace(copy_demo: Callable[[], Path]) -> Path:
+    return copy_demo()
+
+
 @pytest.fixture
-def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
-    return open_page(LINK, workspace=copy_demo())
+def page(open_page: Callable[..., Any], workspace: Path) -> Any:
+    return open_page(LINK, workspace=workspace)
 
 
 def labels() -> dict[str, int]:
@@ -44,12 +48,18 @@ def test_labels_stand_in_the_table_and_are_taken_back_one_by_one(page: Any) -> N
         page.press("mark-undo")
         assert labels() == left
     assert page.at.button(key="mark-undo").disabled
+    # Undo says so if the label belongs to another question.
+    page.press("mark-2").ask("Tell me about owls")
+    page.open_chunk(opened := page.ids[0]).press("mark-undo")
+    assert labels() == {}
+    assert page.session.chunk == opened
+    assert [f"Undone: the last label for “{QUESTION}” in demo."] == [t.value for t in page.at.toast]
 
 
 def test_a_label_that_came_with_the_collection_counts_until_somebody_labels_the_chunk(
-    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+    open_page: Callable[..., Any], workspace: Path
 ) -> None:
-    page = open_page({"q": "Which monsters can turn people to stone?"}, workspace=copy_demo())
+    page = open_page({"q": "Which monsters can turn people to stone?"}, workspace=workspace)
     drops = "But it drops 5 of 5 retrieved passages labelled relevant"
     assert any(drops in said for said in page.html)
 
@@ -83,44 +93,31 @@ def sign(page: Any, name: str) -> Any:
     return page.run()
 
 
-def test_two_people_on_one_server_are_told_apart(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> None:
-    workspace = copy_demo()
+def test_two_people_on_one_server_are_told_apart(open_page: Callable[..., Any], workspace: Path) -> None:
     for name, grade in (("Ada", 2), ("  Bob  ", 0)):
-        page = sign(open_page(LINK, workspace=workspace), name)
+        page = sign(open_page(LINK | {"q": "What is a beholder?"}, workspace=workspace), name)
         first = page.ids[0]
         page.open_chunk(first).press(f"mark-{grade}").open_chunk(first)
     told = f"Ada: relevant {DATE}; Bob: not relevant {DATE}. They disagree, and the last one counts."
     assert shows(page, told)
 
     # The name stays with the session on every page.
-    open_rules(page)
+    page.at.switch_page("pages/rules.py")
+    page.run()
     assert page.at.text_input(key="author-box").value == "Bob"
     for name, kept in (("Cy" * MAX_NAME, ("Cy" * MAX_NAME)[:MAX_NAME]), (" ", "curator")):
         assert sign(page, name).at.text_input(key="author-box").value == kept
 
 
-def test_undo_says_so_if_the_label_belongs_to_another_question(page: Any) -> None:
-    page.open_chunk(page.ids[0]).press("mark-2")
-    page.at.text_input(key="question").set_value("What is a beholder?")
-    page.press("ask-button")
-    page.open_chunk(opened := page.ids[0]).press("mark-undo")
-    assert labels() == {}
-    assert page.session.chunk == opened
-    assert [f"Undone: the last label for “{QUESTION}” in demo."] == [t.value for t in page.at.toast]
-
-
 def test_a_question_of_a_trace_is_filtered_over_what_was_recorded(page: Any) -> None:
-    assert "open-recorded" not in page.buttons
     first, *_, last = page.ids
     book = resources.open_resources().bench.labels
+    assert "open-recorded" not in page.buttons
+    # Recorded hits that the user may not see are none.
+    book.record("demo", {QUESTION: ["secret-mill-sword"]})
+    assert "open-recorded" not in page.ask(QUESTION).buttons
     book.record("demo", {QUESTION: [last, first, "gone"]})
     page.ask(QUESTION).press("open-recorded")
     assert page.ids == [first, last]
     assert page.at.query_params["open"] == "evidence,recorded"
     assert len(page.press("open-recorded").ids) > 2
-
-
-def test_recorded_hits_that_the_user_may_not_see_are_none(page: Any) -> None:
-    book = resources.open_resources().bench.labels
-    book.record("demo", {QUESTION: ["secret-mill-sword"]})
-    assert "open-recorded" not in page.ask(QUESTION).buttons

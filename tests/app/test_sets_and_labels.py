@@ -32,11 +32,10 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 @pytest.fixture
 def page(open_page: Callable[..., Any], place: Path) -> Any:
     """The questions and labels of the set mine, on the Evaluate page."""
-    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place)
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="evaluate")
     book().put_set("demo", "mine", MINE)
-    page.at.switch_page("pages/evaluate.py")
-    page.run().at.selectbox(key="query-set-box").set_value("mine")
-    page.run().at.toggle(key="sets-open").set_value(True)
+    page.session.query_set = "mine"
+    page.at.toggle(key="sets-open").set_value(True)
     return page.run()
 
 
@@ -76,22 +75,7 @@ def test_questions_are_added_reworded_and_removed_and_the_set_is_renamed(page: A
     assert "ours" not in book().sets("demo")
 
 
-def test_a_set_that_another_session_changed_is_not_replaced(page: Any) -> None:
-    theirs = {**MINE, "q4": "Who bakes?"}
-    book().put_set("demo", "mine", theirs)
-    text(page).set_value("What is a lich?")
-    page.press("set-save")
-    assert any("Somebody else has changed the query set 'mine'" in said for said in page.warnings)
-    assert book().queries("demo", "mine") == theirs
-    assert text(page).value == "What is a lich?"
-    name(page).set_value("lich")
-    page.press("set-save")
-    assert any("it is kept beside 'lich'" in said for said in page.warnings)
-    assert list(book().queries("demo", "lich").values()) == ["What is a lich?"]
-    assert book().queries("demo", "mine") == theirs
-
-
-def test_a_set_that_is_always_there_is_saved_as_a_copy_with_what_was_asked(page: Any) -> None:
+def test_a_set_that_another_session_changed_is_not_replaced_and_one_that_is_always_there_is_copied(page: Any) -> None:
     for question in ("Who bakes?", "Tell me about owlbears"):
         book().remember("demo", question)
     page.run().press("set-from-history")
@@ -104,6 +88,21 @@ def test_a_set_that_is_always_there_is_saved_as_a_copy_with_what_was_asked(page:
     name(page).set_value("history")
     page.run().press("set-save")
     assert list(book().queries("demo", "history").values()) == ["Who bakes?", "Tell me about owlbears"]
+    # Another session changes the set.
+    page.at.selectbox(key="query-set-box").set_value("mine")
+    page.run()
+    theirs = {**MINE, "q4": "Who bakes?"}
+    book().put_set("demo", "mine", theirs)
+    text(page).set_value("What is a lich?")
+    page.press("set-save")
+    assert any("Somebody else has changed the query set 'mine'" in said for said in page.warnings)
+    assert book().queries("demo", "mine") == theirs
+    assert text(page).value == "What is a lich?"
+    name(page).set_value("lich")
+    page.press("set-save")
+    assert any("it is kept beside 'lich'" in said for said in page.warnings)
+    assert list(book().queries("demo", "lich").values()) == ["What is a lich?"]
+    assert book().queries("demo", "mine") == theirs
 
 
 def test_where_the_history_is_off_no_question_is_kept(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,23 +157,22 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     assert "1 question skipped: no relevant chunk left" in notes
 
 
-def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None:
-    chunk = next(iter(resources.open_resources().bench.collection("demo").catalogue()))
+def test_disagreements_are_listed_and_labels_without_a_chunk_settled_by_a_click(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = resources.open_resources().bench.collection("demo")
+    first = next(iter(store.catalogue()))
     question = MINE["q2"]
-    book().label("demo", question, [chunk], 2, who="ann")
+    book().label("demo", question, [first], 2, who="ann")
     page.choose("sets-part", "Labels")
     assert any("No two people disagree" in text for text in page.html)
-    book().label("demo", question, [chunk], 0, who="bob")
+    book().label("demo", question, [first], 0, who="bob")
     page.run()
     [row] = page.at.dataframe[0].value.to_dict("records")
     said = "; ".join(label.words for label in book().standing("demo", question))
     assert (row["question"], row["said"]) == (question, said)
-
-
-def test_a_label_without_a_chunk_is_settled_by_a_click(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = resources.open_resources().bench.collection("demo")
-    chunk = store.chunks([next(iter(store.catalogue()))]).popitem()[1]
-    page.choose("sets-part", "Labels")
+    # A label whose chunk is gone is settled by a click.
+    chunk = store.chunks([first]).popitem()[1]
     assert not any("They do not count" in text for text in page.html)
     gone = replace(quotation_of(chunk), quote="Nobody sings in this castle at all.")
     spans = [(MINE["q3"], 2, quotation_of(chunk)), (MINE["q3"], 1, gone)]
@@ -202,10 +200,9 @@ def test_an_llm_labels_after_its_cost_is_said(
     monkeypatch.setenv("OPENAI_BASE_URL", llm.url)
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     monkeypatch.setenv("OPENAI_MODEL", "labeller")
-    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place)
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="evaluate")
     book().put_set("demo", "one", {"q2": MINE["q2"]})
-    page.at.switch_page("pages/evaluate.py")
-    page.run().at.selectbox(key="query-set-box").set_value("one")
+    page.session.query_set = "one"
     page.at.toggle(key="sets-open").set_value(True)
     page.run().choose("sets-part", "Labels")
     before = len(book().standing("demo", MINE["q2"]))

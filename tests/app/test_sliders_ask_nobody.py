@@ -6,13 +6,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from calibrations import calibration
 from waiting import SILENT_S
 
-from ragfilter.models.rerankers import LateInteraction
+from ragfilter.errors import ModelError
+from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings.schema import fields
 from ragfilter.ui.kit.controls import LEVEL
 from ragfilter.ui.kit.controls import setting_key as key
@@ -66,48 +67,37 @@ def move(page: Any, sliders: list[str]) -> None:
         page.at.slider(key=slider).set_value(value)
 
 
-@pytest.mark.parametrize("setup", SETUPS)
-def test_no_slider_asks_store_or_model(
-    open_page: Callable[..., Any], calls: Counter[str], monkeypatch: pytest.MonkeyPatch, dead_url: str, setup: str
-) -> None:
-    if setup == "judge":
-        monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
-    page = open_page(SETUPS[setup]).ask(CLERIC)
-    page.edit_rule("attack-matrix-clerics-ac-7")
-    sliders = sorted(s.key.partition("--")[0] for s in page.at.slider)
-    assert len(sliders) > 5
-    calls.clear()
-    # Each panel is combined with a sixth of the sliders, a different sixth in every setup.
-    first = [*SETUPS].index(setup)
-    for turn, panel in enumerate(PANELS):
-        page.choose("panel-box", panel)
-        some = sliders[(first + turn) % len(PANELS) :: len(PANELS)]
-        # A slider below the curve is not there under every value of the others.
-        alone = [slider for slider in some if slider.startswith("cut-")]
-        for moved in (*([slider] for slider in alone), [slider for slider in some if slider not in alone]):
-            move(page, moved)
-            if panel == "Answer":
-                del calls["BundledEmbedder.embed"]
-            assert not calls, f"{moved} in {panel}: {dict(calls)}"
-
-
-def test_together_these_are_the_sliders_of_every_number(
-    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, dead_url: str
+def test_no_slider_switch_choice_or_view_asks_store_or_model(
+    open_page: Callable[..., Any], calls: Counter[str], monkeypatch: pytest.MonkeyPatch, dead_url: str
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
-    shown = {s.key.partition("--")[0] for params in SETUPS.values() for s in open_page(params).at.slider}
-    shown = {name for name in shown if not name.startswith("cut-")}
-    assert shown == {LEVEL, *(key(f.path) for f in fields() if f.value_type in (int, float))}
-
-
-def test_switches_choices_and_views_ask_nobody_either(open_page: Callable[..., Any], calls: Counter[str]) -> None:
-    page = open_page({"profile": "full"}).ask(CLERIC).choose("panel-box", "Prompt")
-    calls.clear()
-    for layer in ("clearance", "query_must", "quality"):
-        page.switch(layer, False).switch(layer, True)
-    page.select("cutoff.strategy", "autocut")
-    page.choose("view-as", "Operator").press("fold").press("reset")
-    assert not calls
+    every: set[str] = set()
+    for turn, (setup, params) in enumerate(SETUPS.items()):
+        page = open_page(params | {"q": CLERIC})
+        every |= (shown := {s.key.partition("--")[0] for s in page.at.slider})
+        # A slider below the curve is not there under every value of the others.
+        alone, together = (sorted(s for s in shown if s.startswith("cut-") is below) for below in (True, False))
+        page.edit_rule("attack-matrix-clerics-ac-7")
+        calls.clear()
+        # Each setup has two of the panels, and half of the sliders in each.
+        for half in (0, 1):
+            panel = PANELS[(2 * turn + half) % len(PANELS)]
+            page.at.button_group(key="panel-box").set_value(panel)
+            for moved in (together[half::2], *([slider] for slider in alone[half::2])):
+                move(page, moved)
+                if panel == "Answer":
+                    del calls["BundledEmbedder.embed"]
+                assert not calls, f"{setup}: {moved} in {panel}: {dict(calls)}"
+        if setup == "full":
+            for on in (False, True):
+                for layer in ("clearance", "query_must", "quality"):
+                    page.at.toggle(key=key(f"{layer}.enabled")).set_value(on)
+                page.run()
+            page.select("cutoff.strategy", "autocut")
+            page.choose("view-as", "Operator").press("fold").press("reset")
+            assert not calls
+    every = {name for name in every if not name.startswith("cut-")}
+    assert every == {LEVEL, *(key(f.path) for f in fields() if f.value_type in (int, float))}
 
 
 def test_the_counter_moves_when_something_is_asked(open_page: Callable[..., Any], calls: Counter[str]) -> None:
@@ -159,7 +149,15 @@ def test_scores_that_came_too_late_can_be_asked_for_again(
     assert "need-rerank" not in other.run().buttons
 
 
-def test_a_reranker_that_cannot_be_had_is_not_offered_again(open_page: Callable[..., Any]) -> None:
+def gone(self: CrossEncoderReranker) -> NoReturn:
+    raise ModelError("The cross-encoder is not here.", remedy="Choose another.")
+
+
+def test_a_reranker_that_cannot_be_had_is_not_offered_again(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Importing torch takes seconds.
+    monkeypatch.setattr(CrossEncoderReranker, "_load", gone)
     cross = {"quality.reranker": "cross_encoder", "quality.reranker_model": "nobody/no-such-model"}
     page = open_page({**LINK, "quality.reranker_timeout_ms": "60000", **cross, "q": QUESTION})
     assert "need-rerank" not in page.buttons

@@ -41,13 +41,16 @@ OF_ANOTHER_MODEL = {
 }
 
 
+@pytest.fixture(scope="module")
+def place(copy_demo: Callable[[], Path]) -> Path:
+    return copy_demo()
+
+
 @pytest.fixture
-def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
-    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=copy_demo())
+def page(open_page: Callable[..., Any], place: Path, few_candidates: None) -> Any:
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="tune")
     put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][-FEW:])
-    page.at.switch_page("pages/tune.py")
-    page.run()
-    page.at.selectbox(key="query-set-box").set_value("few")
+    page.session.query_set = "few"
     return page.run()
 
 
@@ -59,7 +62,7 @@ def test_a_suggestion_says_what_changes_and_names_the_profile_once_applied(page:
     place = page.at.selectbox(key="profile-box").options.index("adaptive-gap")
     page.press("suggest")
     table = page.at.dataframe[0].value
-    assert list(table["settings"]) == ["Before: adaptive-gap", "After"]
+    assert list(table["settings"]) == ["Before: adaptive-gap", "After (held out)"]
     assert table["F1"].is_monotonic_increasing
     assert page.at.button(key="apply-tuning").label == "Apply"
     assert any("No question would keep fewer relevant chunks than before" in text for text in page.html)
@@ -83,12 +86,22 @@ def test_a_suggestion_says_what_changes_and_names_the_profile_once_applied(page:
     assert profile.options[place] == "adaptive-gap"
 
 
-def test_without_labels_tuning_says_what_opens_it(page: Any) -> None:
-    page.session.query_set = "asked"
+def test_what_tuning_and_recalibrating_need_is_said(page: Any) -> None:
+    page.session.changes = {"judge.enabled": True}
+    page.run()
+    assert any("The judge is on" in text for text in page.html)
+    assert page.at.button(key="suggest").disabled
+    page.session.changes, page.session.query_set = {}, ASKED
     assert page.run().at.button(key="suggest").disabled
     assert "map" not in page.buttons
     page.press("tune-label")
     assert page.session.labelling
+    for changes, said in (({}, "not tuned, so there is nothing"), (OF_ANOTHER_MODEL, "works best with labelled")):
+        page.session.changes = changes
+        page.at.switch_page("pages/collections.py")
+        page.run().press("manage-recalibrate")
+        assert any(said in text for text in page.html)
+        assert "tune-label" in page.buttons
 
 
 def test_settings_of_another_model_are_recalibrated_where_they_are_refused(page: Any) -> None:
@@ -119,18 +132,29 @@ def test_without_labels_thresholds_are_carried_over_by_the_questions_asked(page:
     assert page.changes["cutoff.gap_threshold"] != 0.9
 
 
-def test_recalibrating_without_labels_says_what_it_needs(page: Any) -> None:
-    page.session.query_set = ASKED
-    for changes, said in (({}, "not tuned, so there is nothing"), (OF_ANOTHER_MODEL, "works best with labelled")):
-        page.session.changes = changes
-        page.at.switch_page("pages/collections.py")
-        page.run().press("manage-recalibrate")
-        assert any(said in text for text in page.html)
-        assert "tune-label" in page.buttons
+def test_a_stopped_map_is_begun_again_and_its_best_place_used(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*given: Any, progress: Callable[[int, int], None]) -> None:
+        while True:
+            progress(1, 2)
+            sleep(0.01)
 
+    until_done = jobs.until_done
 
-def test_the_best_place_of_a_map_is_used(page: Any) -> None:
-    open_map(page).press("map")
+    def stop(job: Job[Any], key: str, what: str, **more: Any) -> None:
+        if key == "mapping":
+            job.stop.set()
+        until_done(job, key, what, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning_map, "make", endless)
+        patch.setattr(jobs, "until_done", stop)
+        open_map(page).press("map")
+        assert any("The map was stopped" in text for text in page.html)
+    # It stays so until the map is requested.
+    assert any("The map was stopped" in text for text in page.run().html)
+    page.press("map")
+    assert "Current: Gap threshold 0.100" in strip(page)
+    page.press("map")
     assert "Current: Gap threshold 0.100, Distance offset 0.400" in strip(page)
     assert any(f"Only {FEW} questions have a chunk labelled relevant" in text for text in page.html)
     page.press("map-best")
@@ -159,46 +183,16 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     page.at.selectbox(key="map-y").set_value("")
     page.run().press("map")
     assert "Current: Max results 5 " in strip(page)
+    assert made.pop() == ("cutoff.max_results", "")
+    made.clear()
     # Neither another figure nor a click on the map replays it.
     page.at.selectbox(key="map-measure").set_value("recall")
     assert "recall" in strip(page.run())
     page.press("map-best")
     assert "Current: Max results 5 " not in strip(page)
-    assert made == [("cutoff.max_results", "")]
+    assert made == []
     # Its list ends with the settings that it led to.
     none = "These settings were not chosen on the map"
     assert not any(none in text for text in page.html)
     page.slide("cutoff.gap_threshold", 0.3)
     assert any(none in text for text in page.html)
-
-
-def test_a_map_that_is_stopped_says_so_and_is_begun_again(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def endless(*given: Any, progress: Callable[[int, int], None]) -> None:
-        while True:
-            progress(1, 2)
-            sleep(0.01)
-
-    until_done = jobs.until_done
-
-    def stop(job: Job[Any], key: str, what: str, **more: Any) -> None:
-        if key == "mapping":
-            job.stop.set()
-        until_done(job, key, what, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(tuning_map, "make", endless)
-        patch.setattr(jobs, "until_done", stop)
-        open_map(page).at.selectbox(key="map-y").set_value("")
-        page.run().press("map")
-        assert any("The map was stopped" in text for text in page.html)
-    # It stays so until the map is requested.
-    assert any("The map was stopped" in text for text in page.run().html)
-    page.press("map")
-    assert "Current: Gap threshold 0.100" in strip(page)
-
-
-def test_the_judge_cannot_be_swept(page: Any) -> None:
-    page.session.changes = {"judge.enabled": True}
-    page.run()
-    assert any("The judge is on" in text for text in page.html)
-    assert page.at.button(key="suggest").disabled

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from twins import SECRET, USER, make_twins, still_clocks
+from twins import QUESTIONS, SECRET, USER, make_twins, still_clocks
 
+from ragfilter.settings.deployment import Deployment
 from ragfilter.ui import resources
 from ragfilter.ui.kit import controls
 from ragfilter.ui.session.state import PANELS
+from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
 
@@ -32,7 +34,11 @@ AS_USER = {
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
     with still_clocks():
-        yield make_twins(tmp_path_factory.mktemp("twins"))
+        twins = make_twins(tmp_path_factory.mktemp("twins"))
+        for world in twins:
+            with Workbench.open(Deployment(data_dir=world / "ws")) as bench:
+                bench.labels.put_set("small", "few", dict([*QUESTIONS.items()][::3]))
+        yield twins
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +66,7 @@ def of_page(name: str, *buttons: str) -> Callable[[Any], Iterator[None]]:
         page.run()
         yield
         for button in buttons:
-            page.at.selectbox(key="query-set-box").set_value("mine")
+            page.at.selectbox(key="query-set-box").set_value("few")
             page.run().press(button)
             yield
 
@@ -86,7 +92,9 @@ def test_a_page_is_the_same_without_the_hidden_chunks(
     name: str,
     downloads: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
+    few_candidates: None,
 ) -> None:
+    monkeypatch.setattr("ragfilter.evaluate.frame.RESAMPLES", 99)
     # Only the offered departments depend on all chunks.
     monkeypatch.setattr(controls, "departments", lambda resources: ("hr", "sales"))
     params, walk = WALKS[name]

@@ -38,27 +38,14 @@ def test_as_a_user_no_secret_reaches_the_page_or_an_export(open_page: Callable[.
     assert set(page.downloads) == {"ragfilter.csv", report, "ragfilter.toml"}
     for name, made in page.downloads.items():
         assert leaked(made()) == set(), name
-
-
-def test_a_secret_that_is_asked_for_by_id_stays_hidden(open_page: Callable[..., Any]) -> None:
-    page = open_page(AS_USER).switch("clearance", False).open_chunk(NEAREST)
+    # A secret that is asked for by id stays hidden.
+    page.switch("clearance", False).open_chunk(NEAREST)
     assert page.kept[0] == NEAREST
     assert len(leaked(page.sent)) > 3
     assert "Which Treasure Maps Are False" in page.sent
     page.switch("clearance", True)
     assert any("No chunk is open." in text for text in page.html)
     assert leaked(page.sent) == set()
-
-
-def test_a_reference_to_a_secret_is_named_to_an_operator_only(open_page: Callable[..., Any]) -> None:
-    page = open_page(AS_USER | {"q": "How strong is a hill giant?"})
-    page.open_chunk("monster-hill-giant")
-    assert any("Hill Giant monster-hill-giant" in text for text in page.html)
-    assert leaked(page.sent) == set()
-    page.choose("chunk-part", "References")
-    assert leaked(page.sent) == set()
-    page.choose("view-as", "Operator")
-    assert "secret-giant-steading" in leaked(page.sent)
 
 
 def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
@@ -78,6 +65,15 @@ def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
     assert leaked(prompts) == set()
     for name, made in page.downloads.items():
         assert leaked(made()) == set(), name
+    # A reference to a secret is named to an operator only.
+    page.choose("view-as", "User").ask("How strong is a hill giant?")
+    page.open_chunk("monster-hill-giant")
+    assert any("Hill Giant monster-hill-giant" in text for text in page.html)
+    assert leaked(page.sent) == set()
+    page.choose("chunk-part", "References")
+    assert leaked(page.sent) == set()
+    page.choose("view-as", "Operator")
+    assert "secret-giant-steading" in leaked(page.sent)
 
 
 ASKED = "When may the referee override the dice?"
@@ -94,27 +90,29 @@ def load_file(page: Any, toml: str) -> None:
     page.run()
 
 
-@pytest.mark.parametrize("profile", ["full", "llm-filter"])
 def test_no_profile_file_or_link_shows_a_guest_a_secret(
-    open_page: Callable[..., Any], profile: str, monkeypatch: pytest.MonkeyPatch
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAGFILTER_CLEARANCE__ENABLED", "false")
-    linked = open_page({"profile": profile, "clearance.enabled": "false", "q": ASKED})
-    chosen = open_page({"q": ASKED})
-    chosen.at.selectbox(key="profile-box").set_value(profile)
-    chosen.run()
-    loaded = open_page({"q": ASKED})
-    load_file(loaded, f'profile = "{profile}"\nclearance.enabled = false\n')
-    for page in (linked, chosen, loaded):
+
+    def shows_none(page: Any, profile: str) -> None:
         assert page.session.profile == profile
         assert page.at.toggle(key=key("clearance.enabled")).value
         assert page.changes == {}
-        for panel in ("Answer", "Prompt", "Debug"):
-            page.choose("panel-box", panel)
-            assert leaked(page.sent) == set(), panel
+        assert leaked(page.sent) == set()
         for name, made in page.downloads.items():
             assert leaked(made()) == set(), name
         assert not banners(page)
+
+    page = open_page({"q": ASKED})
+    for profile in ("llm-filter", "full"):
+        shows_none(open_page({"profile": profile, "clearance.enabled": "false", "q": ASKED}), profile)
+        load_file(page, f'profile = "{profile}"\nclearance.enabled = false\n')
+        shows_none(page, profile)
+        page.at.selectbox(key="profile-box").set_value("unfiltered")
+        page.run().at.selectbox(key="profile-box").set_value(profile)
+        for panel in ("Answer", "Prompt", "Debug"):
+            shows_none(page.choose("panel-box", panel), profile)
     # It can only be set by hand: links do not pass it on, and files do not restore it.
     page.switch("clearance", False)
     assert leaked(page.sent)
@@ -127,20 +125,20 @@ def test_no_profile_file_or_link_shows_a_guest_a_secret(
     assert leaked(page.sent) == set()
 
 
-@pytest.mark.parametrize("name", ["inspect", "rules", "evaluate"])
-def test_a_page_says_that_it_shows_everything(open_page: Callable[..., Any], name: str) -> None:
+def test_every_page_says_that_it_shows_everything(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "adaptive-gap"})
     for act, said in (
-        (lambda: page, set()),
+        (page.run, set()),
         (lambda: page.choose("view-as", "Operator"), {SEEN_BY_OPERATOR}),
         (lambda: page.switch("clearance", False), {SWITCHED_OFF}),
     ):
         page.at.switch_page("pages/inspect.py")
-        page.run()
         act()
-        page.at.switch_page(f"pages/{name}.py")
-        page.run()
         assert banners(page) == said
+        for name in ("rules", "evaluate"):
+            page.at.switch_page(f"pages/{name}.py")
+            page.run()
+            assert banners(page) == said
 
 
 def test_present_and_compare_keep_to_the_user(open_page: Callable[..., Any]) -> None:
@@ -149,8 +147,6 @@ def test_present_and_compare_keep_to_the_user(open_page: Callable[..., Any]) -> 
         assert leaked(page.sent) == set()
     page.session.operator = True
     assert leaked(page.press("scene-flip").sent) == set()
-    page = open_page({"q": ASKED, "a": "adaptive-gap", "b": "unfiltered"})
-    page.at.switch_page("pages/compare.py")
-    page.run()
+    page = open_page({"q": ASKED, "a": "adaptive-gap", "b": "unfiltered"}, on="compare")
     assert leaked(page.sent) == set()
     assert "clearance" not in " ".join(page.html).casefold().partition("differ")[2]

@@ -188,7 +188,7 @@ def from_few() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("from_few")
 @given(worlds(), st.sampled_from(PROFILES), st.sampled_from((0, 2)), st.booleans(), st.sampled_from((3, 20)))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_removing_a_rule_is_what_the_whole_replay_says(
     world: tuple[dict[str, Pool], dict[str, dict[str, int]], list[Chunk]],
     profile: str,

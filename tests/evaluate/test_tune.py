@@ -69,12 +69,6 @@ def test_where_the_same_k_always_fits_nothing_beats_it() -> None:
     assert not made.beats_fixed_k
 
 
-def test_labels_by_chance_show_no_gain() -> None:
-    """In-sample, the best of hundreds of candidates looks good on noise; held out it does not."""
-    qrels = {name: {f"c{(7 * n * n + 11 * i * i + n * i) % 60}": 1 for i in range(3)} for n, name in enumerate(POOLS)}
-    assert not tune(POOLS, qrels, PLAIN, rerank=False).beats_fixed_k
-
-
 def test_what_has_no_label_makes_f1_a_range() -> None:
     # Every second hit before the cliff is labelled.
     some = {name: {i: 1 for n, i in enumerate(labels) if n % 2 == 0} for name, labels in QRELS.items()}
@@ -82,15 +76,14 @@ def test_what_has_no_label_makes_f1_a_range() -> None:
     before = tune(POOLS, some, first, rerank=False).before
     assert before["unlabelled"].mean == pytest.approx(sum((2 + n % 8) // 2 for n in range(24)) / 24)
     assert (before["f1"].mean < 0.8, before["f1_most"].mean) == (True, 1.0)
-    labelled = tune(POOLS, QRELS, first, rerank=False).before
-    assert (labelled["unlabelled"].mean, labelled["f1_most"]) == (0, labelled["f1"])
 
 
 def test_settings_that_nothing_beats_stay_as_they_are() -> None:
     """Among equals the current settings come first, so that nothing changes without a gain."""
     first = PLAIN.with_values({"cutoff.gap_threshold": 0.37, "cutoff.max_results": 15})
     made = tune(POOLS, QRELS, first, rerank=False)
-    assert made.before["f1"].mean == 1
+    assert (made.before["f1"].mean, made.before["unlabelled"].mean) == (1, 0)
+    assert made.before["f1_most"] == made.before["f1"]
     assert made.tuned.settings == first
     assert made.tuned.gain_over_before["f1"].mean == 0
     otsu = made.only("otsu").tuned
@@ -108,16 +101,10 @@ def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
     assert made.tuned.settings not in (best, clicked)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"quality.reranker": "none"},
-        # nobody asked a reranker, as in the library
-        {"quality.reranker": "late_interaction"},
-    ],
-)
-def test_what_always_reranks_without_scores_is_tuned_by_distance(changes: dict[str, str]) -> None:
-    always = PLAIN.with_values({"quality.enabled": True, "quality.mode": "always"} | changes)
+def test_what_always_reranks_without_scores_is_tuned_by_distance() -> None:
+    # Nobody asked a reranker, as in the library.
+    changes = {"quality.enabled": True, "quality.mode": "always", "quality.reranker": "late_interaction"}
+    always = PLAIN.with_values(changes)
     made = tune(POOLS, QRELS, always, rerank=False)
     assert not made.why_not
     learned = made.strategies["calibrated"].settings.cutoff.calibration

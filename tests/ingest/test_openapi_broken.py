@@ -19,7 +19,7 @@ from ragfilter.ingest.records import Record
 @pytest.mark.parametrize(
     ("name", "text", "message", "remedy"),
     [
-        ("a.json", '{"openapi": 3,\n "info": ]}', "a.json, line 2, column 10: this is neither", "Correct"),
+        ("a.json", '{"openapi": 3,\n "info": ]}', "a.json, line 2, column 10: this is not JSON", "Correct"),
         ("a.yaml", "openapi: 3.0.0\ninfo: [1\nb: 2", "a.yaml, line 3, column 2: this is neither", "Correct"),
         ("a.yaml", "openapi: 3\n---\nb: 2", "a.yaml, line 2, column 1: this is neither", "Correct"),
         ("a.yaml", "openapi: " + "[" * 600, "a.yaml: this is neither", "Correct"),

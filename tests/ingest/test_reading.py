@@ -125,7 +125,7 @@ def test_bad_records_are_listed_while_the_rest_goes_in(tmp_path: Path) -> None:
     ids, told = lenient(tmp_path)
     assert ids == ["a", "c", "d", "g"]
     assert [message.split(": ")[0] for message in told] == [
-        "d.json, line 2, column 1",
+        "d.json, line 1, column 22",
         "a.jsonl, line 2",
         "a.jsonl, line 3",
         "a.jsonl, line 4",
@@ -300,14 +300,14 @@ def test_files_that_hold_nothing_are_passed_over(tmp_path: Path) -> None:
     ids, told = lenient(folder)
     assert ids == ["d.txt#1"]
     assert [each.partition(" (")[0] for each in told] == [
-        "g.json, line 1, column 9: this is neither JSON nor YAML",
+        "g.json, line 1, column 9: this is not JSON",
         "1 file with syntax errors skipped: h.yaml.",
         "2 files without content skipped: b.txt, i.yml.",
         "3 files without an OpenAPI description skipped: a.json, k.yaml, l.json.",
         "e.md, line 2: not UTF-8 at byte 1.",
         "j.pdf: this PDF cannot be read",
     ]
-    for name, why in (("g.json", "neither JSON nor YAML"), ("k.yaml", "not an OpenAPI"), ("l.json", "not an OpenAPI")):
+    for name, why in (("g.json", "not JSON"), ("k.yaml", "not an OpenAPI"), ("l.json", "not an OpenAPI")):
         with pytest.raises(InputError, match=why):
             read(folder / name)
 
@@ -315,13 +315,16 @@ def test_files_that_hold_nothing_are_passed_over(tmp_path: Path) -> None:
 def test_a_zip_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
     bomb = packed(tmp_path / "x.zip", {"a.txt": b"one", "b.txt": bytes(3_000)}).read_bytes()
     none = packed(tmp_path / "y.zip", {"a.exe": b"MZ"}).read_bytes()
-    files = [("bomb.zip", bomb), ("none.zip", none), ("a.md", b"kept")]
+    same = packed(tmp_path / "z.zip", {"shop/b.md": b"kept"}).read_bytes()
+    files = [("bomb.zip", bomb), ("none.zip", none), ("a.md", b"kept"), ("shop.zip", same)]
     refused = stage(files, tmp_path / "up", limit=2_000)
     assert [error.message for error in refused] == [
         "bomb.zip: it unpacks to more than 0 MB, or 20,000 files.",
         "none.zip: 1 file of another kind skipped: a.exe.",
     ]
-    assert [f.name for f in (tmp_path / "up").rglob("*")] == ["a.md"]
+    # A folder in the zip with its name is not named twice.
+    staged = [f.relative_to(tmp_path / "up").as_posix() for f in (tmp_path / "up").rglob("*")]
+    assert sorted(staged) == ["a.md", "shop", "shop/b.md"]
 
 
 def test_uploads_are_checked_one_by_one(tmp_path: Path) -> None:

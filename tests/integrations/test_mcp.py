@@ -51,22 +51,16 @@ def command(folder: Path, *options: str) -> list[str]:
 
 @pytest.mark.slow
 def test_who_asks_is_fixed_on_the_command_line(folder: Path, bare_environ: dict[str, str]) -> None:
-    for options, missing in (((), ["secret"]), (("--level", "2"), [])):
-        server = StdioServerParameters(
-            command=sys.executable, args=command(folder, *options), cwd=ROOT, env=bare_environ
-        )
-        failed, said = called(server, "get_chunks", ids=["b", "secret"])
-        assert (failed, said["missing"]) == (False, missing)
+    args = command(folder, "--level", "2")
+    server = StdioServerParameters(command=sys.executable, args=args, cwd=ROOT, env=bare_environ)
+    failed, said = called(server, "get_chunks", ids=["b", "secret"])
+    assert (failed, said["missing"]) == (False, [])
 
 
 @pytest.mark.slow
-def test_it_can_be_stopped_while_it_waits(folder: Path, bare_environ: dict[str, str]) -> None:
-    hello = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-    }
+def test_it_asks_as_the_public_and_can_be_stopped_while_it_waits(folder: Path, bare_environ: dict[str, str]) -> None:
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    tool = {"name": "get_chunks", "arguments": {"ids": ["b", "secret"]}}
     with subprocess.Popen(
         [sys.executable, *command(folder)],
         cwd=ROOT,
@@ -79,10 +73,16 @@ def test_it_can_be_stopped_while_it_waits(folder: Path, bare_environ: dict[str, 
         assert server.stdin is not None
         assert server.stdout is not None
         assert server.stderr is not None
-        try:
-            server.stdin.write(json.dumps(hello) + "\n")
+
+        def ask(method: str, params: dict[str, object]) -> Any:
+            asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            server.stdin.write(json.dumps(asked) + "\n")
             server.stdin.flush()
-            assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"]
+            return json.loads(server.stdout.readline())["result"]
+
+        try:
+            assert ask("initialize", client)["serverInfo"]["name"]
+            assert ask("tools/call", tool)["structuredContent"]["missing"] == ["secret"]
             server.send_signal(signal.SIGTERM)
             assert server.wait(PROCESS_S) == 130
             assert server.stderr.read() == "Stopped.\n"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from math import exp
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import haystack
 import pytest
 from langchain_core.documents import Document
 from llama_index.core.schema import NodeWithScore, TextNode
-from stores import Remembering
+from stores import Remembering, read_once
 
 import ragfilter as rf
 from ragfilter.cli import options
@@ -24,11 +23,10 @@ from ragfilter.engine.replay import replay
 from ragfilter.ingest import bundled
 from ragfilter.layers.quality import reranker_key
 from ragfilter.library.workspace import OpenWorkspace
-from ragfilter.protocols import Reranker, Vectors, Where
+from ragfilter.protocols import Reranker
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import asking
 
@@ -43,7 +41,7 @@ itself, but an adapter has only the whole question's hits. Their nearest druid i
 ADAPTERS = ("langchain", "llamaindex", "haystack")
 SOURCES = 8
 """How many of the demo's first questions are the source documents' own."""
-IN_ALL, IN_ONE = 10, 3
+IN_ALL, IN_ONE = 40, 10
 """Every `IN_ALL`-th question is asked in all profiles, every `IN_ONE`-th in the first one."""
 CHUNKS = 592
 """The size of the demo."""
@@ -115,31 +113,6 @@ class Once:
         return [self.known[query, text] for text in texts]
 
 
-@pytest.fixture
-def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Query the store once for every combination of vector, number, ids and condition, read each
-    chunk once, and open the store once, since nothing is written."""
-    monkeypatch.setattr(ChromaCollection, "raw", cache(ChromaCollection.raw))
-    real, known = ChromaCollection.nearest, dict[object, list[tuple[str, float]]]()
-    chunks_of, chunks = ChromaCollection.chunks, dict[str, rf.Chunk]()
-
-    def nearest(
-        self: ChromaCollection, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: Where | None = None
-    ) -> list[tuple[str, float]]:
-        key = (vector.tobytes(), n, None if ids is None else tuple(ids), where)
-        if key not in known:
-            known[key] = real(self, vector, n, ids=ids, where=where)
-        return [*known[key]]
-
-    def read(self: ChromaCollection, ids: Sequence[str]) -> dict[str, rf.Chunk]:
-        if missing := [i for i in ids if i not in chunks]:
-            chunks.update(chunks_of(self, missing))
-        return {i: chunks[i] for i in ids if i in chunks}
-
-    monkeypatch.setattr(ChromaCollection, "nearest", nearest)
-    monkeypatch.setattr(ChromaCollection, "chunks", read)
-
-
 def by_page(query: str, settings: Settings, user: rf.User, page: Resources) -> list[str]:
     """What the page replays, without drawing."""
     asked = asking.asked_question(query, "demo", settings, user, page)
@@ -149,11 +122,11 @@ def by_page(query: str, settings: Settings, user: rf.User, page: Resources) -> l
 
 
 @pytest.mark.model
-@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize(("user", "profiles"), USERS)
 def test_all_keep_the_same_chunks_in_the_same_order(
-    copy_demo: Callable[[], Path], user: rf.User, profiles: Sequence[str]
+    copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, user: rf.User, profiles: Sequence[str]
 ) -> None:
+    read_once(monkeypatch)
     others = set()
     passed: dict[tuple[str, ...], Documents] = {}
     with OpenWorkspace.open(Deployment(data_dir=copy_demo(), catalogue_limit=CHUNKS - 1)) as opened:

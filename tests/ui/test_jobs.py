@@ -1,9 +1,10 @@
-"""Background jobs: started once, shared by the waiting runs, and stopped when none waits."""
+"""Background jobs: started once, shared by the waiting runs, and stopped when none waits. Runs take turns."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
 import numpy as np
@@ -13,6 +14,7 @@ from waiting import PATIENT_S
 from ragfilter.basics.threads import Pace, SharedCache
 from ragfilter.errors import InputError
 from ragfilter.protocols import Vectors
+from ragfilter.ui import jobs as ui_jobs
 from ragfilter.ui.jobs import MAX_JOBS, Job, Jobs, progress_of
 from ragfilter.ui.resources import TEXTS_AT_ONCE, CachedEmbedder
 
@@ -147,3 +149,62 @@ def test_work_ends_once_every_run_that_wanted_it_is_gone() -> None:
         assert anew is not job
         assert anew.wait(PATIENT_S)
     assert len(cache) == len(texts)
+
+
+@pytest.fixture
+def beside() -> Iterator[Callable[..., Future[None]]]:
+    """Starts functions, each in a thread of its own."""
+    with ThreadPoolExecutor(8) as pool:
+        yield pool.submit
+
+
+def test_one_turn_follows_the_other(beside: Callable[..., Future[None]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ui_jobs, "LONGEST_S", PATIENT_S)
+    at_once, most = 0, 0
+    begun = threading.Barrier(8)
+
+    def run() -> None:
+        nonlocal at_once, most
+        begun.wait(PATIENT_S)
+        for _ in range(50):
+            with ui_jobs.run_lock():
+                at_once += 1
+                most = max(most, at_once)
+                at_once -= 1
+
+    for future in [beside(run) for _ in range(8)]:
+        future.result(PATIENT_S)
+    assert most == 1
+
+
+def test_a_run_that_waits_for_a_job_lets_others_go_first(
+    beside: Callable[..., Future[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ui_jobs, "LONGEST_S", PATIENT_S)
+    job: Job[str] = Job()
+
+    def other() -> None:
+        with ui_jobs.run_lock():
+            job.run(lambda _: "done")
+
+    with ui_jobs.run_lock():
+        future = beside(other)
+        assert job.wait(PATIENT_S)
+    future.result(PATIENT_S)
+
+
+def test_a_run_that_hangs_holds_nobody_up_for_long(
+    beside: Callable[..., Future[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ui_jobs, "LONGEST_S", 0.01)
+
+    def other() -> None:
+        with ui_jobs.run_lock():
+            pass
+
+    with ui_jobs.run_lock():
+        beside(other).result(PATIENT_S)
+    # The turn was given back once, by the run that had it.
+    assert ui_jobs._run_lock.acquire(blocking=False)
+    assert not ui_jobs._run_lock.acquire(blocking=False)
+    ui_jobs._run_lock.release()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from json import JSONDecodeError
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -79,10 +79,20 @@ def load_openapi(folder: Path, names: Iterable[str], reading: ReadOptions) -> tu
 def parse(text: str, suffix: str, source: str, *, only_syntax: bool = False) -> object:
     """Parse JSON or YAML into plain values, or check the syntax. Raises InputError with `source` and line."""
     # YAML may be JSON, which parses faster.
-    if suffix.lower() == ".json" or text.lstrip()[:1] == "{":
-        with suppress(ValueError, RecursionError):
+    as_json, problem = suffix.lower() == ".json", None
+    if as_json or text.lstrip()[:1] == "{":
+        try:
             return loads(text)
-    return parse_yaml(text, place=source, only_syntax=only_syntax)
+        except (ValueError, RecursionError) as error:
+            problem = error
+    try:
+        return parse_yaml(text, place=source, only_syntax=only_syntax)
+    except InputError:
+        if not (as_json and isinstance(problem, JSONDecodeError)):
+            raise
+        # YAML's place and words would mislead.
+        place = f"{source}, line {problem.lineno}, column {problem.colno}"
+        raise InputError(f"{place}: this is not JSON ({problem.msg}).", remedy="Correct it there.") from None
 
 
 def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -> list[Record]:

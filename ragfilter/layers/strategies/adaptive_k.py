@@ -13,7 +13,7 @@ from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Cut at the largest step outside the `tail`, then keep `b_extra` more. Similarity drops in proportion."""
+    """Cut at the largest gap outside the `tail`, then keep `b_extra` more. Similarity drops in proportion."""
     n = len(values)
     tail = max(1, int(n * settings.tail)) if n > 3 and settings.tail else 0
     gaps = [step._replace(skipped=step.after_rank < pinned or step.after_rank >= n - tail) for step in steps(values)]

@@ -1,4 +1,4 @@
-"""gap: cut at the largest step in distance.
+"""gap: cut at the largest gap in distance.
 
 Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.md#cutoff."""
 
@@ -12,7 +12,7 @@ from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Cut at the largest step ≥ `gap_threshold` or, if there is none, at best + offset."""
+    """Cut at the largest gap ≥ `gap_threshold` or, if there is none, at best + offset."""
     threshold = settings.gap_threshold
     first = max(pinned, 2 if settings.skip_first else 1)
     gaps = [step._replace(skipped=step.after_rank < first) for step in steps(values)]

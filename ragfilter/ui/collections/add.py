@@ -184,10 +184,11 @@ def _columns(files: Sequence[Path]) -> dict[str, str]:
 
 
 def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> str:
-    """The column named after the field or else, for the text, the longest column."""
+    """The column named after the field or else, for the text, the longest column that is no other field's."""
     lower = {name.lower(): name for name in reversed(options)}
     wanted = GUESSES.get(field, (field,) if field in COLUMNS else ())
-    other = max(options, key=lambda name: lengths[name]) if field == "text" else NEW
+    free = [name for name in options if name.lower() not in (*GUESSES["id"], *GUESSES["title"], *COLUMNS)] or options
+    other = max(free, key=lambda name: lengths[name]) if field == "text" else NEW
     return next((lower[name] for name in wanted if name in lower), other)
 
 

@@ -17,7 +17,7 @@ from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.results.rows import rows
-from ragfilter.stores.labels import ASKED, GRADES, Label, qrels_of, selected_quotation
+from ragfilter.stores.labels import ASKED, GRADES, LABELLED, Label, qrels_of, selected_quotation
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.kit import labelled_sets, problems
 from ragfilter.ui.kit.labelled_sets import ChosenSet
@@ -68,9 +68,9 @@ def _window(chosen: ChosenSet, labels: tuple[Label, ...], labelled: Collection[s
 
 
 def _questions(chosen: ChosenSet) -> Iterator[str]:
-    """Typed questions, then the query set's, then questions asked before."""
+    """Typed questions, then the query set's. For sets that nobody stored, questions asked before follow."""
     yield from state.session().typed_questions
-    for name in (chosen.name, ASKED):
+    for name in (chosen.name, ASKED) if chosen.name in (LABELLED, chosen.collection) else (chosen.name,):
         try:
             by_id = query_sets.questions(chosen.book, chosen.collection, name, chosen.chunks, chosen.user)
         except InputError:

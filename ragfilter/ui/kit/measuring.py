@@ -106,6 +106,11 @@ HELP = {
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
 HIGHEST, OWN = "▲", "●"
+ABOUT_OWN = (
+    f"{HIGHEST}: the highest. {OWN}: the run's own. Settings that keep the same chunks share a row. The others are "
+    "listed under About these figures."
+)
+HELD_OUT = "Held out: each question is measured with settings that were tuned on the other questions."
 LONGEST_NAMES = 36
 NARROW, WIDTH = 62, 72
 """Pixels of figure columns: a window 900 wide shows the default ones, one 400 wide the first with its interval."""
@@ -117,9 +122,8 @@ def draw_table(
     """Draw rows with the interval of `measure`. With `own`, the name of the visitor's row, rows are
     sorted by `measure`, and the best one and the visitor's are marked."""
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    signs = f"{HIGHEST}: the highest. {OWN}: the run's own. Settings that keep the same chunks share a row."
-    signs += " The others are listed under About these figures." if own else ""
-    config: dict[str, Any] = {"settings": text(width=190, help=signs)}
+    about_names = ABOUT_OWN if own else HELD_OUT
+    config: dict[str, Any] = {"settings": text(width=190, help=about_names)}
     columns: dict[str, list[Any]] = {"settings": [_row_name(row, own, n == 0) for n, row in enumerate(rows)]}
     for name in dict.fromkeys((measure, "f1", *(FIGURES if every else FIRST))):
         label, about, form = FIGURES[name].label, HELP.get(name), f"%.{FIGURES[name].digits}f"

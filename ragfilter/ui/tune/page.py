@@ -266,7 +266,7 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
             previous = "your settings" if current else f"the previous settings ({suggestion.called})"
             if margin is None:
                 elements.draw(f'<p class="rf-lead">{elements.text(wording.headline(chosen, previous))}</p>')
-                means = {f"Before: {suggestion.called}": tuning.before, "After": chosen.tuned.means}
+                means = {f"Before: {suggestion.called}": tuning.before, "After (held out)": chosen.tuned.means}
                 if tuning.before == chosen.tuned.means:
                     means = {suggestion.called: tuning.before}
                 rows = [{"variant": word, **flat(each)} for word, each in means.items()]

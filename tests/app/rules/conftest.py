@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import open_rules
 
 from ragfilter.ui.kit.rule_editor import rule_effect, visible_collection
 
-GATHERED = 40
-"""How many labelled questions a change is tried on. All 156 would take two seconds for each new workspace."""
+GATHERED = 20
+"""How many labelled questions a change is tried on, of 156."""
 
 
 @pytest.fixture(autouse=True)
@@ -23,10 +22,10 @@ def _few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def workspace(copy_demo: Callable[[], Path]) -> Path:
-    """One copy for this file; tests revert their edits or edit chunks of their own."""
+    """One copy for each file; tests revert their edits or edit chunks of their own."""
     return copy_demo()
 
 
 @pytest.fixture
 def page(open_page: Callable[..., Any], workspace: Path) -> Any:
-    return open_rules(open_page(workspace=workspace))
+    return open_page(workspace=workspace, on="rules")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from rules_page import MATRIX, choose_part, confirmed, open_rules, save_bulk, settled, stored, told, turn_latest
+from rules_page import MATRIX, choose_part, confirmed, save_bulk, stored, told, turn_latest
 
 from ragfilter.rules.journal import Entry, Journal
 from ragfilter.ui import resources
@@ -19,11 +19,6 @@ from ragfilter.ui.kit.rule_editor import rule_effect, visible_collection
 
 pytestmark = pytest.mark.model
 SPREAD = '{"contain_one_of":[["owl"],["bear"],["claw"]]}'
-
-
-@pytest.fixture
-def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
-    return open_rules(open_page(workspace=copy_demo()))
 
 
 def store() -> Any:
@@ -44,12 +39,12 @@ def choose(page: Any, kind: str, term: str = "", terms: tuple[str, ...] = ()) ->
         page.at.text_input(key="bulk-term").set_value(term)
     if terms:
         page.at.multiselect(key="bulk-terms").set_value(list(terms))
-    return settled(page.run())
+    return page.run()
 
 
 def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> None:
     ids = filtered(page, "owlbear")
-    settled(choose_part(page, "Bulk"))
+    choose_part(page, "Bulk")
     page.at.multiselect(key="bulk-terms").set_value(["owlbear"])
     page.run()
     assert "+   &quot;contain_one_of&quot;" in "".join(e.value for e in page.at.html)
@@ -64,7 +59,7 @@ def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> N
     # Rules that somebody else has saved in the meantime are not overwritten.
     choose(page, "Replace a term", "owl bear")
     page.at.text_input(key="bulk-new").set_value("owl-bear")
-    settled(page.run())
+    page.run()
     before = stored(ids[0])
     store().set_rules({ids[0]: '{"contain":"theirs"}'})
     page.press("bulk-save")
@@ -97,7 +92,7 @@ def test_a_bulk_change_is_checked_beyond_what_was_searched(page: Any, monkeypatc
     page.at.text_input(key="rules-text").set_value("attack-matrix")
     page.run().choose("rules-part", "Bulk").choose("bulk-kind", "Set a rule")
     page.at.text_area(key="bulk-rule").set_value('{"contain":"no such words"}')
-    settled(page.run())
+    page.run()
     assert "would lose a relevant chunk" in told(page)
     assert page.at.button(key="bulk-save").disabled
     # Only one page of changes is drawn.
@@ -105,12 +100,13 @@ def test_a_bulk_change_is_checked_beyond_what_was_searched(page: Any, monkeypatc
     assert page.at.pagination(key="bulk-changes").num_pages > 2
     # No hit of any question would pass.
     page.at.session_state["rules-text"] = ""
-    settled(page.run())
+    page.run()
     assert "1 question needs a new search" in told(page)
     save_bulk(page)
-    settled(settled(page.choose("bulk-kind", "Remove the rule")))
+    page.choose("bulk-kind", "Remove the rule")
     assert "1 of 1 labelled question would change" in told(page)
     assert "new search" not in told(page)
+    page.press("rules-undo")
 
 
 def frame(page: Any) -> Any:
@@ -122,19 +118,20 @@ def show(page: Any, words: str, *kinds: str) -> Any:
     page.at.text_input(key="rules-text").set_value(words)
     if kinds:
         page.at.multiselect(key="findings-kinds").set_value(list(kinds))
-    return settled(page.run())
+    return page.run()
 
 
 def pick(page: Any, row: int) -> Any:
     (table,) = [key for key in page.at.session_state if re.fullmatch(r"findings-\d+", key)]
     page.at.session_state[table] = {"selection": {"rows": [row], "columns": [], "cells": []}}
-    return settled(page.run())
+    return page.run()
 
 
 def test_problems_are_listed_and_fixed_alone_or_together(page: Any) -> None:
+    before = {i: stored(i) for i in ("monster-owlbear", "the-monk")}
     # Only the text says that 10 is an armor class.
     store().set_rules({"monster-owlbear": SPREAD, "the-monk": '{"contain":"ac 10"}'})
-    settled(choose_part(page, "Findings"))
+    choose_part(page, "Findings")
     show(page, "the-monk")
     assert frame(page)[["kind", "fix"]].to_numpy().tolist() == [["spelling", "certain"]]
     show(page, "monster-owlbear")
@@ -144,26 +141,28 @@ def test_problems_are_listed_and_fixed_alone_or_together(page: Any) -> None:
     assert page.session.rules.chunk == "monster-owlbear"
     assert "claw" in page.at.text_area(key="rule-editor").value
     page.press("rule-discard")
-    settled(choose_part(page, "Findings"))
+    choose_part(page, "Findings")
     page.at.checkbox(key="findings-doubtful").check()
-    confirmed(settled(page.run()), "findings-save", "findings-sure")
+    confirmed(page.run(), "findings-save", "findings-sure")
     assert stored("monster-owlbear") == '{"contain_one_of":[["owl","bear","claw"]]}'
     assert "Saved: apply 1 rule." in told(page)
     assert "No findings." in told(page)
     page.press("rules-undo")
     assert stored("monster-owlbear") == SPREAD
+    store().set_rules(before)
 
 
 def test_families_are_proposed_and_those_with_rules_come_last(page: Any) -> None:
     family, bare = "armor class #", [f"attack-matrix-clerics-ac-{n}" for n in (6, 7)]
-    settled(choose_part(page, "Findings"))
-    settled(settled(page.press("findings-families")))
+    choose_part(page, "Findings")
+    page.press("findings-families")
     # All of its chunks have rules, which are replaced only if asked for.
     listed = frame(page)
     first = list(listed["kind"]).index(family)
     assert "#" in listed["kind"][first - 1]
     assert "certain" not in set(listed["fix"][first:])
     assert set(listed[listed["kind"] == family]["fix"]) == {"check first"}
+    stored_before = {i: stored(i) for i in bare}
     store().set_rules(dict.fromkeys(bare))
     show(page, "clerics", family)
     assert page.at.button(key="findings-save").label == "Apply 2 rules"
@@ -180,16 +179,17 @@ def test_families_are_proposed_and_those_with_rules_come_last(page: Any) -> None
     assert [stored(i) for i in bare] == [None, None]
     page.press("rules-redo")
     assert all(stored(i) for i in bare)
+    store().set_rules(stored_before)
 
 
 def give(page: Any, name: str, *lines: dict[str, Any]) -> Any:
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
     page.at.file_uploader(key="files-file").set_value((name, text.encode(), "text/plain"))
-    return settled(page.run())
+    return page.run()
 
 
 def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any) -> None:
-    settled(choose_part(page, "Files"))
+    choose_part(page, "Files")
     assert len(page.downloads["demo-rules.jsonl"]().splitlines()) == 123
     assert len(page.downloads["demo-rules.csv"]().splitlines()) == 124
     owlbear = {"id": "monster-owlbear", "query_must": {"contain": "owlbear"}}
@@ -197,7 +197,7 @@ def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any) -> None:
     assert "0 rules to save, 0 unchanged, 1 held back for doubts, 0 refused." in told(page)
     assert "line 1 monster-owlbear: too general" in told(page)
     page.at.checkbox(key="files-doubts").check()
-    assert "1 rule to save" in told(settled(page.run()))
+    assert "1 rule to save" in told(page.run())
     give(page, "rules.jsonl", owlbear, {"id": "monster-owlbear-lair", "query_must": {"x": 1}})
     assert "1 rule to save, 0 unchanged, 0 held back for doubts, 1 refused." in told(page)
     assert "line 2 monster-owlbear-lair" in told(page)
@@ -226,7 +226,7 @@ def test_only_the_export_of_one_who_sees_everything_counts(
     monkeypatch.setattr(st, "download_button", spy)
     for limited in (True, False):
         params = {} if limited else {"view": "operator"}
-        page = open_rules(open_page(params, workspace=workspace))
+        page = open_page(params, workspace=workspace, on="rules")
         journal = resources.open_resources().bench.journal
         enter(journal, MATRIX)
         choose_part(page, "Files")

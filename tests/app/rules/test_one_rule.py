@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from faults import says, servers
-from rules_page import CLERIC, MATRIX, choose_part, open_chunk, open_rules, rules_frame, settled, stored, told, write
+from rules_page import CLERIC, MATRIX, choose_part, open_chunk, rules_frame, stored, told, write
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import query_sets
+from ragfilter.ingest import bundled
+from ragfilter.model import PoolResult
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.ui import resources
@@ -57,14 +58,10 @@ def test_form_and_json_are_always_in_step(page: Any) -> None:
         "rule-all": ["d"],
         "rule-none": [],
     }
-    page.at.multiselect(key="rule-group-0").set_value(["a", "ac 6"])
-    page.run()
-    page.at.multiselect(key="rule-group-1").set_value([])
-    page.run()
-    page.at.multiselect(key="rule-group-1").set_value(["e"])
-    page.run()
-    page.at.multiselect(key="rule-none").set_value(["undead"])
-    page.run()
+    changes = (("group-0", ["a", "ac 6"]), ("group-1", []), ("group-1", ["e"]), ("none", ["undead"]))
+    for group, terms in changes:
+        page.at.multiselect(key=f"rule-{group}").set_value(terms)
+        page.run()
     page.choose("rule-view", "JSON")
     assert json.loads(page.at.text_area(key="rule-editor").value) == {
         "contain_one_of": [["a", "ac 6"], ["e"]],
@@ -76,47 +73,38 @@ def test_form_and_json_are_always_in_step(page: Any) -> None:
     page.press("rule-save")
     assert "Not saved:" in told(page)
     assert page.at.text_area(key="rule-editor").value == '{"contain_one_of": [["a", "ac 6"], ["e"'
-    page.press("rule-discard")
-    assert page.at.text_area(key="rule-editor").value == ""
-
-
-def test_a_finding_is_mended_in_one_click(page: Any) -> None:
-    open_chunk(page, "monster-beholder")
+    # A finding is mended in one click.
     write(page, '{"contain_one_of":[["eye","eye"]]}')
     assert "“eye” appears twice." in told(page)
     page.press("rule-mend-0")
     assert json.loads(page.at.text_area(key="rule-editor").value) == {"contain_one_of": [["eye"]]}
-    assert "appears twice" not in told(page)
-    page.press("rule-discard")
+    assert page.press("rule-discard").at.text_area(key="rule-editor").value == ""
 
 
 def test_what_was_labelled_in_the_workspace_counts_beside_the_demos_own(
-    open_page: Callable[..., Any], copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+    page: Any, library: Callable[..., PoolResult]
 ) -> None:
-    # The demo's own questions come first.
-    monkeypatch.setattr(visible_collection, "MAX_LABELLED", 500)
-    page = open_rules(open_page(workspace=copy_demo()))
-    bench = resources.open_resources().bench
-    labelled = {i for grades in query_sets.load_files("demo", None).qrels.values() for i in grades}
-    chunks = bench.collection("demo").catalogue()
-    lone = next(c for c in chunks.values() if c.id not in labelled and c.clearance == 0)
-    open_chunk(page, lone.id)
+    qrels, questions = bundled.qrels("demo"), bundled.queries("demo")
+    asked = [questions[i] for i in list(qrels)[:9]]
+    labelled = {i for grades in qrels.values() for i in grades}
+    question, lone = next((q, hit.id) for q in asked for hit in library(q).kept if hit.id not in labelled)
+    open_chunk(page, lone)
     write(page, '{"contain":"zebra"}')
     assert "loses relevant" not in told(page)
-    bench.labels.add("demo", [(f"What is said of {lone.title}?", lone.id, 2)], who="curator")
-    assert "loses relevant" in told(settled(page.run()))
-    bench.labels.add("demo", [(f"What is said of {lone.title}?", lone.id, 0)], who="curator")
-    # Immediately, because the question was gathered before.
+    book = resources.open_resources().bench.labels
+    book.add("demo", [(question, lone, 2)], who="curator")
+    assert "loses relevant" in told(page.run())
+    book.add("demo", [(question, lone, 0)], who="curator")
     assert "loses relevant" not in told(page.run())
     assert "zebra" in page.at.text_area(key="rule-editor").value
+    page.press("rule-discard")
 
 
 def test_the_effect_is_shown_and_harm_asks_once_more_even_if_gathering_failed(
-    open_page: Callable[..., Any], copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+    page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = open_rules(open_page(workspace=copy_demo()))
     open_chunk(page, MATRIX)
-    shown = told(page)
+    shown, before = told(page), stored(MATRIX)
     assert "keep this chunk" in shown
     assert "with this rule" in shown
     assert "without a rule" in shown
@@ -133,12 +121,13 @@ def test_the_effect_is_shown_and_harm_asks_once_more_even_if_gathering_failed(
         patch.setattr(rule_effect, "completed_pools", fail)
         # The questions are not gathered yet for the new settings.
         page.session.changes = {"retrieval.pool_size": 190}
-        settled(page.run())
+        page.run()
         page.press("rule-save")
         assert "Not saved yet." in told(page)
         assert stored(MATRIX) != WIZARD
     page.press("rule-confirm")
     assert stored(MATRIX) == WIZARD
+    resources.open_resources().bench.collection("demo").set_rules({MATRIX: before})
 
 
 def test_questions_that_were_asked_count_beside_labelled_ones_and_alone(
@@ -149,13 +138,13 @@ def test_questions_that_were_asked_count_beside_labelled_ones_and_alone(
         book.record_history("demo", kept)
     open_chunk(page, MATRIX)
     write(page, WIZARD)
-    assert "of 40 labelled questions would change" in told(page)
+    assert "of 20 labelled questions would change" in told(page)
     asked = CLERIC.replace("7th", "8th")
     book.remember("demo", asked)
-    assert "of 40 labelled questions and 1 asked would change" in told(settled(page.run()))
+    assert "of 20 labelled questions and 1 asked would change" in told(page.run())
     with monkeypatch.context() as patch:
         patch.setattr(VisibleCollection, "labels", None)
-        settled(page.run())
+        page.run()
         assert "Only labelled questions" in told(page)
         assert "1 of 1 asked would change." in told(page)
     page.press("rule-discard")
@@ -173,7 +162,7 @@ def test_neither_template_nor_draft_overwrites_what_was_saved_since(
     with servers() as start:
         monkeypatch.setenv("OPENAI_BASE_URL", start(says(DRAFT)).url)
         monkeypatch.setenv("OPENAI_MODEL", "small-model")
-        page = open_chunk(open_rules(open_page(workspace=workspace)), CHUNK)
+        page = open_chunk(open_page(workspace=workspace, on="rules"), CHUNK)
         for propose in (lambda: page.press("rule-template"), page.draft):
             save(THEIRS)
             propose()
@@ -203,7 +192,7 @@ def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_
     assert edit is not None
     choose_part(page, "History")
     page.session.rules.step = edit.id
-    settled(page.run())
+    page.run()
     assert "loses relevant" in told(page)
     assert page.at.button(key="history-undo").disabled
     page.at.checkbox(key="history-undo-sure").check()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import MATRIX, choose_part, open_chunk, open_rules, rules_frame, select, settled, stored, told, write
+from rules_page import MATRIX, choose_part, open_chunk, rules_frame, select, stored, told, write
 
 from ragfilter.protocols import Catalogue
 from ragfilter.rules.match import CompiledRules
@@ -32,6 +32,18 @@ def test_filters_find_chunks_and_only_one_page_is_sent(page: Any) -> None:
     page.run()
     assert "No chunk matches the filter." in told(page)
     assert not [f for f in page.at.dataframe if "rule" in f.value]
+    # The address has part, filter and chunk.
+    page.at.text_input(key="rules-text").set_value("armor 6")
+    page.at.multiselect(key="rules-states").set_value(["valid", "warning"])
+    open_chunk(page, MATRIX).choose("rules-part", "Bulk")
+    look = {"part": "Bulk", "text": "armor 6", "states": "valid;warning", "chunk": MATRIX}
+    assert look.items() <= dict(page.at.query_params).items()
+    # A link opens this chunk and filter; states that do not exist are left out.
+    page.session.opened = {"text": "owlbear", "states": "none;no such state", "chunk": "the-monk"}
+    page.run()
+    found = [page.at.session_state[f"rules-{name}"] for name in ("part", "text", "states")]
+    assert found == ["Chunks", "owlbear", ["none"]]
+    assert page.session.rules.chunk == "the-monk"
 
 
 def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved(page: Any) -> None:
@@ -50,22 +62,8 @@ def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved
     assert stored(first) is None
 
 
-def test_the_address_has_part_filter_and_chunk(page: Any) -> None:
-    page.at.text_input(key="rules-text").set_value("armor 6")
-    page.at.multiselect(key="rules-states").set_value(["valid", "warning"])
-    open_chunk(page, MATRIX).choose("rules-part", "Bulk")
-    look = {"part": "Bulk", "text": "armor 6", "states": "valid;warning", "chunk": MATRIX}
-    assert look.items() <= dict(page.at.query_params).items()
-    # A link opens this chunk and filter; states that do not exist are left out.
-    page.session.opened = {"text": "owlbear", "states": "none;no such state", "chunk": "the-monk"}
-    page.run()
-    found = [page.at.session_state[f"rules-{name}"] for name in ("part", "text", "states")]
-    assert found == ["Chunks", "owlbear", ["none"]]
-    assert page.session.rules.chunk == "the-monk"
-
-
 def test_only_what_a_user_may_see_is_listed(open_page: Callable[..., Any], workspace: Path) -> None:
-    page = open_rules(open_page(workspace=workspace))
+    page = open_page(workspace=workspace, on="rules")
     every = resources.open_resources().bench.collection("demo").catalogue().values()
     secret = next(chunk for chunk in every if chunk.clearance)
     page.at.text_input(key="rules-text").set_value(secret.id)
@@ -78,33 +76,20 @@ def test_only_what_a_user_may_see_is_listed(open_page: Callable[..., Any], works
     assert secret.title in told(page)
 
 
-@pytest.fixture
-def own(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
-    return open_rules(open_page(workspace=copy_demo()))
-
-
-def test_nobody_can_say_what_the_parts_of_an_unreadable_rule_do(own: Any) -> None:
-    page, store = own, resources.open_resources().bench.collection("demo")
-    settled(page.choose("rules-part", "Matrix"))
-    store.set_rules({MATRIX: '{"contains":1}'})
-    select(settled(page.run()), "matrix", MATRIX)
-    assert "contains" in page.errors[0]
-
-
-def test_a_new_chunk_enters_the_rules_frame(own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_chunk_enters_the_rules_frame(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # One chunk is replaced in the index.
     *others, last = resources.open_resources().bench.collection("demo").entries().values()
     new = Catalogue({c.id: c for c in (*others, replace(last, id="the-new-chunk"))})
     monkeypatch.setattr(ChromaCollection, "entries", lambda self: new)
     for name in ("content", "version"):
         monkeypatch.setattr(ChromaCollection, name, property(lambda self: "indexed again"))
-    order = own.run().session.rules.row_order[1]
+    order = page.run().session.rules.row_order[1]
     assert "the-new-chunk" in order
     assert last.id not in order
 
 
 def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -> None:
-    settled(choose_part(page, "Matrix"))
+    choose_part(page, "Matrix")
     (frame,) = [f.value for f in page.at.dataframe if "adds to F1" in f.value]
     assert "123 rules over" in told(page)
     assert len(frame) == 123
@@ -124,6 +109,12 @@ def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -
     shown = rules_frame(page.run()).set_index("id")
     assert shown.loc["attack-matrix-clerics-ac-2", "conflicts"] == 1
     assert list(shown)[-3:] == ["precision", "adds to recall", "fires"]
+    # Nobody can say what the parts of an unreadable rule do.
+    store, before = resources.open_resources().bench.collection("demo"), stored(MATRIX)
+    store.set_rules({MATRIX: '{"contains":1}'})
+    select(choose_part(page, "Matrix"), "matrix", MATRIX)
+    assert "contains" in page.errors[0]
+    store.set_rules({MATRIX: before})
 
 
 def paste(page: Any, text: str) -> Any:
@@ -156,10 +147,8 @@ def test_the_tester_explains_a_rule_for_a_question(page: Any, monkeypatch: pytes
     assert "must not contain undead" in told(page)
     assert '<mark class="rf-out">undead</mark>' in "".join(each.value for each in page.at.html)
     store.set_rules({MATRIX: before})
-
-
-def test_the_tester_counts_what_rules_pass_and_block(page: Any) -> None:
-    paste(choose_part(page, "Tester"), "cleric vs armor class 6\nnothing at all")
+    # It counts what rules pass and block.
+    paste(page, "cleric vs armor class 6\nnothing at all")
     (frame,) = [f.value for f in page.at.dataframe if "passes" in f.value]
     assert len(frame) == 123
     assert set(frame["passes"] + frame["blocks"]) == {2}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from faults import Handler, Server, says, servers
-from rules_page import open_rules, told
+from rules_page import told
 from waiting import PROCESS_S
 
 from ragfilter.model import User
@@ -27,11 +27,6 @@ SECRET = "secret-treasure-maps"
 DRAGON = '{"contain_one_of": [["dragon", "dragons"]]}'
 STORED = '{"contain_one_of":[["dragon","dragons"]]}'
 ABSENT = '{"contain_one_of": [["submarine"]]}'
-
-
-@pytest.fixture(scope="module")
-def workspace(copy_demo: Callable[[], Path]) -> Path:
-    return copy_demo()
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +50,7 @@ def endpoint(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 @pytest.fixture
 def page(open_page: Callable[..., Any], workspace: Path, endpoint: Server) -> Iterator[Any]:
     """The Findings for the chunks about dragons; drafts and rules are reverted."""
-    page = drafts_of(open_page(workspace=workspace), "dragon")
+    page = drafts_of(open_page(workspace=workspace, on="rules"), "dragon")
     before = rules()
     yield page
     bench().drafts.forget("demo", list(before))
@@ -63,8 +58,7 @@ def page(open_page: Callable[..., Any], workspace: Path, endpoint: Server) -> It
     bench().collection("demo").set_rules({i: r for i, r in before.items() if now[i] != r})
 
 
-def drafts_of(opened: Any, words: str) -> Any:
-    page = open_rules(opened)
+def drafts_of(page: Any, words: str) -> Any:
     page.at.text_input(key="rules-text").set_value(words)
     page.run()
     return page.choose("rules-part", "Findings")
@@ -84,9 +78,9 @@ def last_run() -> Any:
 
 
 def drafted(page: Any) -> Any:
-    """The page once the run has ended, with the labelled questions gathered."""
+    """The page once the run has ended."""
     last_run().wait(PROCESS_S)
-    return page.run().run()
+    return page.run()
 
 
 def asked(server: Server) -> list[str]:
@@ -106,12 +100,19 @@ def only_drafts(page: Any) -> Any:
 
 
 def test_without_an_llm_the_page_says_what_is_missing(open_page: Callable[..., Any], workspace: Path) -> None:
-    page = drafts_of(open_page(workspace=workspace), "dragon")
+    page = drafts_of(open_page(workspace=workspace, on="rules"), "dragon")
     assert "Drafting needs an LLM: set OPENAI_API_KEY" in told(page)
     assert "drafts-begin" not in page.buttons
 
 
 def test_the_cost_is_told_first_and_drafts_are_accepted_as_one_step(page: Any, endpoint: Server) -> None:
+    titles = {chunk.title for chunk in bench().collection("demo").catalogue().values() if "dragon" in chunk.id}
+    doubtful = min(titles)
+
+    def draft(handler: Handler, body: dict[str, Any]) -> None:
+        says(ABSENT if f"title: {doubtful}\n" in body["messages"][1]["content"] else DRAGON)(handler, body)
+
+    endpoint.behave = draft
     n = int(page.at.button(key="drafts-begin").label.split()[1])
     assert 2 < n < 60
     assert f"{n} chunks: about " in told(page)
@@ -169,6 +170,19 @@ def test_a_stopped_run_keeps_its_drafts_and_the_next_one_skips_them(page: Any, e
     every = bench().drafts.drafts("demo")
     assert every[: len(first)] == first
     assert len({draft.chunk_id for draft in every}) == n
+    # An endpoint that refuses ends the run.
+    page.press("drafts-forget")
+    assert bench().drafts.drafts("demo") == ()
+    endpoint.behave = lambda handler, _: handler.reply(401, "{}")
+    drafted(page.press("drafts-begin"))
+    assert "Drafting stopped." in told(page)
+    assert "Finished drafts are kept." in told(page)
+    assert "These chunks got no draft. Draft again to retry." in told(page)
+    endpoint.behave = says(ABSENT)
+    drafted(page.press("drafts-begin"))
+    remarks = ["; ".join(each.remarks) for each in bench().drafts.drafts("demo")]
+    assert all("requires what the chunk itself does not contain" in each for each in remarks)
+    assert set(frame(page)["fix"]) == {"check first"}
 
 
 def test_a_collection_has_one_run_which_other_users_do_not_see(
@@ -182,7 +196,7 @@ def test_a_collection_has_one_run_which_other_users_do_not_see(
 
     endpoint.behave = held
     # Drawn before the first run begins.
-    other = drafts_of(open_page(workspace=workspace), "ogre")
+    other = drafts_of(open_page(workspace=workspace, on="rules"), "ogre")
     n = int(page.at.button(key="drafts-begin").label.split()[1])
     page.press("drafts-begin")
     other.press("drafts-begin")
@@ -198,26 +212,11 @@ def test_a_collection_has_one_run_which_other_users_do_not_see(
     assert len(bench().drafts.drafts("demo")) == n
 
 
-def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(page: Any, endpoint: Server) -> None:
-    endpoint.behave = lambda handler, _: handler.reply(401, "{}")
-    drafted(page.press("drafts-begin"))
-    assert "Drafting stopped." in told(page)
-    assert "Finished drafts are kept." in told(page)
-    assert "These chunks got no draft. Draft again to retry." in told(page)
-    endpoint.behave = says(ABSENT)
-    drafted(page.press("drafts-begin"))
-    found, drafts = frame(page), bench().drafts.drafts("demo")
-    assert all("requires what the chunk itself does not contain" in "; ".join(each.remarks) for each in drafts)
-    assert set(found["fix"]) == {"check first"}
-    page.press("drafts-forget")
-    assert bench().drafts.drafts("demo") == ()
-
-
 def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
     open_page: Callable[..., Any], workspace: Path, endpoint: Server
 ) -> None:
     link = {"profile": "adaptive-gap"}
-    page = drafts_of(open_page(link, workspace=workspace), "treasure")
+    page = drafts_of(open_page(link, workspace=workspace, on="rules"), "treasure")
     chunk = bench().collection("demo").chunks([SECRET])[SECRET]
     assert not page.session.user.sees(chunk)
     # An operator sees it in the table, but it is still not sent.
