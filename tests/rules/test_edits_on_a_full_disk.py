@@ -3,7 +3,7 @@
 Chroma's client may wait forever at the write after a failed one; here that would show as a timeout
 of the child process.
 
-A limit on the size of a file simulates the full disk. With room for some pages of Chroma's database, from none up to the
+A file size limit simulates the full disk. With room for some pages of Chroma's database, from none up to the
 first edit that fits, by twos, the edit may be in Chroma's log without being applied: it then appears when the store is
 opened again. If the disk fills up before a `call` of store or journal, the journal itself cannot be written: the edit
 cannot be closed, or cannot be rolled back.
