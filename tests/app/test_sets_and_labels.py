@@ -106,17 +106,13 @@ def test_a_set_that_another_session_changed_is_not_replaced_and_one_that_is_alwa
 
 
 def test_where_the_history_is_off_no_question_is_kept(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def ask(question: str) -> list[str]:
-        page.at.switch_page("pages/inspect.py")
-        page.run().ask(question)
-        return list(book().queries("demo", "asked").values())
-
-    assert ask("Who bakes?")[-1:] == ["Who bakes?"]
-    page.at.switch_page("pages/evaluate.py")
-    page.run().at.toggle(key="history-box").set_value(False)
+    book().remember("demo", "Who bakes?")
+    page.at.toggle(key="history-box").set_value(False)
     page.run()
     assert book().queries("demo", "asked") == {}
-    assert ask("Who rows?") == []
+    page.at.switch_page("pages/inspect.py")
+    page.run().ask("Who rows?")
+    assert book().queries("demo", "asked") == {}
     page.at.switch_page("pages/evaluate.py")
     # A switch that cannot be flipped says so, and stays as it is.
     with monkeypatch.context() as patched:
@@ -129,9 +125,9 @@ def test_where_the_history_is_off_no_question_is_kept(page: Any, monkeypatch: py
         page.run()
     assert any("The labels cannot be written." in each for each in page.html)
     assert page.run().at.toggle(key="history-box").value is False
-    page.run().at.toggle(key="history-box").set_value(True)
+    page.at.toggle(key="history-box").set_value(True)
     page.run()
-    assert ask("Who mills?") == ["Who mills?"]
+    assert book().records_history("demo")
 
 
 def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
