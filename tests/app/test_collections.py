@@ -7,7 +7,6 @@ import json
 import resource
 import time
 import zipfile
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ GUIDE = b"# Trolls\n\nTrolls fear fire.\n\n# Owls\n\nOwls hoot at night.\n"
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], tmp_path: Path) -> Any:
+def page(open_page: Any, tmp_path: Path) -> Any:
     """The page in an empty workspace."""
     return open_page(workspace=tmp_path, on="collections")
 
@@ -113,7 +112,7 @@ def test_the_current_question_is_asked_of_a_new_collection(page: Any) -> None:
 
 
 def test_uploads_are_limited_and_a_new_collection_has_the_embedding_model_that_is_chosen(
-    open_page: Callable[..., Any], serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_page: Any, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", url(serve, embeddings()))
     monkeypatch.setenv("RAGFILTER_MAX_UPLOAD_MB", "1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def opened_in_all_parts(page: Any) -> Iterator[Any]:
     yield page.choose("view-as", "Operator")
 
 
-def test_text_from_a_collection_or_a_link_does_nothing(open_page: Callable[..., Any], workspace: Path) -> None:
+def test_text_from_a_collection_or_a_link_does_nothing(open_page: Any, workspace: Path) -> None:
     nasty = {"profile": HOSTILE[0], "collection": HOSTILE[1], HOSTILE[2]: "1"}
     assert active(open_page({"q": HOSTILE[0]} | nasty, workspace=workspace)) == []
     assert active(open_page(workspace=workspace)) == []
@@ -56,7 +56,7 @@ def test_text_from_a_collection_or_a_link_does_nothing(open_page: Callable[..., 
     "behave", [says(SAID), http_page(500, error_body(SAID), "application/json")], ids=["says", "500"]
 )
 def test_text_from_an_llm_fetches_nothing_and_hides_no_link(
-    open_page: Callable[..., Any], workspace: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch, behave: Behave
+    open_page: Any, workspace: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch, behave: Behave
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", serve(behave).url)
     monkeypatch.setenv("OPENAI_MODEL", "[zqx](http://zqx.example) :material/zqx: _x_")
@@ -73,9 +73,7 @@ def test_text_from_an_llm_fetches_nothing_and_hides_no_link(
     assert any("No draft" in text for text in page.html)
 
 
-def test_a_broken_rule_is_named_and_formulas_are_harmless_in_the_csv(
-    open_page: Callable[..., Any], workspace: Path
-) -> None:
+def test_a_broken_rule_is_named_and_formulas_are_harmless_in_the_csv(open_page: Any, workspace: Path) -> None:
     page = open_page(LINK, workspace=workspace).edit_rule(ODD.id)
     assert page.at.text_area(key="rule-editor").value == "{broken"
     assert any("cannot be read" in text or "not valid JSON" in text for text in page.html)

@@ -30,7 +30,7 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], place: Path) -> Any:
+def page(open_page: Any, place: Path) -> Any:
     """The questions and labels of the set mine, on the Evaluate page."""
     page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="evaluate")
     book().put_set("demo", "mine", MINE)
@@ -188,7 +188,7 @@ def test_disagreements_are_listed_and_labels_without_a_chunk_settled_by_a_click(
 
 
 def test_an_llm_labels_after_its_cost_is_said(
-    open_page: Callable[..., Any], place: Path, opened: dict[str, Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
+    open_page: Any, place: Path, opened: dict[str, Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One process owns a workspace, and with an LLM it is another deployment.
     stop_the_app(opened)

@@ -201,7 +201,7 @@ def enter(journal: Journal, chunk_id: str) -> None:
 
 
 def test_only_the_export_of_one_who_sees_everything_counts(
-    open_page: Callable[..., Any], workspace: Path, monkeypatch: pytest.MonkeyPatch
+    open_page: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offered: dict[str, Callable[[], str]] = {}
     draw = st.download_button

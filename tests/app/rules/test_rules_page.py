@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,7 +61,7 @@ def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved
     assert stored(first) is None
 
 
-def test_only_what_a_user_may_see_is_listed(open_page: Callable[..., Any], workspace: Path) -> None:
+def test_only_what_a_user_may_see_is_listed(open_page: Any, workspace: Path) -> None:
     page = open_page(workspace=workspace, on="rules")
     every = resources.open_resources().bench.collection("demo").catalogue().values()
     secret = next(chunk for chunk in every if chunk.clearance)
