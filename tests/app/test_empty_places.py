@@ -53,6 +53,7 @@ def test_no_collection_offers_the_demo_and_builds_it(
     monkeypatch.setattr("ragfilter.ingest.load.load", lambda source, **_: few)
     page = open_page(workspace=tmp_path)
     assert any("No collection yet" in text for text in page.html)
+    assert [link.proto.label for link in page.at.get("page_link")] == ["Or add your own files"]
     assert "ask-button" not in page.buttons
     page.press("build-demo")
     queue = queue_of(resources.open_resources().bench)

@@ -12,7 +12,7 @@ COUNT = r"""() => {
     box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
   const visible = (el) =>
     el.checkVisibility({opacityProperty: true, visibilityProperty: true});
-  const silent = '[data-passage], script, style, [data-testid=stIconMaterial]';
+  const silent = '[data-passage], [data-live-announcer], script, style, [data-testid=stIconMaterial]';
   const roots = [document];
   const controls = [], texts = [];
   while (roots.length) {
@@ -54,6 +54,7 @@ class Budget(NamedTuple):
 
 
 def first_window(page: Page) -> Budget:
-    """What the window shows, without the titles and texts of passages, which are in elements with `data-passage`."""
+    """What the window shows, without the titles and texts of passages, which are in elements with `data-passage`,
+    and what only screen readers get."""
     counted = cast(dict[str, list[str]], page.evaluate(COUNT))
     return Budget(counted["controls"], counted["words"])

@@ -16,11 +16,14 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from labelled_demo import put_labelled
 from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page, expect, sync_playwright
 from serving import SERVERS, serve
 from waiting import PATIENT_MS, PATIENT_S, PROCESS_S
 
-from browser.scripts import AT_REST, HELD, ONE_BY_ONE, STILL, WIRE
+from browser.scripts import AT_REST, BUSY, STILL, WIRE
+from ragfilter.ingest import bundled
+from ragfilter.stores.labels import LabelBook
 
 SHOWN_MS = 240_000
 """Default time that the page may take to show what is expected. A failing test takes this long."""
@@ -39,6 +42,8 @@ FLAGS = (
 )
 ACROSS = {"": 18, "rank": 58, "outcome": 128, "title": 278, "reason": 430}
 """Where the first columns of the table are, in pixels from its left edge."""
+HOSTS = "bench.example, [2001:db8::1],"
+"""The names under which the app may be visited, besides those of this machine."""
 ServeApp = Callable[..., str]
 OpenTab = Callable[..., "Tab"]
 
@@ -345,11 +350,15 @@ def serve_app(servers: Callable[[], AbstractContextManager[ServeApp]]) -> Iterat
 
 
 @pytest.fixture(scope="package")
-def app(servers: Callable[[], AbstractContextManager[ServeApp]]) -> Iterator[str]:
-    """The address of a server without an LLM, whose workspace nobody changes. A file whose tests
-    change it has its own fixture `app`."""
+def app(servers: Callable[[], AbstractContextManager[ServeApp]], copy_demo: Callable[[], Path]) -> Iterator[str]:
+    """The address of a server without an LLM, whose workspace every test leaves as it was. A file
+    whose tests change it has its own fixture `app`. Its query set few is measured in a moment."""
+    workspace = copy_demo()
+    book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
+    put_labelled(book, "few", [*bundled.qrels("demo")][:20])
+    book.close()
     with servers() as start:
-        yield start()
+        yield start(RAGFILTER_DATA_DIR=str(workspace), RAGFILTER_ALLOWED_HOSTS=HOSTS)
 
 
 TABS = pytest.StashKey[list[Tab]]()
@@ -385,8 +394,6 @@ def open_tab(browser: Browser, warm: BrowserContext, request: pytest.FixtureRequ
         url: str = "",
         watch: Callable[[Page], None] = lambda _: None,
         newcomer: bool = False,
-        busy: bool = False,
-        held: bool = False,
     ) -> Tab:
         url = url or request.getfixturevalue("app")
         if not warm.pages:
@@ -401,7 +408,7 @@ def open_tab(browser: Browser, warm: BrowserContext, request: pytest.FixtureRequ
         page.set_default_timeout(SHOWN_MS)
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
-        page.add_init_script(f"{ONE_BY_ONE if busy else HELD if held else ''}{WIRE}")
+        page.add_init_script(f"{BUSY}{WIRE}")
         watch(page)
         page.on("pageerror", lambda error: tab.troubles.append(f"page error: {error}"))
         page.on("console", lambda line: tab.troubles.append(line.text) if line.type == "error" else None)

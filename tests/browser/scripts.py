@@ -28,26 +28,17 @@ WebSocket.prototype.send = function (message) {
 }
 """
 """Remembers when the page last spoke to the server, and when the server last spoke to it."""
-ONE_BY_ONE = """
+BUSY = """
+window.held = null
+window.slow = false
 const listen = WebSocket.prototype.addEventListener
 WebSocket.prototype.addEventListener = function (event, act, ...more) {
   if (event !== "message") return listen.call(this, event, act, ...more)
   let last = Promise.resolve()
-  const later = message => {
-    last = last.then(() => new Promise(done => setTimeout(done, 15))).then(() => act(message))
-  }
-  return listen.call(this, event, later, ...more)
-}
-"""
-"""Draws each message of the server before the next one, as a busy machine does. An idle machine
-draws those of one run at once, and may not show what is recreated between them."""
-HELD = """
-window.held = null
-const listen = WebSocket.prototype.addEventListener
-WebSocket.prototype.addEventListener = function (event, act, ...more) {
-  if (event !== "message") return listen.call(this, event, act, ...more)
   return listen.call(this, event, message => {
     if (window.held) window.held.push(() => act(message))
+    else if (window.slow)
+      last = last.then(() => new Promise(done => setTimeout(done, 15))).then(() => act(message))
     else act(message)
   }, ...more)
 }
@@ -58,7 +49,9 @@ window.release = () => {
   late.forEach(act => act())
 }
 """
-"""Lets a test hold back the server's messages and draw them later at once, as on a machine that is too busy to draw."""
+"""Lets a test make the browser busy. Where `slow` is true, each message of the server is drawn before the next one; an
+idle machine draws those of one run at once, and may not show what is recreated between them. Between `hold` and
+`release`, nothing is drawn."""
 AT_REST = """async () => {
   // A window that is behind another one may not become idle for minutes.
   const idle = () => new Promise(done => requestIdleCallback(done, { timeout: 1000 }))

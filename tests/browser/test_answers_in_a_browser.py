@@ -15,9 +15,9 @@ from waiting import PROCESS_S, SILENT_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
-OWLBEARS = {"q": "Tell me about owlbears", "profile": "adaptive-gap"}
+PATIENCE = str(int(PROCESS_S * 1000))
+OWLBEARS = {"q": "Tell me about owlbears", "profile": "adaptive-gap", "judge.timeout_ms": PATIENCE}
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
-MATRIX = {"q": CLERIC, "profile": "query-must", "chunk": "attack-matrix-clerics-ac-7", "panel": "Chunk"}
 GOOD = '{"contain_one_of": [["cleric", "clerics"]]}'
 OpenTab = Callable[..., Any]
 
@@ -58,11 +58,19 @@ def app(serve_app: Callable[..., str], endpoint: Server) -> str:
     return serve_app(OPENAI_BASE_URL=endpoint.url, OPENAI_MODEL="small-model")
 
 
-def test_an_answer_streams_in_and_one_that_hangs_is_stopped(open_tab: OpenTab, endpoint: Server) -> None:
-    go_on = threading.Event()
-    endpoint.behave = in_two_parts(go_on)
+def test_what_an_endpoint_says_is_waited_for_and_stopped(open_tab: OpenTab, endpoint: Server) -> None:
     tab = open_tab(OWLBEARS).expect_kept(4).rest()
     assert endpoint.asked == []
+    an_answer_streams_in(tab, endpoint)
+    one_that_hangs_is_stopped(tab, endpoint)
+    tab.rest().ask(CLERIC)
+    a_judge_that_hangs_is_stopped(tab, endpoint)
+    a_draft_is_waited_for_while_the_page_is_used(tab, endpoint)
+
+
+def an_answer_streams_in(tab: Any, endpoint: Server) -> None:
+    go_on = threading.Event()
+    endpoint.behave = in_two_parts(go_on)
     tab.click("answer")
     panel = tab.keyed("panel")
     expect(panel).to_contain_text("An owlbear is")
@@ -77,7 +85,10 @@ def test_an_answer_streams_in_and_one_that_hangs_is_stopped(open_tab: OpenTab, e
     assert OWLBEARS["q"] in filtered
     assert len(filtered) < len(unfiltered)
 
+
+def one_that_hangs_is_stopped(tab: Any, endpoint: Server) -> None:
     endpoint.behave = FAULTS["hangs"]
+    panel = tab.keyed("panel")
     tab.rest().choose("panel-box", "Answer").ask("Where does an owlbear sleep?").click("answer")
     expect(panel).to_contain_text(re.compile(r"Waiting for small-model … \d+ of at most 60 s"))
     tab.click("stop")
@@ -89,31 +100,28 @@ def test_an_answer_streams_in_and_one_that_hangs_is_stopped(open_tab: OpenTab, e
     expect(waiting).to_be_visible()
     tab.page.keyboard.press("ArrowLeft")
     expect(waiting).to_have_count(0)
+    tab.rest().page.keyboard.press("Escape")
+    expect(tab.keyed("question", "input")).to_be_visible()
 
-    # A judge that hangs is stopped too.
+
+def a_judge_that_hangs_is_stopped(tab: Any, endpoint: Server) -> None:
     endpoint.asked.clear()
-    tab.rest().go(
-        {
-            "q": CLERIC,
-            "profile": "llm-filter",
-            "open": "tuning,evidence",
-            "judge.timeout_ms": str(int(PROCESS_S * 1000)),
-        }
-    )
-    tab.click("need-judge")
+    tab.switch("judge").click("need-judge")
     expect(tab.keyed("waiting")).to_contain_text("Asking the LLM")
     tab.keyed("stop-search", "button").click()
     expect(tab.keyed("waiting")).to_have_count(0)
     expect(tab.strip.locator(".rf-fact").first).to_contain_text("not asked yet")
     assert len(endpoint.asked) == 1
+    tab.rest().click("undo")
+    tab.expect_layers("retrieved", "clearance", "cutoff", "context")
 
 
-def test_a_draft_is_waited_for_while_the_page_is_used_and_one_is_stopped(open_tab: OpenTab, endpoint: Server) -> None:
-    tab = open_tab(MATRIX).expect_kept(15).edit_rule()
+def a_draft_is_waited_for_while_the_page_is_used(tab: Any, endpoint: Server) -> None:
+    tab.rest().click_row(0)
+    tab.edit_rule()
     before, note = tab.rule.input_value(), tab.keyed("draft-note")
     go_on = threading.Event()
     endpoint.behave = held(go_on)
-    endpoint.asked.clear()
     tab.click("rule-draft")
     expect(note).to_contain_text("Drafting …")
     tab.click("drafts-stop")
@@ -124,9 +132,9 @@ def test_a_draft_is_waited_for_while_the_page_is_used_and_one_is_stopped(open_ta
     expect(tab.rule).to_be_disabled()
     # A switch, another panel and back: drafting continues.
     tab.switch("query_must")
-    tab.expect_layers("retrieved", "clearance", "top k", "context")
+    tab.expect_layers("retrieved", "clearance", "query_must", "cutoff", "context")
     tab.choose("panel-box", "Rounds")
-    expect(tab.keyed("panel")).to_contain_text("No rounds.")
+    expect(tab.keyed("panel")).to_contain_text("A re-query loop")
     tab.choose("panel-box", "Chunk")
     expect(note).to_contain_text("Drafting …")
     go_on.set()

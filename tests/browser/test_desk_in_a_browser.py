@@ -6,20 +6,48 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
+from io import BytesIO
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+from pypdf import PageObject, PdfReader
+
+from browser.runs import Runs
+from ragfilter.ui.look import theme
+from ragfilter.ui.look.theme import OUTCOMES
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
-MATRIX = "attack-matrix-clerics-ac-7"
+LINK = {
+    "profile": "full",
+    "q": CLERIC,
+    "chunk": "attack-matrix-clerics-ac-7",
+    "panel": "Chunk",
+    "cutoff.relative_offset": "0.25",
+}
+DRAWN_IN = """colour => {
+  const probe = document.createElement("i")
+  probe.style.color = colour
+  return [...document.querySelectorAll(".st-key-curve path.point")]
+    .some(point => point.style.fill === probe.style.color)
+}"""
 
 
 def test_the_engineers_desk(open_tab: Callable[..., Any]) -> None:
-    link = {"profile": "full", "q": CLERIC, "chunk": MATRIX, "panel": "Chunk", "cutoff.relative_offset": "0.25"}
-    tab = open_tab(link).rest().expect_kept(2)
+    runs = Runs()
+    tab = open_tab(LINK, watch=runs.watch).rest().expect_kept(2)
+    steps_are_undone_and_back_goes_to_the_previous_question(tab)
+    tab.click("reset").rest().ask(CLERIC).expect_kept(2)
+    another_theme_runs_the_page_once(tab, runs)
+    it_is_printed_on_one_page(tab)
+    the_line_is_dragged_and_stepped(tab)
+    tab.rest().click("reset").rest().pick("profile-box", "^adaptive-gap$")
+    a_setting_stays_whatever_the_browser_has_not_drawn(tab.rest())
+
+
+def steps_are_undone_and_back_goes_to_the_previous_question(tab: Any) -> None:
     expect(tab.chunk).to_contain_text("Opponent Armor Class 7")
     # Strategy, k, the threshold, its reset button and the curve are visible without scrolling.
     curve = tab.keyed("curve").bounding_box()
@@ -67,10 +95,62 @@ def test_the_engineers_desk(open_tab: Callable[..., Any]) -> None:
     tab.rest().keyed("elsewhere-folder", "input").fill("/nowhere")
     tab.visit("Inspect")
     expect(question).to_be_visible()
+    tab.rest()
 
 
-def test_the_line_is_dragged_and_stepped(open_tab: Callable[..., Any]) -> None:
-    tab = open_tab({"profile": "full", "q": CLERIC}).rest()
+def another_theme_runs_the_page_once(tab: Any, runs: Runs) -> None:
+    page, pinned = tab.page, OUTCOMES["pinned"]
+    # The curve is drawn in the colours of the theme.
+    page.wait_for_function(DRAWN_IN, arg=pinned.colour(dark=False))
+    before = runs.whole, runs.alone
+    page.get_by_test_id("stMainMenuButton").click()
+    page.get_by_test_id("stMainMenuItem-theme-Dark").click()
+    page.wait_for_function(DRAWN_IN, arg=pinned.colour(dark=True))
+    tab.rest()
+    assert (runs.whole, runs.alone) == (before[0] + 1, before[1])
+    page.keyboard.press("Escape")
+
+
+def it_is_printed_on_one_page(tab: Any) -> None:
+    tab.choose("panel-box", "Answer").page.set_viewport_size({"width": 900, "height": 900})
+    expect(tab.rest().keyed("answer-unfiltered")).to_be_visible()
+    # The sheet has the kept chunks, but no elements that only make sense on screen.
+    (sheet,) = PdfReader(BytesIO(tab.rest().page.pdf(format="A4"))).pages
+    text = " ".join(sheet.extract_text().split())
+    for said in (CLERIC, "2 pass the filter", "Armor Class 6"):
+        assert said in text
+    for hidden in ("Layers, in order", "Strategy", "Prompt", "show all"):
+        assert hidden not in text
+    # The curve ends where the paper does, and nothing is in the colours of the dark theme.
+    assert 0.8 < printed_at(sheet, "limit") < 0.95
+    drawn = sheet.get_contents().get_data().decode("latin-1")
+    assert f"{printed(theme.TEXT[0])} rg" in drawn
+    for colour in (theme.TEXT[1], theme.MUTED[1], *(m.dark for m in theme.LAYERS.values())):
+        assert printed(colour) not in drawn
+    tab.page.set_viewport_size({"width": 1440, "height": 900})
+    tab.page.locator(".stMain").evaluate("main => main.scrollTo(0, 0)")
+    tab.rest()
+
+
+def printed_at(sheet: PageObject, word: str) -> float:
+    """Where the last text that is `word` begins, as a share of the sheet's width."""
+    found: list[float] = []
+
+    def look(text: str, cm: list[float], tm: list[float], *_: object) -> None:
+        if text.strip() == word:
+            found.append(tm[4] * cm[0] + tm[5] * cm[2] + cm[4])
+
+    sheet.extract_text(visitor_text=look)
+    return found[-1] / float(sheet.mediabox.width)
+
+
+def printed(colour: str) -> str:
+    """How Chromium writes this colour in a PDF: ".1059 .1451 .1529"."""
+    shares = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return " ".join(f"{share:.4f}".strip("0") for share in shares)
+
+
+def the_line_is_dragged_and_stepped(tab: Any) -> None:
     line = tab.page.get_by_role("slider", name="Relative offset, line of the curve")
     shapes, box = tab.keyed("curve").locator(".shapelayer path"), tab.keyed("curve-box")
     told = box.locator("[aria-live]")
@@ -135,14 +215,13 @@ def middle(element: Any) -> float:
     return float(box["y"] + box["height"] / 2)
 
 
-def test_a_setting_stays_whatever_the_browser_has_not_drawn(open_tab: Callable[..., Any]) -> None:
-    link = {"q": CLERIC, "profile": "adaptive-gap", "cutoff.max_results": "2"}
-    tab = open_tab(link, held=True).expect_kept(2).open("cutoff")
+def a_setting_stays_whatever_the_browser_has_not_drawn(tab: Any) -> None:
+    tab.open("cutoff")
     sliders = [tab.keyed(f"{view}-cutoff-max_results").get_by_role("slider") for view in ("set", "cut")]
-    tab.click("line-idle")
-    expect(tab.keyed("set-diversity-enabled")).to_be_visible()
-    sliders[1].press("ArrowRight")
-    tab.expect_kept(3).rest()
+    expect(tab.keyed("set-diversity-enabled")).to_have_count(1)
+    for key, kept in (("Home", 1), ("ArrowRight", 2), ("ArrowRight", 3)):
+        sliders[1].press(key)
+        tab.expect_kept(kept).rest()
     expect(sliders[0]).to_have_value("3")
 
     # A busy browser draws neither what another widget of the setting shows now, nor an undo,

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-ServeApp = Callable[..., str]
 Ask = Callable[..., http.client.HTTPResponse]
 PAGE, HEALTH, SOCKET = "/", "/_stcore/health", "/_stcore/stream"
 HANDSHAKE = {
@@ -20,16 +19,10 @@ HANDSHAKE = {
 }
 
 
-@pytest.fixture(scope="module")
-def served(serve_app: ServeApp, tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = str(tmp_path_factory.mktemp("empty"))
-    return serve_app(RAGFILTER_DATA_DIR=folder, RAGFILTER_ALLOWED_HOSTS="bench.example, [2001:db8::1],")
-
-
 @pytest.fixture
-def ask(served: str) -> Iterator[Ask]:
+def ask(app: str) -> Iterator[Ask]:
     """Asks the server over a plain connection: ``ask(path, "Host", origin)``, with ``{port}`` replaced by its port."""
-    port = urlsplit(served).port
+    port = urlsplit(app).port
     closing = ExitStack()
 
     def ask_(path: str, host: str | None, origin: str | None = None) -> http.client.HTTPResponse:

@@ -1,23 +1,21 @@
-"""The Inspect page in a real browser: open chunks, share, print."""
+"""The Inspect page in a real browser: open chunks, share."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from playwright.sync_api import expect
-from pypdf import PageObject, PdfReader
 
-from ragfilter.ui.look import theme
+from browser.runs import Runs
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
-CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 OWLBEARS = {"q": "Tell me about owlbears", "profile": "adaptive-gap", "collection": "demo"}
+CHANGED = OWLBEARS | {"cutoff.max_results": "3"}
 WATCH = """() => {
   window.strips = new Set()
   window.waited = false
@@ -33,8 +31,36 @@ WATCH = """() => {
 OpenTab = Callable[..., Any]
 
 
-def test_a_point_a_row_and_a_key_open_a_chunk(open_tab: OpenTab) -> None:
-    tab = open_tab(OWLBEARS).expect_kept(4).rest()
+def test_a_result_is_looked_into_and_shared(open_tab: OpenTab) -> None:
+    runs = Runs()
+    tab = open_tab(OWLBEARS, watch=runs.watch).expect_kept(4).rest()
+    a_change_is_read_aloud_and_in_the_address(tab)
+    a_point_a_row_and_a_key_open_a_chunk(tab)
+    another_prompt_runs_its_panel_alone(tab, runs)
+    one_click_copies_a_link_and_the_next_question_moves_nothing(tab)
+
+
+def a_change_is_read_aloud_and_in_the_address(tab: Any) -> None:
+    live = tab.keyed("drag", "").locator("[aria-live='polite']")
+    expect(live).to_have_text("4 kept of 200")
+    # Screen readers announce only changes within an element that persists.
+    live.evaluate("element => { element.dataset.stays = 'yes' }")
+    tab.open("cutoff").keyed("set-cutoff-max_results").get_by_role("slider").focus()
+    tab.rest().page.evaluate("slow = true")
+    tab.page.keyboard.press("ArrowLeft")
+    tab.page.keyboard.press("ArrowLeft")
+    tab.expect_kept(3)
+    expect(live).to_have_text("3 kept of 200")
+    expect(live).to_have_attribute("data-stays", "yes")
+    tab.rest().expect_layers("retrieved", "clearance", "cutoff", "context").rest()
+    tab.page.evaluate("slow = false")
+    # The address contains the settings, and nothing else.
+    expect(tab.page).to_have_url(re.compile(r"cutoff\.max_results=3"))
+    address = dict(parse_qsl(urlsplit(tab.page.url).query))
+    assert address == CHANGED | {"open": "tuning,evidence"}
+
+
+def a_point_a_row_and_a_key_open_a_chunk(tab: Any) -> None:
     facts, head = tab.chunk.locator(".rf-facts"), tab.chunk.locator("h3")
     told = tab.click_point(3)
     expect(head).to_have_text(told[0])
@@ -58,27 +84,23 @@ def test_a_point_a_row_and_a_key_open_a_chunk(open_tab: OpenTab) -> None:
     title = tab.click_row(0, "reason")
     expect(head).to_have_text(title)
     expect(facts).to_contain_text("rank 1")
+    tab.rest().click("undo")
+    tab.expect_layers("retrieved", "clearance", "cutoff", "context").rest()
 
 
-def test_a_change_is_read_aloud_moves_nothing_and_is_in_the_link(open_tab: OpenTab) -> None:
-    tab = open_tab(OWLBEARS, busy=True).expect_kept(4).rest()
-    live = tab.keyed("drag", "").locator("[aria-live='polite']")
-    expect(live).to_have_text("4 kept of 200")
-    # Screen readers announce only changes within an element that persists.
-    live.evaluate("element => { element.dataset.stays = 'yes' }")
-    tab.open("cutoff").keyed("set-cutoff-max_results").get_by_role("slider").focus()
-    tab.page.keyboard.press("ArrowLeft")
-    tab.page.keyboard.press("ArrowLeft")
-    tab.expect_kept(3)
-    expect(live).to_have_text("3 kept of 200")
-    expect(live).to_have_attribute("data-stays", "yes")
-    # The address contains the settings, and nothing else.
-    tab.rest().expect_layers("retrieved", "clearance", "cutoff", "context").rest()
-    expect(tab.page).to_have_url(re.compile(r"cutoff\.max_results=3"))
-    changed = OWLBEARS | {"cutoff.max_results": "3"}
-    address = dict(parse_qsl(urlsplit(tab.page.url).query))
-    assert address == changed | {"open": "tuning,evidence"}
-    # One click copies a link with more than the address contains, even without HTTPS.
+def another_prompt_runs_its_panel_alone(tab: Any, runs: Runs) -> None:
+    tab.choose("panel-box", "Prompt")
+    prompt = tab.keyed("panel")
+    expect(prompt).to_contain_text("3 chunks, about 442 tokens")
+    tab.rest()
+    with runs.only_a_fragment():
+        tab.choose("prompt-side", "plain search")
+        expect(prompt).to_contain_text("5 chunks, about 715 tokens")
+        tab.rest()
+
+
+def one_click_copies_a_link_and_the_next_question_moves_nothing(tab: Any) -> None:
+    # The link has more than the address contains, and is copied even without HTTPS.
     tab.click("fold").rest()
     said, box = tab.keyed("copy-link").get_by_role("status"), tab.keyed("question", "input")
     tab.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
@@ -87,47 +109,11 @@ def test_a_change_is_read_aloud_moves_nothing_and_is_in_the_link(open_tab: OpenT
     box.fill("")
     box.press("Control+v")
     copied = dict(parse_qsl(urlsplit(box.input_value()).query))
-    assert (changed | {"places": "All"}).items() <= copied.items()
+    assert (CHANGED | {"places": "All"}).items() <= copied.items()
     # The headline stays where it is while the page searches.
     tab.page.evaluate(WATCH)
+    tab.page.evaluate("slow = true")
     # A question that no other test asks, since the server caches searches.
     tab.ask("Who guards the strip?")
     assert tab.page.evaluate("window.waited")
     assert len(tab.page.evaluate("[...window.strips]")) == 1
-
-
-def printed_at(sheet: PageObject, word: str) -> float:
-    """Where the last text that is `word` begins, as a share of the sheet's width."""
-    found: list[float] = []
-
-    def look(text: str, cm: list[float], tm: list[float], *_: object) -> None:
-        if text.strip() == word:
-            found.append(tm[4] * cm[0] + tm[5] * cm[2] + cm[4])
-
-    sheet.extract_text(visitor_text=look)
-    return found[-1] / float(sheet.mediabox.width)
-
-
-def printed(colour: str) -> str:
-    """How Chromium writes this colour in a PDF: ".1059 .1451 .1529"."""
-    shares = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return " ".join(f"{share:.4f}".strip("0") for share in shares)
-
-
-def test_a_result_is_printed_on_one_page(open_tab: OpenTab) -> None:
-    tab = open_tab({"q": CLERIC, "profile": "full"}, width=900, dark=True)
-    expect(tab.keyed("answer-unfiltered")).to_be_visible()
-    expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
-    # The sheet has the kept chunks, but no elements that only make sense on screen.
-    (sheet,) = PdfReader(BytesIO(tab.rest().page.pdf(format="A4"))).pages
-    text = " ".join(sheet.extract_text().split())
-    for said in (CLERIC, "2 pass the filter", "Armor Class 6"):
-        assert said in text
-    for hidden in ("Layers, in order", "Strategy", "Prompt", "show all"):
-        assert hidden not in text
-    # The curve ends where the paper does, and nothing is in the colours of the dark theme.
-    assert 0.8 < printed_at(sheet, "limit") < 0.95
-    drawn = sheet.get_contents().get_data().decode("latin-1")
-    assert f"{printed(theme.TEXT[0])} rg" in drawn
-    for colour in (theme.TEXT[1], theme.MUTED[1], *(m.dark for m in theme.LAYERS.values())):
-        assert printed(colour) not in drawn

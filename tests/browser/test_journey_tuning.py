@@ -13,25 +13,25 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from browser.runs import Runs
 from ragfilter.cli.app import main
 from ragfilter.ingest import bundled
 from ragfilter.stores.labels import LabelBook
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
+SIDE = 50
+"""Squares per side of the map of gap threshold and distance offset."""
 FIRST = 6
 """The passages that complete a question."""
-ASKED = list(bundled.queries("demo").values())
-LABELLED = {bundled.queries("demo")[i] for i in bundled.qrels("demo")}
-"""The demo's labelled questions."""
-QUESTIONS = ASKED[:20]
+QUESTIONS = [*bundled.queries("demo").values()][:6]
 
 
 @pytest.fixture(scope="module")
 def workspace(copy_demo: Callable[[], Path]) -> Path:
     place = copy_demo()
     book = LabelBook(f"sqlite:///{place / 'ragfilter.db'}")
-    book.put_set("demo", "twenty", {f"q{n}": text for n, text in enumerate(QUESTIONS)})
+    book.put_set("demo", "few", {f"q{n}": text for n, text in enumerate(QUESTIONS)})
     book.close()
     return place
 
@@ -44,24 +44,29 @@ def app(serve_app: Callable[..., str], workspace: Path) -> str:
 def test_from_the_first_label_to_the_guard(
     open_tab: Callable[..., Any], workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tab = open_tab(newcomer=True).visit("Evaluate")
-    expect(tab.page.locator(".rf-lead")).to_contain_text("the best fixed k")
-    tab.pick("query-set-box", "^twenty · ").rest().click("open-labelling")
-    label(tab, sorted(QUESTIONS, key=LABELLED.__contains__))
+    runs = Runs()
+    tab = open_tab({"profile": "adaptive-gap", "collection": "demo"}, watch=runs.watch)
+    # Evaluate measures the chosen set by itself.
+    tab.visit("Tune").pick("query-set-box", "^few · ").rest().visit("Evaluate")
+    tab.click("open-labelling")
+    label(tab, QUESTIONS)
+    the_selected_text_of_a_passage_is_kept_as_the_evidence(tab, workspace)
     book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
     grades = Counter(each.grade for each in book.standing("demo") if each.query in QUESTIONS)
     book.close()
     assert grades == {2: 2 * len(QUESTIONS), 0: 4 * len(QUESTIONS)}
-    expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Measure 20 questions"))
+    expect(tab.keyed("evaluate", "button")).to_have_text(re.compile(f"Measure {len(QUESTIONS)} questions"))
     tab.rest().click("evaluate")
     expect(tab.page.locator(".rf-lead")).to_contain_text("best fixed k")
+    a_view_of_the_run_runs_alone(tab.rest(), runs)
+    tab.rest().visit("Tune")
+    a_click_on_the_map_or_the_front_sets_what_it_shows(tab)
     tune(tab)
     guard(tab, workspace, tmp_path)
     assert capsys.readouterr().out.count("ok  ") == 3
 
 
-def test_the_selected_text_of_a_passage_is_kept_as_the_evidence(open_tab: Callable[..., Any], workspace: Path) -> None:
-    tab = open_tab({"collection": "demo"}).visit("Evaluate").click("open-labelling")
+def the_selected_text_of_a_passage_is_kept_as_the_evidence(tab: Any, workspace: Path) -> None:
     dialog = tab.page.locator("dialog[open]")
     question = "Who guards the evidence?"
     dialog.locator("input").fill(question)
@@ -111,28 +116,67 @@ def label(tab: Any, questions: list[str]) -> None:
         expect(dialog).to_contain_text(f"Done: {FIRST} labelled")
         if number + 1 < len(questions):
             keys.press("N")
-    keys.press("Escape")
-    expect(dialog).to_have_count(0)
+
+
+def a_view_of_the_run_runs_alone(tab: Any, runs: Runs) -> None:
+    expect(tab.keyed("views-bar")).to_be_visible()
+    with runs.only_a_fragment():
+        tab.choose("view", "Plots")
+        within = tab.page.get_by_text("on these same questions")
+        expect(tab.keyed("plot-distances").locator("path.point").first).to_be_attached()
+        before = tab.rest().page.get_by_text("on these same questions").inner_text()
+        tab.keyed("distance-line").get_by_role("slider").press("End")
+        expect(within).not_to_have_text(before)
+        tab.rest().choose("view", "Questions")
+        expect(tab.keyed("queries-bar")).to_contain_text(f"{len(QUESTIONS)} questions")
+        tab.rest()
+    tab.open_question()
+    expect(tab.kept).to_be_visible()
+
+
+def a_click_on_the_map_or_the_front_sets_what_it_shows(tab: Any) -> None:
+    tab.keyed("by-hand", "summary").click()
+    tab.pick("map-y", "^cutoff: Distance offset$").rest().click("map")
+    points = tab.keyed("map-chart").locator("path.point")
+    middle = SIDE // 2 * (SIDE + 1)
+    expect(points.nth(middle + SIDE + 1)).to_be_attached()
+    points.nth(middle).scroll_into_view_if_needed()
+    tab.rest()
+    # Near the corner, a little less than halfway to the next square.
+    square, next_one = (points.nth(n).bounding_box() for n in (middle, middle + SIDE + 1))
+    x, y = (square[way] + 0.4 * (next_one[way] - square[way]) + 2.5 for way in "xy")
+    tab.page.mouse.click(x, y)
+    expect(tab.page).to_have_url(re.compile("cutoff.gap_threshold="))
+    expect(tab.page.get_by_text(f"of {len(QUESTIONS)} questions change")).to_be_visible()
+    clicked = tab.rest().page.url
+    # The front is drawn after all settings, and the first of it needs the fewest tokens.
+    front = tab.keyed("front-chart").locator(".trace.scatter").nth(1).locator("path.point")
+    front.first.scroll_into_view_if_needed()
+    tab.rest()
+    least = front.first.bounding_box()
+    tab.page.mouse.click(least["x"] + least["width"] / 2, least["y"] + least["height"] / 2)
+    expect(tab.page).not_to_have_url(clicked)
+    tab.rest().click("reset")
 
 
 def tune(tab: Any) -> None:
     """Get suggested settings, and apply those of a strategy."""
-    tab.rest().visit("Tune").keyed("tune-rerank", "label").click()
+    tab.rest().keyed("tune-rerank", "label").click()
     tab.rest().click("suggest")
     card = tab.keyed("suggestion")
     expect(card).to_contain_text("questions")
     # The best of all may be the current settings.
     tab.pick("tuned-strategy", "^otsu$")
-    expect(card).to_contain_text("Strategy: relative → otsu")
+    expect(card).to_contain_text("Strategy: gap → otsu")
     tab.rest().click("apply-tuning")
     expect(card).to_contain_text("These are the current settings.")
-    expect(tab.keyed("profile-box", "input")).to_have_value("tuned on twenty")
+    expect(tab.keyed("profile-box", "input")).to_have_value("tuned on few")
 
 
 def guard(tab: Any, workspace: Path, folder: Path) -> None:
     """Measure the tuned settings, and run the gate command for the file."""
     tab.rest().visit("Evaluate").click("evaluate")
-    expect(tab.keyed("run-box", "input")).to_have_value(re.compile(r"· tuned on twenty \("))
+    expect(tab.keyed("run-box", "input")).to_have_value(re.compile(r"· tuned on few \("))
     expect(tab.keyed("path")).to_contain_text("Now: Guard")
     tab.rest().click("guard")
     with tab.rest().page.expect_download() as waiting:
@@ -141,9 +185,9 @@ def guard(tab: Any, workspace: Path, folder: Path) -> None:
     waiting.value.save_as(baseline)
     expect(tab.page.get_by_text("baseline.json was downloaded")).to_be_visible()
     expect(tab.keyed("path")).to_contain_text("✓ Guard")
-    expect(tab.keyed("run-box", "input")).to_have_value(re.compile("^[0-9]+ · baseline · tuned on twenty"))
+    expect(tab.keyed("run-box", "input")).to_have_value(re.compile("^[0-9]+ · baseline · tuned on few"))
     command = tab.page.get_by_test_id("stCode").inner_text().strip()
-    assert command.startswith("ragfilter gate --collection demo --queries twenty ")
+    assert command.startswith("ragfilter gate --collection demo --queries few ")
     # The page owns its workspace.
     copied = shutil.copytree(workspace, folder / "workspace")
     words = shlex.split(command.replace("baseline.json", str(baseline)))[1:]

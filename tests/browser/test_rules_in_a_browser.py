@@ -13,16 +13,11 @@ from playwright.sync_api import expect
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
-LINK = {"q": CLERIC, "profile": "query-must"}
+LINK = {"q": CLERIC, "profile": "query-must", "open": "evidence"}
 # No labelled question would lose anything, so no confirmation is needed.
 OPEN = '{"contain": "cleric need"}'
 SHUT = '{"contain": "wizard"}'
 OpenTab = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def app(serve_app: Callable[..., str]) -> str:
-    return serve_app()
 
 
 def open_row(tab: Any, row: int, title: str) -> Any:
@@ -34,8 +29,22 @@ def open_row(tab: Any, row: int, title: str) -> Any:
     return tab
 
 
-def test_a_rule_is_led_by_keys_coloured_and_checked_while_it_is_typed(open_tab: OpenTab) -> None:
+def test_what_is_typed_is_checked_kept_and_stays_with_its_chunk(open_tab: OpenTab) -> None:
     tab = open_row(open_tab(LINK).expect_kept(15).rest(), 1, r"Armor Class 7\s*$")
+    a_rule_is_led_by_keys_coloured_and_checked_while_it_is_typed(tab)
+    what_was_typed_survives_a_reload_and_overwrites_nothing(tab)
+    tab.visit("Rules")
+    # Chunks without a rule.
+    tab.keyed("rules-text", "input").fill("monster-were")
+    tab.keyed("rules-text", "input").press("Enter")
+    expect(tab.page.get_by_text(re.compile("of 572 chunks"))).not_to_contain_text("572 of 572")
+    tab.rest().click("rules-next")
+    expect(tab.keyed("rules-panel")).to_contain_text("1 of ")
+    keys_leave_what_was_typed_with_its_own_chunk(tab, tab.keyed("rules-panel"))
+    terms_typed_on_stay_in_their_group_of_the_form(tab)
+
+
+def a_rule_is_led_by_keys_coloured_and_checked_while_it_is_typed(tab: Any) -> None:
     head, keys = tab.chunk.locator("h3"), tab.page.keyboard
     # Keys open the next chunk, and the focus stays in the editor.
     tab.rule.click()
@@ -96,55 +105,44 @@ def test_a_rule_is_led_by_keys_coloured_and_checked_while_it_is_typed(open_tab: 
     tab.rest().click("rule-discard")
 
 
-def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenTab) -> None:
-    first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
-    for tab in (first, second):
-        open_row(tab, 1, r"Armor Class 7\s*$")
-    earlier = "Typed before you reopened this page"
-    first.rest().rule.fill(SHUT)
-    first.page.wait_for_function("() => localStorage['ragfilter-drafts']?.includes('wizard')")
-    second.rest().write_rule(OPEN).click("rule-save")
-    expect(second.cell(1, "outcome")).to_have_text("● kept")
+def what_was_typed_survives_a_reload_and_overwrites_nothing(tab: Any) -> None:
+    earlier = tab.page.get_by_text("Typed before you reopened this page")
+    tab.rest().rule.fill(SHUT)
+    tab.page.wait_for_function("() => localStorage['ragfilter-drafts']?.includes('wizard')")
+    kept = tab.page.evaluate("localStorage['ragfilter-drafts']")
 
-    # Nobody else sees it, and the rule it started from is known.
-    expect(second.page.get_by_text(earlier)).to_have_count(0)
-    first.go({**LINK, "open": "evidence"})
-    first.rest().click_row(1)
-    first.edit_rule()
-    expect(first.rule).to_have_value(SHUT)
-    expect(first.page.get_by_text(earlier)).to_contain_text("The stored rule has changed since")
-    first.rest().click("rule-save")
-    expect(first.keyed("rule-overwrite", "button")).to_be_visible()
-    first.rest().click("rule-take")
-    first.page.wait_for_function("() => !localStorage['ragfilter-drafts']")
-    expect(first.rule).to_have_value(re.compile('"cleric need"'))
-    expect(first.page.get_by_text(earlier)).to_have_count(0)
-    first.rest().click("rule-undo")
-    expect(first.cell(1, "outcome")).to_have_text("✕ dropped")
+    # Somebody with another browser does not see it, and saves another rule.
+    tab.page.evaluate("localStorage.clear()")
+    open_row(tab.go(LINK), 1, r"Armor Class 7\s*$")
+    expect(earlier).to_have_count(0)
+    tab.write_rule(OPEN).click("rule-save")
+    expect(tab.cell(1, "outcome")).to_have_text("● kept")
+
+    # The rule it started from is known.
+    tab.rest().page.evaluate("kept => { localStorage['ragfilter-drafts'] = kept }", kept)
+    tab.go(LINK).click_row(1)
+    tab.edit_rule()
+    expect(tab.rule).to_have_value(SHUT)
+    expect(earlier).to_contain_text("The stored rule has changed since")
+    tab.rest().click("rule-save")
+    expect(tab.keyed("rule-overwrite", "button")).to_be_visible()
+    tab.rest().click("rule-take")
+    tab.page.wait_for_function("() => !localStorage['ragfilter-drafts']")
+    expect(tab.rule).to_have_value(re.compile('"cleric need"'))
+    expect(earlier).to_have_count(0)
+    tab.rest().click("rule-undo")
+    expect(tab.cell(1, "outcome")).to_have_text("✕ dropped")
 
     # A tab changes only its own drafts, whatever another tab of this browser stores meanwhile.
     theirs = """["demo", "another", "{", null]"""
-    first.rest().page.evaluate(f"localStorage['ragfilter-drafts'] = JSON.stringify([{theirs}])")
+    tab.rest().page.evaluate(f"localStorage['ragfilter-drafts'] = JSON.stringify([{theirs}])")
     stored = "JSON.parse(localStorage['ragfilter-drafts'])"
-    first.write_rule(SHUT)
-    first.page.wait_for_function(f"() => {stored}[1]?.[2] === '{SHUT}'")
-    first.page.keyboard.press("Tab")
-    first.rest().click("rule-discard")
-    first.page.wait_for_function(f"() => {stored}.length === 1")
-    assert first.page.evaluate(stored) == [["demo", "another", "{", None]]
-
-
-def test_what_is_typed_stays_with_its_chunk_and_its_group(open_tab: OpenTab) -> None:
-    tab = open_tab(LINK).visit("Rules")
-    # Chunks to which no other test gives rules.
-    tab.keyed("rules-text", "input").fill("monster-were")
-    tab.keyed("rules-text", "input").press("Enter")
-    expect(tab.page.get_by_text(re.compile("of 572 chunks"))).not_to_contain_text("572 of 572")
-    tab.rest().click("rules-next")
-    panel = tab.keyed("rules-panel")
-    expect(panel).to_contain_text("1 of ")
-    keys_leave_what_was_typed_with_its_own_chunk(tab, panel)
-    terms_typed_on_stay_in_their_group_of_the_form(tab)
+    tab.write_rule(SHUT)
+    tab.page.wait_for_function(f"() => {stored}[1]?.[2] === '{SHUT}'")
+    tab.page.keyboard.press("Tab")
+    tab.rest().click("rule-discard")
+    tab.page.wait_for_function(f"() => {stored}.length === 1")
+    assert tab.page.evaluate(stored) == [["demo", "another", "{", None]]
 
 
 def keys_leave_what_was_typed_with_its_own_chunk(tab: Any, panel: Any) -> None:
