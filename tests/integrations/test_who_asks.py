@@ -363,16 +363,16 @@ def test_a_user_of_the_command_line_lists_and_exports_no_more(
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_user_of_an_open_workspace_sees_no_more_in_any_profile(bench: Workbench, profile: str) -> None:
-    for user, seen in SEEN.items():
-        found = bench["vault"].search(QUERY, profile, user=user)
-        assert {hit.id for hit in found.hits} <= seen
-        tools = ChunkTools(bench, "vault", of_profile("full"), user)
-        for each in (None, *PROFILES):
-            told = tools.search_chunks(QUERY, profile=each)
-            assert {chunk["id"] for chunk in told["chunks"]} <= seen
-        assert {c["id"] for c in tools.get_chunks(list(VAULT))["chunks"]} == seen
+def test_a_user_of_an_open_workspace_sees_no_more_in_any_profile(bench: Workbench) -> None:
+    for profile in PROFILES:
+        for user, seen in SEEN.items():
+            found = bench["vault"].search(QUERY, profile, user=user)
+            assert {hit.id for hit in found.hits} <= seen
+            tools = ChunkTools(bench, "vault", of_profile("full"), user)
+            for each in (None, *PROFILES):
+                told = tools.search_chunks(QUERY, profile=each)
+                assert {chunk["id"] for chunk in told["chunks"]} <= seen
+            assert {c["id"] for c in tools.get_chunks(list(VAULT))["chunks"]} == seen
 
 
 @pytest.mark.model

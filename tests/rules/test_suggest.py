@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pytest
 from faults import KEY, Serve, Server, says
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,20 +86,17 @@ def test_a_good_answer_is_a_draft(serve: Serve) -> None:
     assert draft.ms > 0
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_the_rule_is_found_wherever_it_stands(serve: Serve) -> None:
+    for answer in [
         f"```json\n{GOOD}\n```",
         f'{{"query_must": {GOOD}}}',
         f"<think>Perhaps {FOREIGN}? No.</think>{GOOD}",
         f"{SPREAD} is wrong. Better: {GOOD}",
         GOOD.replace("]]}", ']],"contain_all_of":[],"contain_none_of":[]}'),
-    ],
-)
-def test_the_rule_is_found_wherever_it_stands(serve: Serve, answer: str) -> None:
-    draft, asked = drafted(serve, answer)
-    assert (draft.rule, draft.error, draft.remarks) == (RULE, "", ())
-    assert len(asked) == 1
+    ]:
+        draft, asked = drafted(serve, answer)
+        assert (draft.rule, draft.error, draft.remarks) == (RULE, "", ()), answer
+        assert len(asked) == 1, answer
 
 
 def test_what_makes_an_answer_no_rule() -> None:
@@ -136,28 +132,26 @@ def test_whatever_is_answered_is_a_rule_or_a_fault(parts: list[str]) -> None:
 # -- the repair ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("first", "told"), [(SPREAD, "put them in one group"), (FOREIGN, "what the chunk itself does not contain")]
-)
-def test_a_fault_is_sent_back_once(serve: Serve, first: str, told: str) -> None:
-    draft, (before, after) = drafted(serve, first, GOOD)
-    assert (draft.rule, draft.error, draft.remarks) == (RULE, "", ())
-    assert draft.repaired
-    assert draft.usage == Usage(14, 6)
-    assert after["messages"][:2] == before["messages"]
-    quoted, complaint = after["messages"][2:]
-    assert quoted == {"role": "assistant", "content": first}
-    assert complaint["role"] == "user"
-    assert told in complaint["content"]
+def test_a_fault_is_sent_back_once(serve: Serve) -> None:
+    for first, told in [(SPREAD, "put them in one group"), (FOREIGN, "what the chunk itself does not contain")]:
+        draft, (before, after) = drafted(serve, first, GOOD)
+        assert (draft.rule, draft.error, draft.remarks) == (RULE, "", ()), first
+        assert draft.repaired, first
+        assert draft.usage == Usage(14, 6), first
+        assert after["messages"][:2] == before["messages"], first
+        quoted, complaint = after["messages"][2:]
+        assert quoted == {"role": "assistant", "content": first}
+        assert complaint["role"] == "user", first
+        assert told in complaint["content"]
 
 
-@pytest.mark.parametrize("second", ["no", SPREAD, FOREIGN])
-def test_a_doubtful_rule_stays_where_the_second_is_no_better(serve: Serve, second: str) -> None:
-    draft, asked = drafted(serve, SPREAD, second)
-    assert len(asked) == 2
-    assert draft.rule == parse(SPREAD)
-    assert not draft.repaired
-    assert "put them in one group" in draft.remarks[0]
+def test_a_doubtful_rule_stays_where_the_second_is_no_better(serve: Serve) -> None:
+    for second in ["no", SPREAD, FOREIGN]:
+        draft, asked = drafted(serve, SPREAD, second)
+        assert len(asked) == 2, second
+        assert draft.rule == parse(SPREAD), second
+        assert not draft.repaired, second
+        assert "put them in one group" in draft.remarks[0], second
 
 
 # -- what else can go wrong ------------------------------------------------------------------------
