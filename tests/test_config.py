@@ -46,10 +46,10 @@ SEED_VARIABLES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "path", "expected"), SEED_VARIABLES)
-def test_the_seeds_own_variables(name: str, value: str, path: str, expected: object) -> None:
-    settings = load(profile="adaptive-gap", environ={name: value}).settings
-    assert settings.get(path) == expected
+def test_the_seeds_own_variables() -> None:
+    for name, value, path, expected in SEED_VARIABLES:
+        settings = load(profile="adaptive-gap", environ={name: value}).settings
+        assert settings.get(path) == expected
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,8 @@ def test_the_settings_reference_is_up_to_date() -> None:
     assert page.read_text(encoding="utf-8") == markdown()
 
 
-@pytest.mark.parametrize(
-    ("environ", "path", "value", "name"),
-    [
+def test_the_variable_behind_a_value_is_named() -> None:
+    for environ, path, value, name in [
         ({"MIN_TOP_K": "5"}, "quality.min_top_k", 5, "MIN_TOP_K"),
         ({"MIN_TOP_K": "5"}, "quality.min_top_k", 4, ""),
         (
@@ -195,7 +194,5 @@ def test_the_settings_reference_is_up_to_date() -> None:
             "RAGFILTER_QUALITY__MIN_TOP_K",
         ),
         ({"RERANKER_MODEL": "m"}, "quality.reranker", "cross_encoder", "RERANKER_MODEL"),
-    ],
-)
-def test_the_variable_behind_a_value_is_named(environ: dict[str, str], path: str, value: object, name: str) -> None:
-    assert load(profile="full", environ=environ).variable(path, value) == name
+    ]:
+        assert load(profile="full", environ=environ).variable(path, value) == name
