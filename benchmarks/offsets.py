@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Collection
 from itertools import product
 from pathlib import Path
@@ -37,7 +38,7 @@ CONSTANT = OFFSETS.index(FULL.cutoff.relative_offset)
 FEATURES = (
     *("nearness of the best hit", "2nd hit", "3rd hit", "5th hit", "10th hit", "15th hit", "hits within 0.2"),
     *("hits within 0.3", "widest gap of the first six", "words", "capitals", "digits", "who, when or where"),
-    *("how many", "share of words in the best hit"),
+    *("how many", "share of words in the best hit", "share of hits with another one's title"),
 )
 
 
@@ -78,6 +79,7 @@ def features_of(pool: Pool) -> list[float]:
     distances = np.array([hit.distance for hit in pool.hits[: FULL.retrieval.pool_size]])
     background = estimate_background(list(distances))
     places = (distances - distances[0]) / max(background - distances[0], 1e-9)
+    titles = Counter(hit.chunk.title for hit in pool.hits[: FULL.retrieval.pool_size])
     words, passage = pool.query.split(), pool.hits[0].chunk.passage.lower()
     stems = set(re.findall(r"[a-z]{4,}", pool.query.lower()))
     return [
@@ -92,6 +94,7 @@ def features_of(pool: Pool) -> list[float]:
         bool(re.match(r"(who|when|where|which)\b", pool.query.lower())),
         bool(re.match(r"how (many|much)\b", pool.query.lower())),
         len(stems & set(re.findall(r"[a-z]{4,}", passage))) / max(1, len(stems)),
+        sum(n for title, n in titles.items() if title and n > 1) / len(distances),
     ]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragfilter.errors import InputError
-from ragfilter.layers.base import estimate_background
+from ragfilter.layers.base import background_reach, estimate_background
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import strategy
 from ragfilter.model import Pool, PoolResult, similarity
@@ -37,7 +37,8 @@ SAMPLES: Mapping[str, Callable[[Pool, Floats], Floats]] = {
     "cutoff.gap_threshold": lambda _, distances: np.diff(distances),
     "cutoff.distance_offset": lambda _, distances: distances - distances[0],
     "cutoff.relative_offset": lambda pool, distances: (
-        (distances - distances[0]) / max(estimate_background(pool.distances) - distances[0], 1e-9)
+        (distances - distances[0])
+        / max(background_reach(pool.hits) * (estimate_background(pool.distances) - distances[0]), 1e-9)
     ),
     "quality.score_threshold": lambda pool, distances: np.array([similarity(float(distances[0]), pool.space)]),
     "confidence.high_below": lambda _, distances: distances[:1],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,6 +17,18 @@ EPSILON = 1e-9
 """Tolerance for values that equal a limit except for rounding."""
 BACKGROUND_FROM = 50
 """Smallest pool from which the background distance is estimated."""
+SHARED_TITLES, NEARER = 0.2, 2 / 3
+"""From which share of hits with another one's title hits count as passages, and how far their background then counts
+as. Chosen with `benchmarks/offsets.py`."""
+
+
+def background_reach(hits: Sequence[Hit]) -> float:
+    """How much of the way to the background counts: all of it, or two thirds if many `hits` share their titles. Such
+    hits are passages cut from longer texts, of which one to three answer a question. Records have titles of their own.
+    Chunks without titles count as records, since they could be either."""
+    titles = Counter(hit.chunk.title for hit in hits)
+    shared = sum(n for title, n in titles.items() if title and n > 1)
+    return NEARER if shared > SHARED_TITLES * len(hits) else 1.0
 
 
 def estimate_background(values: Sequence[float]) -> float:

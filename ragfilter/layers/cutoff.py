@@ -15,6 +15,7 @@ from ragfilter.layers.base import (
     LayerOutput,
     LayerSpec,
     Mark,
+    background_reach,
     estimate_background,
     place_words,
 )
@@ -28,6 +29,7 @@ from ragfilter.settings.schema import Cutoff, Settings, read_limits
 from ragfilter.text import numbers
 
 SHALLOW = f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hits"
+PASSAGES = "; the background counts as a third nearer, since many hits share a title"
 UNWEIGHED = "cut by gap, since the calibration needs rerank scores: rerank always"
 
 MAX_RESULTS_PATH, MIN_RESULTS_PATH, STRATEGY_PATH = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
@@ -222,6 +224,9 @@ def _cut_input(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput)
         values = tuple(adjusted.get(hit.id, hit.distance) for hit in hits)
         if pool.space == "rank":
             return _CutInput(free, "place", values, far, "fixed", f"{UNSCORED} to find a cliff in", missing)
+        if far is not None and hits and (reach := background_reach(inputs.own_hits)) < 1:
+            far = min(values) + reach * (far - min(values))
+            missing += PASSAGES if settings.strategy == "relative" else ""
         given = _CutInput(free, "lowered" if adjusted else "distance", values, far, note=missing)
     if values_of is None:
         return given
