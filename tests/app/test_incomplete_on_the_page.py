@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "ws"
 
 
-def test_every_page_tells_it_and_a_rebuild_is_offered(open_page: Callable[..., Any], folder: Path) -> None:
+def test_every_page_tells_it_and_a_rebuild_is_offered(open_page: Any, folder: Path) -> None:
     killed(folder, "rebuild", "write")
     page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=folder)
     assert "of 20 retrieved" in page.strip
@@ -42,7 +41,7 @@ def test_every_page_tells_it_and_a_rebuild_is_offered(open_page: Callable[..., A
         assert page.run().warnings == [], name
 
 
-def test_withheld_chunks_do_not_reach_the_page(open_page: Callable[..., Any], folder: Path) -> None:
+def test_withheld_chunks_do_not_reach_the_page(open_page: Any, folder: Path) -> None:
     killed(folder, "index", "embed", "before", text="new text", clearance=5)
     page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=folder)
     (error,) = page.errors
