@@ -66,9 +66,8 @@ def ask(chat: Chat | None, embedder: Embedder | None = None, prices: Prices | No
     ).read()
 
 
-@pytest.mark.parametrize(
-    ("text", "n", "known", "unknown"),
-    [
+def test_citations() -> None:
+    for text, n, known, unknown in [
         ("Fire [2][1], again [2].", 2, (2, 1), ()),
         ("Fire [1, 2].", 2, (1, 2), ()),
         ("Fire [1-3].", 3, (1, 2, 3), ()),
@@ -76,10 +75,8 @@ def ask(chat: Chat | None, embedder: Embedder | None = None, prices: Prices | No
         ("Fire [0] [7].", 2, (), (0, 7)),
         ("Fire [1-99999].", 1, (1,), (99999,)),
         ("Fire [a], 1, (2), [].", 2, (), ()),
-    ],
-)
-def test_citations(text: str, n: int, known: tuple[int, ...], unknown: tuple[int, ...]) -> None:
-    assert citations(text, n) == (known, unknown)
+    ]:
+        assert citations(text, n) == (known, unknown)
 
 
 def test_an_answer_by_the_model() -> None:

@@ -126,18 +126,15 @@ def test_cut_prints_the_promised_document(cli: Cli) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("args", "kept", "cliff"),
-    [
+def test_cut_reaches_every_setting(cli: Cli) -> None:
+    for args, kept, cliff in [
         ("0.6 0.65 0.7", 3, None),
         ("0.6927 0.8071 0.8692 0.8936 0.9173 --distance-offset 0.2", 3, None),
         ("0.1 0.2 0.5 0.6 --strategy fixed -k 3", 3, None),
         ("-0.3 -0.2 0.4", 2, 2),
-    ],
-)
-def test_cut_reaches_every_setting(args: str, kept: int, cliff: int | None, cli: Cli) -> None:
-    made = cli.json(f"cut {args}")
-    assert (made["kept"], made["cliff_after_rank"]) == (kept, cliff)
+    ]:
+        made = cli.json(f"cut {args}")
+        assert (made["kept"], made["cliff_after_rank"]) == (kept, cliff)
 
 
 def test_every_command_is_found_by_its_name() -> None:
@@ -292,14 +289,14 @@ def test_flags_and_values_reach_the_settings(small: Cli, tmp_path: Path) -> None
 
 
 @pytest.mark.model
-@pytest.mark.parametrize(("k", "first", "last", "kept"), [(1, 1, 4, 1), (4, 4, 4, 4), (6, 6, 6, 6)])
-def test_k_is_how_many_the_quality_layer_looks_at_first(k: int, first: int, last: int, kept: int, small: Cli) -> None:
+def test_k_is_how_many_the_quality_layer_looks_at_first(small: Cli) -> None:
     """The seed's top_k overrides its MIN_TOP_K."""
-    values = "--set quality.min_top_k=2 --set quality.max_top_k=4 --set quality.score_threshold=0"
-    made = small.json(f"query troll -p adaptive-retrieval -k {k} {values}")
-    quality = made["settings"]["quality"]
-    assert (quality["min_top_k"], quality["max_top_k"]) == (first, last)
-    assert len(made["kept"]) == kept
+    for k, first, last, kept in [(1, 1, 4, 1), (4, 4, 4, 4), (6, 6, 6, 6)]:
+        values = "--set quality.min_top_k=2 --set quality.max_top_k=4 --set quality.score_threshold=0"
+        made = small.json(f"query troll -p adaptive-retrieval -k {k} {values}")
+        quality = made["settings"]["quality"]
+        assert (quality["min_top_k"], quality["max_top_k"]) == (first, last)
+        assert len(made["kept"]) == kept
 
 
 @pytest.mark.model

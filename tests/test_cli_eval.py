@@ -202,27 +202,22 @@ def test_values_of_a_setting_are_compared(bench: Any, cli: Cli) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("labels", "code", "unknown", "words"),
-    [
+def test_labels_that_name_unknown_chunks_are_told(bench: Any, cli: Cli) -> None:
+    for labels, code, unknown, words in [
         ("first 0; first 1", 0, [], ""),
         ("first 0; first x", 0, ["x"], "lacks them: 1 of 2 labelled ids, such as 'x'"),
         ("first x", 2, [], "None of the labelled ids, such as 'x', is in the collection"),
         ("second 10 0; second x", 2, [], "None of the chunks labelled as relevant is in"),
-    ],
-)
-def test_labels_that_name_unknown_chunks_are_told(
-    labels: str, code: int, unknown: list[str], words: str, bench: Any, cli: Cli
-) -> None:
-    bench()
-    lines = (line.split() for line in labels.split("; "))
-    write(Path(cli.where[5]), *("\t".join([*line, "1"][:3]) for line in lines))
-    out = cli("eval -p adaptive-gap --json", code=code)
-    assert words in cli.err
-    assert ("Only 1 question has a chunk labelled relevant" in cli.err) == (code == 0)
-    assert (json.loads(out)["unknown_labels"] if out else []) == unknown
-    if not words:
-        assert "left out" not in cli.err
+    ]:
+        bench()
+        lines = (line.split() for line in labels.split("; "))
+        write(Path(cli.where[5]), *("\t".join([*line, "1"][:3]) for line in lines))
+        out = cli("eval -p adaptive-gap --json", code=code)
+        assert words in cli.err
+        assert ("Only 1 question has a chunk labelled relevant" in cli.err) == (code == 0)
+        assert (json.loads(out)["unknown_labels"] if out else []) == unknown
+        if not words:
+            assert "left out" not in cli.err
 
 
 def ctrl_c() -> None:
@@ -262,19 +257,18 @@ class Losing(Line):
         return super().nearest(*args, **kwargs)
 
 
-@pytest.mark.parametrize("end", [ctrl_c, None], ids=["Ctrl+C", "store"])
-def test_stopped_it_prints_what_is_finished(bench: Any, cli: Cli, end: Callable[[], None] | None) -> None:
-    bench(Stopping(end or list), Line() if end else Losing())
-    out = cli("eval --prompts default,strict --json", code=130 if end else 2)
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    assert cli.err.endswith("Stopped.\n" if end else "ragfilter: The store is gone. Start it.\n")
-    made = json.loads(out)
-    assert (made["complete"], len(made["per_query"])) == (False, 4)
+def test_stopped_it_prints_what_is_finished(bench: Any, cli: Cli) -> None:
+    for end in [ctrl_c, None]:
+        bench(Stopping(end or list), Line() if end else Losing())
+        out = cli("eval --prompts default,strict --json", code=130 if end else 2)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, end
+        assert cli.err.endswith("Stopped.\n" if end else "ragfilter: The store is gone. Start it.\n")
+        made = json.loads(out)
+        assert (made["complete"], len(made["per_query"])) == (False, 4), end
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_bad_input_is_one_line(bench: Any, cli: Cli) -> None:
+    for words, said in [
         ("--prompts all", "The judge is on and needs an LLM, and none is configured."),
         ("--prompts default,srict", "judge.prompt = 'srict' (from --prompts) is not allowed."),
         ("--against best", "There is no profile 'best'."),
@@ -282,12 +276,10 @@ def test_stopped_it_prints_what_is_finished(bench: Any, cli: Cli, end: Callable[
         ("--prompts all BARE", "The questions or the qrels are not in a file."),
         ("--against full NONE --queries /nowhere", "/nowhere cannot be read"),
         ("NONE", "Missing option '--queries'"),
-    ],
-)
-def test_bad_input_is_one_line(bench: Any, cli: Cli, words: str, said: str) -> None:
-    bench()
-    kept = 2 if "NONE" in words else 4 if "BARE" in words else 6
-    command = f"eval {words.replace('BARE', '').replace('NONE', '')}"
-    refusal = Cli(cli.capsys, cli.where[:kept])
-    refusal(command, code=2)
-    assert refusal.err.splitlines()[-1].startswith(f"ragfilter: {said}")
+    ]:
+        bench()
+        kept = 2 if "NONE" in words else 4 if "BARE" in words else 6
+        command = f"eval {words.replace('BARE', '').replace('NONE', '')}"
+        refusal = Cli(cli.capsys, cli.where[:kept])
+        refusal(command, code=2)
+        assert refusal.err.splitlines()[-1].startswith(f"ragfilter: {said}")

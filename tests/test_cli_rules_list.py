@@ -31,9 +31,8 @@ def test_what_needs_attention_most_comes_first(run: Run, snapshot: Any) -> None:
     assert run("list", collection="empty") == snapshot
 
 
-@pytest.mark.parametrize(
-    ("where", "ids"),
-    [
+def test_where_selects(run: Run) -> None:
+    for where, ids in [
         ("type=special rule=none id=cleric*", ["cleric-8"]),
         ("title=*troll*", ["troll"]),
         ("id=troll id=boat", ["boat", "troll"]),
@@ -41,12 +40,10 @@ def test_what_needs_attention_most_comes_first(run: Run, snapshot: Any) -> None:
         ("state=none", ["cleric-8"]),
         ("text=matrix,ac", ["cleric-7", "cleric-6", "cleric-8"]),
         ("state=valid text=troll text=sea.md", ["troll"]),
-    ],
-)
-def test_where_selects(run: Run, where: str, ids: list[str]) -> None:
-    run.store(UNREAD)
-    args = (part for text in where.split() for part in ("--where", text.replace(",", " ")))
-    assert [row["id"] for row in run.json("list", *args)["rows"]] == ids
+    ]:
+        run.store(UNREAD)
+        args = (part for text in where.split() for part in ("--where", text.replace(",", " ")))
+        assert [row["id"] for row in run.json("list", *args)["rows"]] == ids
 
 
 # -- test ------------------------------------------------------------------------------------------
@@ -85,19 +82,16 @@ def test_an_exported_file_is_tested_without_a_workspace(run: Run, tmp_path: Path
     assert run("test", owls, "--rules", str(exported), code=1).endswith("1 broken\n")
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
+def test_a_bad_line_is_named_by_number(run: Run, tmp_path: Path) -> None:
+    for line, why in [
         ({"stay": ["boat"]}, "question: it is missing"),
         ({"question": "x", "keep": ["boat"]}, "keep: there is no such key"),
-    ],
-)
-def test_a_bad_line_is_named_by_number(run: Run, tmp_path: Path, line: object, why: str) -> None:
-    file = write(tmp_path / "e.jsonl", MET, line)
-    assert run("test", file, code=2) == ""
-    assert f"{file}, line 2" in run.err
-    assert why in run.err
-    assert run.err.count("\n") == 1
+    ]:
+        file = write(tmp_path / "e.jsonl", MET, line)
+        assert run("test", file, code=2) == "", line
+        assert f"{file}, line 2" in run.err
+        assert why in run.err
+        assert run.err.count("\n") == 1, line
 
 
 # -- suggest --families ----------------------------------------------------------------------------

@@ -170,19 +170,15 @@ def test_a_file_that_can_no_longer_be_written_loses_nothing(run: Run, llm: Llm, 
     assert told.startswith(f"ragfilter: {out} cannot be written: Is a directory.")
 
 
-@pytest.mark.parametrize(
-    ("args", "word"),
-    [
+def test_bad_input_is_one_line(run: Run) -> None:
+    for args, word in [
         (["--llm"], "No LLM endpoint is configured"),
         (["--families", "--llm"], "beside --families"),
         (["--families", "--where", "colour=red"], "fields are type, source"),
         (["--families", "--where", "state=draft"], "invalid, warning, note, valid, none"),
         (["--llm", "--out", "/dev/null/drafts.jsonl"], "/dev/null/drafts.jsonl"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_bad_input_is_one_line(run: Run, args: list[str], word: str) -> None:
-    main(["rules", "suggest", "-c", "small", *args, "--data-dir", str(run.folder)])
-    out, err = run.capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert word in err
+    ]:
+        main(["rules", "suggest", "-c", "small", *args, "--data-dir", str(run.folder)])
+        out, err = run.capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1), args
+        assert word in err

@@ -26,9 +26,8 @@ def context(*ids: str) -> Context:
 WIDE, NARROW = context("weather", "cleric", "thief"), context("cleric")
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_a_sentence_stands_apart_that_cites_what_the_other_lacks() -> None:
+    for text, found in [
         (
             "It is 10 [2]. Thieves need 14. [3] Clerics do not [2].",
             [("It is 10 [2].", False), ("Thieves need 14. [3]", True), ("Clerics do not [2].", False)],
@@ -43,10 +42,8 @@ WIDE, NARROW = context("weather", "cleric", "thief"), context("cleric")
         ("- Ten [2].\n- Rain [1]. Wet.", [("- Ten [2].\n- Rain [1]. Wet.", True)]),
         ("```\nTen. Rain [1].\n\nx\n```", [("```\nTen. Rain [1].\n\nx\n```", True)]),
         ("", []),
-    ],
-)
-def test_a_sentence_stands_apart_that_cites_what_the_other_lacks(text: str, found: list[tuple[str, bool]]) -> None:
-    assert pieces(Answer(text), WIDE, NARROW) == tuple(Piece(*each) for each in found)
+    ]:
+        assert pieces(Answer(text), WIDE, NARROW) == tuple(Piece(*each) for each in found)
 
 
 def test_a_quote_stands_apart_by_its_own_number_alone() -> None:
@@ -76,15 +73,12 @@ def llm(tokens: int, ms: float, cost: float | None = None, **fields: object) -> 
     return Answer(**given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("filtered", "unfiltered", "said"),
-    [
+def test_the_sum_is_said_of_two_whole_answers() -> None:
+    for filtered, unfiltered, said in [
         (llm(313, 800, 0.0023), llm(2329, 2000, 0.01), "77% cheaper, 1.2 s faster"),
         (llm(300, 1000), llm(1000, 1000), "70% fewer tokens"),
         (llm(1200, 1500), llm(1000, 1000), "20% more tokens, 0.5 s slower"),
         (llm(300, 800, error="No."), llm(1000, 1000), ""),
         (llm(300, 800, extractive=True), llm(1000, 1000, extractive=True), ""),
-    ],
-)
-def test_the_sum_is_said_of_two_whole_answers(filtered: Answer, unfiltered: Answer, said: str) -> None:
-    assert savings_of(filtered, unfiltered) == said
+    ]:
+        assert savings_of(filtered, unfiltered) == said

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ragfilter.results.rows import confidence
 from ragfilter.settings.schema import Confidence
 
 
-@pytest.mark.parametrize(
-    ("distance", "gap_before", "level"),
-    [
+def test_the_seeds_levels() -> None:
+    for distance, gap_before, level in [
         (0.12, None, "high"),
         (0.2, 0.02, "medium"),
         (0.3 - 0.1, 0.02, "medium"),  # 0.19999999999999998
@@ -19,10 +16,8 @@ from ragfilter.settings.schema import Confidence
         (0.15, 0.1, "low"),
         (0.3, 0.3 - 0.2, "low"),  # 0.09999999999999998
         (-1e-7, None, "high"),
-    ],
-)
-def test_the_seeds_levels(distance: float, gap_before: float | None, level: str) -> None:
-    assert confidence(distance, gap_before, Confidence()) == level
+    ]:
+        assert confidence(distance, gap_before, Confidence()) == level
 
 
 def test_the_thresholds_are_settings() -> None:

@@ -46,27 +46,22 @@ SEED_VARIABLES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "path", "expected"), SEED_VARIABLES)
-def test_the_seeds_own_variables(name: str, value: str, path: str, expected: object) -> None:
-    settings = load(profile="adaptive-gap", environ={name: value}).settings
-    assert settings.get(path) == expected
+def test_the_seeds_own_variables() -> None:
+    for name, value, path, expected in SEED_VARIABLES:
+        settings = load(profile="adaptive-gap", environ={name: value}).settings
+        assert settings.get(path) == expected
 
 
-@pytest.mark.parametrize(
-    ("in_file", "enabled", "reranker"),
-    [
+def test_enable_reranker_wins_over_a_file_and_keeps_the_one_it_names(tmp_path: Path) -> None:
+    for in_file, enabled, reranker in [
         ("none", "true", "late_interaction"),
         ("cross_encoder", "true", "cross_encoder"),
         ("cross_encoder", "false", "none"),
-    ],
-)
-def test_enable_reranker_wins_over_a_file_and_keeps_the_one_it_names(
-    tmp_path: Path, in_file: str, enabled: str, reranker: str
-) -> None:
-    file = tmp_path / "s.toml"
-    file.write_text(f'[quality]\nreranker = "{in_file}"\n')
-    settings = load(file=file, environ={"ENABLE_RERANKER": enabled}).settings
-    assert settings.quality.reranker == reranker
+    ]:
+        file = tmp_path / "s.toml"
+        file.write_text(f'[quality]\nreranker = "{in_file}"\n')
+        settings = load(file=file, environ={"ENABLE_RERANKER": enabled}).settings
+        assert settings.quality.reranker == reranker
 
 
 def test_a_profile_that_is_not_there_is_named_with_who_wants_it(tmp_path: Path) -> None:
@@ -183,9 +178,8 @@ def test_the_settings_reference_is_up_to_date() -> None:
     assert page.read_text(encoding="utf-8") == markdown()
 
 
-@pytest.mark.parametrize(
-    ("environ", "path", "value", "name"),
-    [
+def test_the_variable_behind_a_value_is_named() -> None:
+    for environ, path, value, name in [
         ({"MIN_TOP_K": "5"}, "quality.min_top_k", 5, "MIN_TOP_K"),
         ({"MIN_TOP_K": "5"}, "quality.min_top_k", 4, ""),
         (
@@ -195,7 +189,5 @@ def test_the_settings_reference_is_up_to_date() -> None:
             "RAGFILTER_QUALITY__MIN_TOP_K",
         ),
         ({"RERANKER_MODEL": "m"}, "quality.reranker", "cross_encoder", "RERANKER_MODEL"),
-    ],
-)
-def test_the_variable_behind_a_value_is_named(environ: dict[str, str], path: str, value: object, name: str) -> None:
-    assert load(profile="full", environ=environ).variable(path, value) == name
+    ]:
+        assert load(profile="full", environ=environ).variable(path, value) == name

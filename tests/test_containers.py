@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer.main
 import yaml
 
@@ -45,15 +44,15 @@ def test_the_image_is_pinned_and_runs_as_nobody_special() -> None:
     assert {"ENTRYPOINT", "WORKDIR", "RUN", "COPY", "VOLUME"} <= named.keys()
 
 
-@pytest.mark.parametrize("name", OURS)
-def test_the_services_use_commands_options_and_variables_that_exist(name: str) -> None:
-    load_commands()
-    first, *words = OURS[name]["command"]
-    command = typer.main.get_command(app).commands[first]  # type: ignore[attr-defined]
-    known = {option for parameter in command.params for option in parameter.opts}
-    assert {word for word in words if word.startswith("--")} <= known
-    ours = {v.removeprefix(PREFIX).lower() for v in OURS[name]["environment"] if reads(v)}
-    assert ours <= Deployment.model_fields.keys()
+def test_the_services_use_commands_options_and_variables_that_exist() -> None:
+    for name in OURS:
+        load_commands()
+        first, *words = OURS[name]["command"]
+        command = typer.main.get_command(app).commands[first]  # type: ignore[attr-defined]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known, name
+        ours = {v.removeprefix(PREFIX).lower() for v in OURS[name]["environment"] if reads(v)}
+        assert ours <= Deployment.model_fields.keys(), name
 
 
 def test_what_the_services_name_is_declared() -> None:

@@ -40,9 +40,8 @@ def test_comparisons() -> None:
     assert {query: "|".join(detect(query)) for query in table} == table
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
+def test_what_the_query_says_of_each_side() -> None:
+    for query, expected in [
         (
             "Who wins: 4th level fighter (AC 3) vs 7th level druid (AC 9)?",
             {"fighter": "who wins: 4th level fighter (ac 3) vs", "druid": " 7th level druid (ac 9)?"},
@@ -57,10 +56,8 @@ def test_comparisons() -> None:
         ),
         (FIGHTERS, {}),
         ("How do trolls regenerate?", {}),
-    ],
-)
-def test_what_the_query_says_of_each_side(query: str, expected: dict[str, str]) -> None:
-    assert parts(query) == expected
+    ]:
+        assert parts(query) == expected
 
 
 @pytest.mark.parametrize(
@@ -98,9 +95,8 @@ def _pieces(query: str) -> set[str]:
     return {word[i:j] for word in query.split() for i in range(len(word)) for j in range(i + 1, len(word) + 1)}
 
 
-@pytest.mark.parametrize(
-    ("entity", "title", "text", "by_title", "by_text"),
-    [
+def test_names() -> None:
+    for entity, title, text, by_title, by_text in [
         ("troll", "TROLL", "", True, True),
         ("trolls", "Troll", "", True, True),
         ("hill giant", "Hill-Giant (lesser)", "", True, True),
@@ -129,16 +125,13 @@ def _pieces(query: str) -> set[str]:
         ("Yahoo!", "Yahoo", "Yahoo! Mail", False, True),
         ("==", "The `==` operator", "", True, True),
         ("driver's license", "Driver’s licenses", "", True, True),
-    ],
-)
-def test_names(entity: str, title: str, text: str, by_title: bool, by_text: bool) -> None:
-    assert title_names(entity, title) == by_title
-    assert (by_title or mentions(entity, text)) == by_text
+    ]:
+        assert title_names(entity, title) == by_title
+        assert (by_title or mentions(entity, text)) == by_text
 
 
-@pytest.mark.parametrize(
-    ("entity", "title", "same"),
-    [
+def test_title_is() -> None:
+    for entity, title, same in [
         ("lights", "Light", True),
         ("light", " LIGHT: ", True),
         ("light", "Continual Light", False),
@@ -147,29 +140,23 @@ def test_names(entity: str, title: str, text: str, by_title: bool, by_text: bool
         ("C", "C++", False),
         (".NET", ".NET", True),
         ("iPhone 15 Pro", "iPhone 15 Pro Max", False),
-    ],
-)
-def test_title_is(entity: str, title: str, same: bool) -> None:
-    assert title_is(entity, title) == same
+    ]:
+        assert title_is(entity, title) == same
 
 
-@pytest.mark.parametrize(
-    ("query", "name", "expected"),
-    [
+def test_readings() -> None:
+    for query, name, expected in [
         ("Rails vs Flask in prod", "Flask", ("Flask in prod", "Flask")),
         ("X vs PostgreSQL performance", "PostgreSQL", ("PostgreSQL performance", "PostgreSQL")),
         ("x vs postgres costs", "postgres costs", ("postgres costs", "postgres")),
         ("troll vs hill giant", "hill giant", ("hill giant",)),
         ("troll or ogre", "ogre", ("ogre",)),
-    ],
-)
-def test_readings(query: str, name: str, expected: tuple[str, ...]) -> None:
-    assert readings(query, name) == expected
+    ]:
+        assert readings(query, name) == expected
 
 
-@pytest.mark.parametrize(
-    ("query", "sides"),
-    [
+def test_what_is_nothing_but_x_or_y() -> None:
+    for query, sides in [
         ("hill giant or troll", ("hill giant", "troll")),
         ("Hill giant or a troll?", ("Hill giant", "troll")),
         ("orc, ogre, or troll", ("orc", "ogre", "troll")),
@@ -181,7 +168,5 @@ def test_readings(query: str, name: str, expected: tuple[str, ...]) -> None:
         ("true or false", ()),
         ("troll or " + "x" * 81, ()),
         ("", ()),
-    ],
-)
-def test_what_is_nothing_but_x_or_y(query: str, sides: tuple[str, ...]) -> None:
-    assert alternatives(query) == sides
+    ]:
+        assert alternatives(query) == sides

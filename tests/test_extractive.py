@@ -18,9 +18,8 @@ MATRIX = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_sentences() -> None:
+    for text, expected in [
         ("One. Two! Three?", ["One.", "Two!", "Three?"]),
         ("Ask Dr. Moreau. He knows.", ["Ask Dr. Moreau.", "He knows."]),
         ("See fig. 3 and p. 12. Then stop.", ["See fig. 3 and p. 12.", "Then stop."]),
@@ -30,24 +29,19 @@ MATRIX = (
         ("火が怖い。水は平気だ。", ["火が怖い。", "水は平気だ。"]),
         ("no end", ["no end"]),
         ("", []),
-    ],
-)
-def test_sentences(text: str, expected: list[str]) -> None:
-    assert sentences(text) == expected
+    ]:
+        assert sentences(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "rows"),
-    [
+def test_rows_stay_whole() -> None:
+    for text, rows in [
         (MATRIX.format(14, 12, 10, 4), ["Level 1-3: 14", "Level 4-6: 12", "Level 7-9: 10", "Level 19 and above: 4"]),
         ("Human: 18; Elf: 17; Dwarf: 16", ["Human: 18", "Elf: 17", "Dwarf: 16"]),
         ("| Level | Score |\n|---|:--:|\n| 1-3 | 14 |\n| 7-9 | 10 |", ["Level 1-3: Score 14", "Level 7-9: Score 10"]),
         ("He came; he saw: nothing.", []),
         ("Plain text. Nothing else.", []),
-    ],
-)
-def test_rows_stay_whole(text: str, rows: list[str]) -> None:
-    assert [unit.text for unit in units(text) if unit.is_row] == rows
+    ]:
+        assert [unit.text for unit in units(text) if unit.is_row] == rows
 
 
 def hits(*chunks: tuple[str, str]) -> tuple[Hit, ...]:
@@ -60,24 +54,21 @@ def embedder() -> BundledEmbedder:
 
 
 @pytest.mark.model
-@pytest.mark.parametrize(
-    ("query", "row"),
-    [
+def test_the_row_that_the_query_asks_for_comes_first(embedder: BundledEmbedder) -> None:
+    for query, row in [
         ("What does a 7th level cleric need to roll to hit armor class 6?", "Level 7-9: 10"),
         ("a cleric of level 2 against armor class 6", "Level 1-3: 14"),
-    ],
-)
-def test_the_row_that_the_query_asks_for_comes_first(embedder: BundledEmbedder, query: str, row: str) -> None:
-    context = hits(
-        ("Clerics", "Clerics of level 7 wear any armor and turn the undead."),
-        ("ATTACK MATRIX FOR CLERICS - Opponent Armor Class 6", MATRIX.format(14, 12, 10, 4)),
-    )
-    quotes = extract(query, context, embedder)
-    assert quotes[0].is_row
-    assert quotes[0].number == 2
-    assert quotes[0].text == f"ATTACK MATRIX FOR CLERICS - Opponent Armor Class 6: {row}"
-    # The rows for other levels would be wrong answers.
-    assert sum(quote.is_row for quote in quotes) == 1
+    ]:
+        context = hits(
+            ("Clerics", "Clerics of level 7 wear any armor and turn the undead."),
+            ("ATTACK MATRIX FOR CLERICS - Opponent Armor Class 6", MATRIX.format(14, 12, 10, 4)),
+        )
+        quotes = extract(query, context, embedder)
+        assert quotes[0].is_row, query
+        assert quotes[0].number == 2, query
+        assert quotes[0].text == f"ATTACK MATRIX FOR CLERICS - Opponent Armor Class 6: {row}"
+        # The rows for other levels would be wrong answers.
+        assert sum(quote.is_row for quote in quotes) == 1, query
 
 
 def rows(query: str, context: tuple[Hit, ...], embedder: BundledEmbedder) -> list[tuple[int, str]]:
@@ -95,19 +86,14 @@ TABLES = hits(
 
 
 @pytest.mark.model
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
+def test_each_table_answers_a_comparison_for_the_sides_that_it_names(embedder: BundledEmbedder) -> None:
+    for query, expected in [
         (
             "Who wins: 4th level fighter (AC 3) vs 7th level druid (AC 9)?",
             [(1, ": Level 4-6: 14"), (2, ": Level 7-9: 13"), (3, ": Level 4-6: 8")],
         )
-    ],
-)
-def test_each_table_answers_a_comparison_for_the_sides_that_it_names(
-    embedder: BundledEmbedder, query: str, expected: list[tuple[int, str]]
-) -> None:
-    assert rows(query, TABLES, embedder) == expected
+    ]:
+        assert rows(query, TABLES, embedder) == expected
 
 
 @pytest.mark.model
@@ -143,20 +129,17 @@ SWORDS = hits(
 
 
 @pytest.mark.model
-@pytest.mark.parametrize(
-    ("query", "why"),
-    [
+def test_a_context_without_the_answer_is_told(embedder: BundledEmbedder) -> None:
+    for query, why in [
         ("What is a lightsaber?", "the chunks do not mention “lightsaber”"),
         ("How much damage does a lightsaber do?", "the chunks do not mention “lightsaber”"),
         ("What is the capital of France?", "no sentence is close to the question"),
         ("x" * 20_000, "no sentence is close to the question"),
         ("How far do magic swords glow?", ""),
-    ],
-)
-def test_a_context_without_the_answer_is_told(embedder: BundledEmbedder, query: str, why: str) -> None:
-    made = AnswerStream(query, Context(SWORDS, (), "", 0), None, embedder, timeout_s=1).read()
-    assert made.doubt == why
-    assert made.text
+    ]:
+        made = AnswerStream(query, Context(SWORDS, (), "", 0), None, embedder, timeout_s=1).read()
+        assert made.doubt == why
+        assert made.text, query
 
 
 # Of all labelled queries, these have the lowest scores or lack an uncommon word.
@@ -167,10 +150,10 @@ HARDEST = (
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("name", HARDEST)
-def test_no_doubt_where_the_labelled_answer_is_there(embedder: BundledEmbedder, name: str) -> None:
-    labels = bundled.qrels("demo")[name]
-    context = hits(*((r["title"], r["text"]) for r in bundled.demo_rows() if labels.get(r["id"]) == 2))
-    assert context
-    query = bundled.queries("demo")[name]
-    assert doubt(query, context, extract(query, context, embedder), embedder) == ""
+def test_no_doubt_where_the_labelled_answer_is_there(embedder: BundledEmbedder) -> None:
+    for name in HARDEST:
+        labels = bundled.qrels("demo")[name]
+        context = hits(*((r["title"], r["text"]) for r in bundled.demo_rows() if labels.get(r["id"]) == 2))
+        assert context, name
+        query = bundled.queries("demo")[name]
+        assert doubt(query, context, extract(query, context, embedder), embedder) == "", name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from faults import FAULTS, KEY, LATE, TOLD, Serve, Server, deadline, says
 from waiting import PATIENT_MS
 
@@ -51,33 +50,33 @@ def test_every_fault_is_in_the_table() -> None:
     assert tuple(fault for fault, kind in KINDS.items() if kind == "timeout") == LATE
 
 
-@pytest.mark.parametrize("fault", TOLD)
-def test_no_draft_but_words(serve: Serve, fault: str) -> None:
-    chat = failing(serve, fault)
-    timeout_s = deadline(fault, SHORT_S)
-    draft = suggest(Chunk("c1", "some text", title="A title"), chat, timeout_s=timeout_s)
-    assert all(words in draft.error for words in TOLD[fault])
-    assert (draft.failed, draft.rule, draft.text) == (KINDS[fault], None, "")
-    assert KEY not in repr(draft)
+def test_no_draft_but_words(serve: Serve) -> None:
+    for fault in TOLD:
+        chat = failing(serve, fault)
+        timeout_s = deadline(fault, SHORT_S)
+        draft = suggest(Chunk("c1", "some text", title="A title"), chat, timeout_s=timeout_s)
+        assert all(words in draft.error for words in TOLD[fault])
+        assert (draft.failed, draft.rule, draft.text) == (KINDS[fault], None, "")
+        assert KEY not in repr(draft), fault
 
 
-@pytest.mark.parametrize("fault", TOLD)
-def test_no_verdict_but_words(serve: Serve, fault: str) -> None:
-    chat = failing(serve, fault)
-    settings = Judge(timeout_ms=int(deadline(fault, SHORT_S) * 1000))
-    judgement = call.ask(build_prompt("why?", HITS, Judge(), "l2"), chat, settings)
-    assert TOLD[fault][0] in judgement.error
-    assert judgement.verdicts == ()
-    assert judgement.asked == ("c1", "c2", "c3")
-    assert KEY not in repr(judgement)
+def test_no_verdict_but_words(serve: Serve) -> None:
+    for fault in TOLD:
+        chat = failing(serve, fault)
+        settings = Judge(timeout_ms=int(deadline(fault, SHORT_S) * 1000))
+        judgement = call.ask(build_prompt("why?", HITS, Judge(), "l2"), chat, settings)
+        assert TOLD[fault][0] in judgement.error
+        assert judgement.verdicts == (), fault
+        assert judgement.asked == ("c1", "c2", "c3"), fault
+        assert KEY not in repr(judgement), fault
 
 
 HALF_VERDICTS = '{"decisions": [{"chunk_id": "c1", "action": "KEEP"}, {"chunk'
 
 
-@pytest.mark.parametrize("answer", [HALF_VERDICTS, "lorem ipsum " * 50], ids=["half", "prose"])
-def test_a_whole_stream_of_no_verdict(serve: Serve, answer: str) -> None:
-    chat = OpenAIChat(model="tiny", base_url=serve(says(answer)).url)
-    judgement = call.ask(build_prompt("why?", HITS, Judge(), "l2"), chat, PATIENT)
-    assert judgement.error == call.NO_DECISION
-    assert judgement.verdicts == ()
+def test_a_whole_stream_of_no_verdict(serve: Serve) -> None:
+    for answer in [HALF_VERDICTS, "lorem ipsum " * 50]:
+        chat = OpenAIChat(model="tiny", base_url=serve(says(answer)).url)
+        judgement = call.ask(build_prompt("why?", HITS, Judge(), "l2"), chat, PATIENT)
+        assert judgement.error == call.NO_DECISION, answer
+        assert judgement.verdicts == (), answer

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-
-import pytest
 
 from ragfilter.text import numbers
 
 
-@pytest.mark.parametrize(
-    ("write", "value", "written"),
-    [
+def test_numbers_as_people_read_them() -> None:
+    for write, value, written in [
         (numbers.distance, 0.88134, "0.881"),
         (numbers.distance, None, "–"),
         (numbers.ms, 999.9, "999.9 ms"),
@@ -24,20 +20,15 @@ from ragfilter.text import numbers
         (partial(numbers.money, currency="$"), 0.00004, "under $0.0001"),
         (partial(numbers.money, currency="$"), 1.3, "$1.3000"),
         (numbers.limit, 500, "0.5 s"),
-    ],
-)
-def test_numbers_as_people_read_them(write: Callable[[float | None], str], value: float | None, written: str) -> None:
-    assert write(value) == written
+    ]:
+        assert write(value) == written
 
 
-@pytest.mark.parametrize(
-    ("left", "sign", "right", "written"),
-    [
+def test_two_numbers_that_differ_look_different() -> None:
+    for left, sign, right, written in [
         (0.2, "<", 0.35, "0.200 < 0.350"),
         (0.3498, "<", 0.35, "0.3498 < 0.3500"),
         (0.90003, ">", 0.9, "0.90003 > 0.90000"),
         (0.5, "<", 0.5, "0.500000000 < 0.500000000"),
-    ],
-)
-def test_two_numbers_that_differ_look_different(left: float, sign: str, right: float, written: str) -> None:
-    assert numbers.apart(left, sign, right) == written
+    ]:
+        assert numbers.apart(left, sign, right) == written

@@ -45,9 +45,8 @@ SHARED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("profile", "values", "here", "told"),
-    [
+def test_what_was_fitted_elsewhere() -> None:
+    for profile, values, here, told in [
         ("full", {}, OTHER, ""),
         ("full", BY_GAP, DEMO, ""),
         ("full", BY_GAP, OTHER, f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
@@ -82,22 +81,20 @@ SHARED = {
             "The settings were tuned on demo (all-MiniLM-L6-v2, l2), not with other, l2.",
         ),
         ("llm-filter", {}, OTHER, f"Min similarity was fitted to {SOURCES}"),
-    ],
-)
-def test_what_was_fitted_elsewhere(profile: str, values: dict[str, object], here: Fit, told: str) -> None:
-    settings = load(profile=profile, environ={}).settings.with_values(values)
-    assert foreign_thresholds(settings, profile, here) == told
+    ]:
+        settings = load(profile=profile, environ={}).settings.with_values(values)
+        assert foreign_thresholds(settings, profile, here) == told
 
 
-@pytest.mark.parametrize(
-    ("hits", "told"),
-    [(60, ""), (30, f"Similarity threshold, Gap threshold and Distance offset were fitted to {ON_DEMO}")],
-)
-def test_few_hits_are_measured_by_thresholds_that_belong_elsewhere(hits: int, told: str) -> None:
-    near = tuple(Hit(Chunk(f"c{n}", "text"), 0.3 + 0.02 * n, n + 1) for n in range(hits))
-    settings = load(profile="full", environ={}).settings
-    result = replay(Pool("Who?", "mine", "l2", near, embedder="all-MiniLM-L6-v2"), settings)
-    assert foreign_thresholds(applied_settings(result), "full", OTHER) == told
+def test_few_hits_are_measured_by_thresholds_that_belong_elsewhere() -> None:
+    for hits, told in [
+        (60, ""),
+        (30, f"Similarity threshold, Gap threshold and Distance offset were fitted to {ON_DEMO}"),
+    ]:
+        near = tuple(Hit(Chunk(f"c{n}", "text"), 0.3 + 0.02 * n, n + 1) for n in range(hits))
+        settings = load(profile="full", environ={}).settings
+        result = replay(Pool("Who?", "mine", "l2", near, embedder="all-MiniLM-L6-v2"), settings)
+        assert foreign_thresholds(applied_settings(result), "full", OTHER) == told
 
 
 SCORED = TUNED.model_copy(update={"reranker": "late_interaction"}).json_text
@@ -159,9 +156,8 @@ MOVED: dict[str, object] = {"cutoff.gap_threshold": 0.13, "cutoff.distance_offse
 LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
 
 
-@pytest.mark.parametrize(
-    ("changes", "labels", "collection", "told"),
-    [
+def test_figures_over_labels_that_were_tuned_on_say_so() -> None:
+    for changes, labels, collection, told in [
         ({}, "v1", "demo", SEEN),
         # under another name
         ({}, "v1", "copy", SEEN),
@@ -180,10 +176,6 @@ LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
         (LEARNED_HERE, "", "mine", "The cutoff was learned from these same labels"),
         (LEARNED_HERE, "v2", "demo", "The cutoff was learned from labels of this collection"),
         (LEARNED_HERE, "v2", "mine", ""),
-    ],
-)
-def test_figures_over_labels_that_were_tuned_on_say_so(
-    changes: dict[str, object], labels: str, collection: str, told: str
-) -> None:
-    said = in_sample(Settings().with_values(AS_TUNED | changes), labels, collection)
-    assert said.startswith(told) if told else not said
+    ]:
+        said = in_sample(Settings().with_values(AS_TUNED | changes), labels, collection)
+        assert said.startswith(told) if told else not said

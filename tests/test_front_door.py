@@ -106,11 +106,13 @@ FORMS: dict[str, Callable[[dict[str, str]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_documents_of_every_form_are_the_same_chunks(form: str) -> None:
-    docs = [FORMS[form](doc) for doc in DOCS]
-    result = rf.Filter("adaptive-gap")(QUERY, docs, GAP, metric="l2")
-    assert [(h.id, h.chunk.title, h.chunk.text) for h in result] == [(d["id"], d["title"], d["text"]) for d in DOCS[:4]]
+def test_documents_of_every_form_are_the_same_chunks() -> None:
+    for form in FORMS:
+        docs = [FORMS[form](doc) for doc in DOCS]
+        result = rf.Filter("adaptive-gap")(QUERY, docs, GAP, metric="l2")
+        assert [(h.id, h.chunk.title, h.chunk.text) for h in result] == [
+            (d["id"], d["title"], d["text"]) for d in DOCS[:4]
+        ], form
 
 
 def test_metadata_of_another_library_are_its_own() -> None:
@@ -131,34 +133,32 @@ def test_metadata_of_another_library_are_its_own() -> None:
     assert [w for w in result.warnings if "page 'iv' is not a whole number" in w]
 
 
-@pytest.mark.parametrize(
-    ("hides", "said"),
-    [
+def test_what_disarms_a_rule_or_hides_a_chunk_from_everybody_is_told() -> None:
+    for hides, said in [
         ({"clearance": "secret"}, "document 1: the clearance secret cannot be read"),
         ({"clearance": math.inf}, "document 1: the clearance Infinity cannot be read"),
         ({"department": ["ops"]}, 'document 1: the department ["ops"] cannot be read'),
-    ],
-)
-def test_what_disarms_a_rule_or_hides_a_chunk_from_everybody_is_told(hides: dict[str, Any], said: str) -> None:
-    docs = [{"text": "a", **hides}, {"text": "b", "query_must": "{"}] + ["c"] * 3
-    result = rf.Filter("full")(QUERY, docs, GAP, metric="cosine", user=rf.User(9))
-    assert [warning.partition(", so")[0] for warning in result.warnings[:1]] == [said]
-    assert "document 2: query_must is kept but not used" in result.warnings[1]
-    assert len(result.warnings) == 2
-    assert "1" not in {hit.id for hit in result.hits}
-    alone = rf.Filter("full")(QUERY, docs[:1])
-    assert (len(alone.hits), alone.warnings) == (0, result.warnings[:1])
-    passed = rf.Filter("full")(QUERY, [rf.Chunk("x", "a", clearance="secret"), "b"])  # type: ignore[arg-type]
-    assert "document 1: the clearance cannot be read" in passed.warnings[0]
+    ]:
+        docs = [{"text": "a", **hides}, {"text": "b", "query_must": "{"}] + ["c"] * 3
+        result = rf.Filter("full")(QUERY, docs, GAP, metric="cosine", user=rf.User(9))
+        assert [warning.partition(", so")[0] for warning in result.warnings[:1]] == [said]
+        assert "document 2: query_must is kept but not used" in result.warnings[1], hides
+        assert len(result.warnings) == 2, hides
+        assert "1" not in {hit.id for hit in result.hits}, hides
+        alone = rf.Filter("full")(QUERY, docs[:1])
+        assert (len(alone.hits), alone.warnings) == (0, result.warnings[:1]), hides
+        passed = rf.Filter("full")(QUERY, [rf.Chunk("x", "a", clearance="secret"), "b"])  # type: ignore[arg-type]
+        assert "document 1: the clearance cannot be read" in passed.warnings[0], hides
 
 
-@pytest.mark.parametrize(
-    ("ids", "given"),
-    [((None, None), ["1", "2"]), (("2", None), ["2", "3"]), (("2", None, "4", None), ["2", "5", "4", "6"])],
-)
-def test_a_document_without_an_id_displaces_no_other(ids: tuple[str | None, ...], given: list[str]) -> None:
-    docs = [{"id": chunk_id, "text": "t"} for chunk_id in ids]
-    assert [hit.id for hit in rf.Filter("adaptive-gap")(QUERY, docs)] == given
+def test_a_document_without_an_id_displaces_no_other() -> None:
+    for ids, named in [
+        ((None, None), ["1", "2"]),
+        (("2", None), ["2", "3"]),
+        (("2", None, "4", None), ["2", "5", "4", "6"]),
+    ]:
+        docs = [{"id": chunk_id, "text": "t"} for chunk_id in ids]
+        assert [hit.id for hit in rf.Filter("adaptive-gap")(QUERY, docs)] == named
 
 
 def test_pairs_and_scored_documents_bring_their_scores() -> None:
@@ -192,9 +192,8 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         rf.Filter("full")(QUERY, docs, scores, metric=metric)
 
 
-@pytest.mark.parametrize(
-    ("scores", "metric", "warning"),
-    [
+def test_scores_that_contradict_their_metric_are_told() -> None:
+    for scores, metric, warning in [
         ((0.1, 0.2, 0.3), "similarity", "similarities rise"),
         ((0.9, 0.5, 0.1), "cosine", "distances fall"),
         ((0.5, 0.5, 0.5), "l2", "are equal"),
@@ -217,12 +216,10 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         # pgvector's <#>
         ((-0.9, -0.8, -0.3), "ip", "negative inner products of unit vectors"),
         ((0.04, 0.03, 0.02), "similarity", ""),
-    ],
-)
-def test_scores_that_contradict_their_metric_are_told(scores: tuple[Any, ...], metric: Any, warning: str) -> None:
-    warnings = rf.Filter("adaptive-gap")(QUERY, ["a", "b", "c"], scores, metric=metric).warnings
-    assert warning in " ".join(warnings)
-    assert bool(warnings) is bool(warning)
+    ]:
+        warnings = rf.Filter("adaptive-gap")(QUERY, ["a", "b", "c"], scores, metric=metric).warnings
+        assert warning in " ".join(warnings)
+        assert bool(warnings) is bool(warning)
 
 
 @pytest.mark.parametrize("profile", ["full", "adaptive-retrieval"])

@@ -60,29 +60,27 @@ def test_a_result_is_a_sequence_with_the_objects_that_were_passed() -> None:
     assert [hit.doc for hit in result.hits] == DOCS
 
 
-@pytest.mark.parametrize(
-    ("kept", "order"), [(0, []), (1, [1]), (2, [1, 2]), (3, [1, 3, 2]), (4, [1, 3, 4, 2]), (5, [1, 3, 5, 4, 2])]
-)
-def test_the_weakest_chunks_can_be_in_the_middle(kept: int, order: list[int]) -> None:
+def test_the_weakest_chunks_can_be_in_the_middle() -> None:
     """Liu et al., Lost in the Middle, 2023."""
-    settings = rf.Settings(cutoff={"strategy": "fixed", "max_results": 9, "min_results": 0})
-    result = rf.Filter(settings)(QUERY, DOCS[:kept], GAP[:kept], metric="l2")
-    plain, other = (result.prompt(reorder=reorder) for reorder in (False, True))
-    blocks = re.findall(r"<chunk (\d)>\nTitle: Troll (\d)", other[1].content)
-    assert [int(number) for number, _ in blocks] == order
-    # Each keeps its number, so that [n] is the n-th of the context.
-    assert all(int(number) == int(title) + 1 for number, title in blocks)
-    assert sorted(plain[1].content.split("\n")) == sorted(other[1].content.split("\n"))
+    for kept, order in [(0, []), (1, [1]), (2, [1, 2]), (3, [1, 3, 2]), (4, [1, 3, 4, 2]), (5, [1, 3, 5, 4, 2])]:
+        settings = rf.Settings(cutoff={"strategy": "fixed", "max_results": 9, "min_results": 0})
+        result = rf.Filter(settings)(QUERY, DOCS[:kept], GAP[:kept], metric="l2")
+        plain, other = (result.prompt(reorder=reorder) for reorder in (False, True))
+        blocks = re.findall(r"<chunk (\d)>\nTitle: Troll (\d)", other[1].content)
+        assert [int(number) for number, _ in blocks] == order
+        # Each keeps its number, so that [n] is the n-th of the context.
+        assert all(int(number) == int(title) + 1 for number, title in blocks), kept
+        assert sorted(plain[1].content.split("\n")) == sorted(other[1].content.split("\n")), kept
 
 
-@pytest.mark.parametrize("passed", [False, True])
-def test_a_reference_to_what_is_hidden_is_in_no_part_of_a_result(passed: bool) -> None:
-    docs: list[dict[str, Any]] = [{"id": "a", "text": "open", "refs": ["secret-7", "b"]}]
-    docs += [{"id": "b", "text": "open too"}]
-    docs += [{"id": "secret-7", "text": "hush", "clearance": 9}] if passed else []
-    result = rf.Filter("full")(QUERY, docs)
-    assert [hit.chunk.refs for hit in result] == [("b",), ()]
-    assert "secret-7" not in "\n".join(everything(result))
+def test_a_reference_to_what_is_hidden_is_in_no_part_of_a_result() -> None:
+    for passed in [False, True]:
+        docs: list[dict[str, Any]] = [{"id": "a", "text": "open", "refs": ["secret-7", "b"]}]
+        docs += [{"id": "b", "text": "open too"}]
+        docs += [{"id": "secret-7", "text": "hush", "clearance": 9}] if passed else []
+        result = rf.Filter("full")(QUERY, docs)
+        assert [hit.chunk.refs for hit in result] == [("b",), ()], passed
+        assert "secret-7" not in "\n".join(everything(result)), passed
 
 
 OPEN = [{"id": "x", "text": "open"}, {"id": "y", "text": "open too"}]
@@ -168,14 +166,14 @@ def errors(kind: type[rf.RagfilterError] = rf.RagfilterError) -> list[type[rf.Ra
     return [kind, *(each for below in own for each in errors(below))]
 
 
-@pytest.mark.parametrize("kind", errors())
-def test_every_error_can_be_copied(kind: type[rf.RagfilterError]) -> None:
-    more = {"ChatError": {"kind": "timeout", "retry_after": 7.0}, "RuleError": {"place": "a[1]"}}
-    error = kind("It broke.", remedy="Mend it.", **more.get(kind.__name__, {}))
-    for made in copies(error):
-        assert type(made) is kind
-        assert (str(made), made.args, vars(made)) == (str(error), error.args, vars(error))
-        assert getattr(made, "msg", "") == getattr(error, "msg", "")
+def test_every_error_can_be_copied() -> None:
+    for kind in errors():
+        more = {"ChatError": {"kind": "timeout", "retry_after": 7.0}, "RuleError": {"place": "a[1]"}}
+        error = kind("It broke.", remedy="Mend it.", **more.get(kind.__name__, {}))
+        for made in copies(error):
+            assert type(made) is kind
+            assert (str(made), made.args, vars(made)) == (str(error), error.args, vars(error))
+            assert getattr(made, "msg", "") == getattr(error, "msg", "")
 
 
 @pytest.mark.slow

@@ -98,17 +98,17 @@ CASES: dict[str, tuple[Any, Metric, str, float]] = {
 }
 
 
-@pytest.mark.parametrize("form", CASES)
-def test_a_hit_is_read_as_its_store_returns_it(form: str) -> None:
-    doc, metric, chunk_id, distance = CASES[form]
-    result = rf.Filter("adaptive-gap")(QUERY, [doc], metric=metric)
-    hit = result[0]
-    assert (hit.id, hit.chunk.text, hit.distance) == (chunk_id, "t", distance)
-    assert (hit.chunk.type, hit.chunk.title) == ("", "")
-    assert len(json.dumps(dict(hit.chunk.metadata))) < 100
-    assert hit.doc is doc
-    missing = ("The metric is rank, but 1 of 1 scores is missing, so only the order given is used.",)
-    assert result.warnings == (missing if form == "dump of langchain" else ())
+def test_a_hit_is_read_as_its_store_returns_it() -> None:
+    for form in CASES:
+        doc, metric, chunk_id, distance = CASES[form]
+        result = rf.Filter("adaptive-gap")(QUERY, [doc], metric=metric)
+        hit = result[0]
+        assert (hit.id, hit.chunk.text, hit.distance) == (chunk_id, "t", distance), form
+        assert (hit.chunk.type, hit.chunk.title) == ("", ""), form
+        assert len(json.dumps(dict(hit.chunk.metadata))) < 100, form
+        assert hit.doc is doc, form
+        missing = ("The metric is rank, but 1 of 1 scores is missing, so only the order given is used.",)
+        assert result.warnings == (missing if form == "dump of langchain" else ())
 
 
 @pytest.mark.parametrize("form", ["qdrant, LangChain", "milvus", "elasticsearch", "pinecone"])
@@ -126,9 +126,8 @@ def test_what_hides_a_chunk_counts_wherever_a_hit_has_it(form: str) -> None:
     assert [len(flt(QUERY, [secret], user=rf.User(level))) for level in (2, 3)] == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("form", "metric", "right"),
-    [
+def test_a_store_that_measures_otherwise_is_told() -> None:
+    for form, metric, right in [
         ("qdrant, REST", "l2", "euclidean"),
         ("qdrant, REST", "similarity", ""),
         ("milvus", "euclidean", "l2"),
@@ -139,15 +138,13 @@ def test_what_hides_a_chunk_counts_wherever_a_hit_has_it(form: str) -> None:
         ("qdrant", "ip", "similarity"),
         ("lance", "euclidean", "l2"),
         ("sqlite3", "l2", ""),
-    ],
-)
-def test_a_store_that_measures_otherwise_is_told(form: str, metric: str, right: str) -> None:
-    doc, *_ = CASES[form]
-    flt = rf.Filter("adaptive-gap")
-    warnings = " ".join(flt(QUERY, [doc], metric=metric).warnings)
-    assert (f": pass metric='{right}'." in warnings) is bool(right)
-    # The caller may have squared them.
-    assert flt(QUERY, [doc], [0.5], metric=metric).warnings == ()
+    ]:
+        doc, *_ = CASES[form]
+        flt = rf.Filter("adaptive-gap")
+        warnings = " ".join(flt(QUERY, [doc], metric=metric).warnings)
+        assert (f": pass metric='{right}'." in warnings) is bool(right)
+        # The caller may have squared them.
+        assert flt(QUERY, [doc], [0.5], metric=metric).warnings == ()
 
 
 def test_what_a_table_lacks_beside_a_hit_does_not_unhide_it() -> None:

@@ -227,8 +227,8 @@ def test_a_link_brings_its_user_back_beside_the_settings(user: User) -> None:
     assert ("level" in params, "departments" in params) == (user.level > 0, user.departments != ())
 
 
-@pytest.mark.parametrize("level", ["-1", "1.5", "", "high", "²", "9" * 5000])
-def test_a_link_with_another_level_is_the_publics(level: str) -> None:
-    opened = link.read({"profile": "full", "level": level})
-    assert opened.user == User()
-    assert ["is not a whole number; 0 is used" in why for why in opened.notices] == [True]
+def test_a_link_with_another_level_is_the_publics() -> None:
+    for level in ["-1", "1.5", "", "high", "²", "9" * 5000]:
+        opened = link.read({"profile": "full", "level": level})
+        assert opened.user == User(), level
+        assert ["is not a whole number; 0 is used" in why for why in opened.notices] == [True], level

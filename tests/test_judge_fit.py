@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from ragfilter.answer.context import SHORTENED
 from ragfilter.judge.prompt import Block, blocks, excerpt
 from ragfilter.judge.prompts import FIELDS
@@ -19,9 +17,8 @@ def fitted(*chunks: Chunk, room: int, most: int = 10_000, query: str = "why?") -
     return blocks(query, [(c, "0.5") for c in chunks], room=room, most=most, fields=FIELDS)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "query", "expected"),
-    [
+def test_an_excerpt_holds_the_telling_sentences() -> None:
+    for tokens, query, expected in [
         # Each sentence costs its tokens and 2 for a mark: 9, 6, 7 and 6.
         (28, "why?", TABLE),
         (9, "A dagger?", "… A dagger deals 1d4."),
@@ -29,10 +26,8 @@ def fitted(*chunks: Chunk, room: int, most: int = 10_000, query: str = "why?") -
         # If the best sentence does not fit, the beginning.
         (4, "A dagger?", "A dagger deals"),
         (0, "why?", ""),
-    ],
-)
-def test_an_excerpt_holds_the_telling_sentences(tokens: int, query: str, expected: str) -> None:
-    assert excerpt(query, TABLE, tokens) == expected
+    ]:
+        assert excerpt(query, TABLE, tokens) == expected
 
 
 def test_short_chunks_stay_whole_and_long_ones_share_what_they_leave() -> None:

@@ -139,14 +139,16 @@ def test_the_version_of_a_prompt_changes_with_every_word() -> None:
     assert version(one) == version(one.model_copy(update={"about": "said otherwise"}))
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [{"messages": (Message("system", "su"),)}, {"asked": ("a",)}, {"asked": ("b", "a")}, {"version": "strict@1-ab"}],
-)
-def test_whatever_the_answer_depends_on_is_in_the_key(changed: dict[str, Any]) -> None:
-    one = JudgePrompt((Message("system", "s"), Message("user", "u")), ("a", "b"), (), "default@1")
-    assert replace(one, **changed).key != one.key
-    assert replace(one, left_out=("c",)).key == one.key
+def test_whatever_the_answer_depends_on_is_in_the_key() -> None:
+    for changed in [
+        {"messages": (Message("system", "su"),)},
+        {"asked": ("a",)},
+        {"asked": ("b", "a")},
+        {"version": "strict@1-ab"},
+    ]:
+        one = JudgePrompt((Message("system", "s"), Message("user", "u")), ("a", "b"), (), "default@1")
+        assert replace(one, **changed).key != one.key
+        assert replace(one, left_out=("c",)).key == one.key, changed
 
 
 # -- injection -------------------------------------------------------------------------------------
@@ -216,19 +218,16 @@ def test_ask() -> None:
     assert messages == build_prompt("why?", [hit("a"), hit("b"), hit("c")], Judge(), "l2").messages
 
 
-@pytest.mark.parametrize(
-    ("pieces", "error"),
-    [
+def test_a_failed_call_is_told_and_decides_nothing() -> None:
+    for pieces, error in [
         ((ChatError("It hangs.", kind="timeout", remedy="Wait."),), "It hangs. Wait."),
         (("a -> KEEP\n", ChatError("Cut.", kind="interrupted")), "Cut."),
         ((ValueError("sk-secret"),), "the model failed (ValueError)"),
         (("I would rather not.",), NO_DECISION),
         ((), NO_DECISION),
-    ],
-)
-def test_a_failed_call_is_told_and_decides_nothing(pieces: tuple[str | Exception, ...], error: str) -> None:
-    judgement = ask("why?", [hit("a")], Chat(*pieces), Judge(), "l2")
-    assert (judgement.error, judgement.verdicts, judgement.asked) == (error, (), ("a",))
+    ]:
+        judgement = ask("why?", [hit("a")], Chat(*pieces), Judge(), "l2")
+        assert (judgement.error, judgement.verdicts, judgement.asked) == (error, (), ("a",))
 
 
 def test_without_room_for_a_chunk_nobody_is_asked() -> None:

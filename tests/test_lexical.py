@@ -57,18 +57,15 @@ def test_what_only_words_find_joins_the_pool_with_its_distance_and_ranks() -> No
     assert first["fused"].value == pytest.approx(1 / 61 + 1 / 62)
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
+def test_words_are_searched_where_they_are_wanted() -> None:
+    for values, expected in [
         ({"retrieval.lexical": False}, False),
         ({"retrieval.source_pattern": "b.json"}, False),
         ({"retrieval.source_pattern": "a.json"}, True),
-    ],
-)
-def test_words_are_searched_where_they_are_wanted(values: dict[str, Any], expected: bool) -> None:
-    other = [Chunk("d1", "A wombat.", source="b.json")]
-    gathered = pool(Line([*chunks(source="a.json"), *other]), **values)
-    assert (f"c{N}" in {hit.id for hit in gathered.hits}) is expected
+    ]:
+        other = [Chunk("d1", "A wombat.", source="b.json")]
+        gathered = pool(Line([*chunks(source="a.json"), *other]), **values)
+        assert (f"c{N}" in {hit.id for hit in gathered.hits}) is expected
 
 
 def test_the_cutoff_can_cut_by_the_fused_order() -> None:
@@ -83,23 +80,21 @@ def test_the_cutoff_can_cut_by_the_fused_order() -> None:
     assert document(result)["hits"][0]["scores"]["lexical"]["rank"] == 2
 
 
-@pytest.mark.parametrize("user", [User(), User(1)])
-def test_hidden_chunks_change_no_score(user: User) -> None:
-    alone = pool(Line(chunks()), user)
-    beside = pool(Line(chunks(hidden=30)), user)
-    assert [(h.id, h.scores) for h in beside.hits if user.sees(h.chunk)] == [(h.id, h.scores) for h in alone.hits]
-    everything = {h.id: h.scores for h in pool(Line(chunks(hidden=30)), UNRESTRICTED).hits}
-    assert everything["c001"] != alone.hits[0].scores
+def test_hidden_chunks_change_no_score() -> None:
+    for user in [User(), User(1)]:
+        alone = pool(Line(chunks()), user)
+        beside = pool(Line(chunks(hidden=30)), user)
+        assert [(h.id, h.scores) for h in beside.hits if user.sees(h.chunk)] == [(h.id, h.scores) for h in alone.hits]
+        everything = {h.id: h.scores for h in pool(Line(chunks(hidden=30)), UNRESTRICTED).hits}
+        assert everything["c001"] != alone.hits[0].scores, user
 
 
-@pytest.mark.parametrize(
-    ("user", "lexical", "expected"), [(User(4), True, True), (User(), True, False), (User(4), False, False)]
-)
-def test_scores_hold_for_the_user_they_were_made_for(user: User, lexical: bool, expected: bool) -> None:
-    gathered = pool(Line(chunks(hidden=3)), User(4))
-    settings = Settings().with_values(WORDS | {"retrieval.lexical": lexical})
-    hits = {hit.id: hit for hit in replay(gathered, settings, user).hits}
-    assert (f"c{N}" in hits, bool(hits["c001"].scores)) == (expected, expected)
+def test_scores_hold_for_the_user_they_were_made_for() -> None:
+    for user, lexical, expected in [(User(4), True, True), (User(), True, False), (User(4), False, False)]:
+        gathered = pool(Line(chunks(hidden=3)), User(4))
+        settings = Settings().with_values(WORDS | {"retrieval.lexical": lexical})
+        hits = {hit.id: hit for hit in replay(gathered, settings, user).hits}
+        assert (f"c{N}" in hits, bool(hits["c001"].scores)) == (expected, expected)
 
 
 def test_bm25s_logs_at_the_level_of_the_application() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -38,47 +38,39 @@ def filtered(score: str = "", **values: Any) -> rf.Filter:
     return rf.Filter(settings.with_values({"cutoff.score": score, **paths}))
 
 
-@pytest.mark.parametrize(
-    ("names", "score", "most", "expected", "why"),
-    [
+def test_the_cutoff_cuts_by_the_score_that_is_named() -> None:
+    for names, score, most, expected, why in [
         (("dense", "lexical"), "", 5, "ac", "gap 0.600 ≥ 0.100 after hit 2"),
         (("dense", "lexical"), "dense", 5, "ac", "gap 0.600 ≥ 0.100 after hit 2"),
         (("lexical",), "", 3, "acb", "first 3; the store gives no scores to find a cliff in"),
         (("dense", "lexical"), "lexical", 2, "bc", "first 2; lexical scores only give an order"),
         (("dense",), "mine", 5, "ac", "after hit 2; no hit has a score named mine"),
-    ],
-)
-def test_the_cutoff_cuts_by_the_score_that_is_named(
-    names: Sequence[str], score: str, most: int, expected: str, why: str
-) -> None:
-    metric = {name: METRIC[name] for name in names}
-    flt = filtered(score, max_results=most)
-    result = flt(QUERY, hits(), columns(*names), metric=metric)
-    assert "".join(hit.id for hit in result) == expected
-    assert result.trace("cutoff").note.endswith(why)
+    ]:
+        metric = {name: METRIC[name] for name in names}
+        flt = filtered(score, max_results=most)
+        result = flt(QUERY, hits(), columns(*names), metric=metric)
+        assert "".join(hit.id for hit in result) == expected
+        assert result.trace("cutoff").note.endswith(why)
 
 
-@pytest.mark.parametrize(
-    ("limits", "expected", "reason"),
-    [
+def test_each_search_has_its_own_limit() -> None:
+    for limits, expected, reason in [
         # Only words found b, at their first place.
         ("dense=0.25", "ab", "dense 0.300 > 0.250"),
         ("dense=0.25, lexical=2", "acb", "dense 0.900 > 0.250"),
         ("lexical=1", "bd", "lexical 3.000 > 1.000"),
         ("mine=0.1", "acbd", ""),
-    ],
-)
-def test_each_search_has_its_own_limit(limits: str, expected: str, reason: str) -> None:
-    flt = filtered(strategy="fixed", limits=limits)
-    result = flt(QUERY, hits(), columns("dense", "lexical"), metric=METRIC)
-    assert {hit.id for hit in result} == {*expected}
-    dropped = [row for row in result.dropped if row.setting == "cutoff.limits"]
-    assert len(dropped) == len(FUSED) - len(expected)
-    assert not reason or dropped[0].reason == reason
-    unknown = ["No hit has a score named 'mine', so its limit has no effect. Named scores here: dense, lexical."]
-    assert list(result.warnings) == (unknown if "mine" in limits else [])
-    ((swept, _),) = kept(result.pool, plan([flt.settings]))
-    assert swept == result.kept
+    ]:
+        flt = filtered(strategy="fixed", limits=limits)
+        result = flt(QUERY, hits(), columns("dense", "lexical"), metric=METRIC)
+        assert {hit.id for hit in result} == {*expected}
+        dropped = [row for row in result.dropped if row.setting == "cutoff.limits"]
+        assert len(dropped) == len(FUSED) - len(expected)
+        assert not reason or dropped[0].reason == reason
+        unknown = ["No hit has a score named 'mine', so its limit has no effect. Named scores here: dense, lexical."]
+        assert list(result.warnings) == (unknown if "mine" in limits else [])
+        ((swept, _),) = kept(result.pool, plan([flt.settings]))
+        assert swept == result.kept, limits
 
 
 @pytest.mark.parametrize("limits", ["dense", "=0.5", "dense=nan", "dense=0.5 dense=0.7"])
@@ -135,23 +127,18 @@ def test_what_is_wrong_with_named_scores_is_said(scores: Any, metric: Mapping[st
 NAN = float("nan")
 
 
-@pytest.mark.parametrize(
-    ("scores", "metric", "warnings"),
-    [
+def test_named_scores_that_are_no_numbers_or_missing_are_told() -> None:
+    for scores, metric, warnings in [
         ({"dense": [0.3, NAN, 0.7, 0.9]}, {"dense": "cosine"}, ["1 of 4 scores named 'dense' is not a number"]),
         ({"mine": [0.3, NAN, float("inf"), 0.9]}, {"mine": "rank"}, ["2 of 4 scores named 'mine' are not numbers"]),
         (None, {"dense2": "cosine"}, ["The metric of 'dense2' is cosine, but no document has it"]),
         ({"dense": [None] * 4}, METRIC, ["'dense' is cosine, but no document", "'lexical' is rank, but no document"]),
         # A search by words may find nothing, and each search has scores for its own hits only.
         ({"dense": [0.3, None, 0.7, 0.9]}, METRIC, []),
-    ],
-)
-def test_named_scores_that_are_no_numbers_or_missing_are_told(
-    scores: Any, metric: Mapping[str, str], warnings: list[str]
-) -> None:
-    result = filtered()(QUERY, hits(), scores, metric=metric)
-    assert len(result.warnings) == len(warnings)
-    assert all(wanted in said for wanted, said in zip(warnings, result.warnings, strict=True))
+    ]:
+        result = filtered()(QUERY, hits(), scores, metric=metric)
+        assert len(result.warnings) == len(warnings)
+        assert all(wanted in said for wanted, said in zip(warnings, result.warnings, strict=True))
 
 
 def test_a_hidden_hit_changes_no_rank() -> None:

@@ -138,20 +138,20 @@ def records_of(name: str, kept: int) -> list[QueryRecord]:
 RECORDS = (*records_of("q1", 3), *records_of("q2", 1))
 
 
-@pytest.mark.parametrize("name", ["query", "two", "run", "runs"])
-def test_a_report_asks_nobody_and_takes_text_as_text(name: str) -> None:
-    page = pages()[name]
-    page.encode("utf-8")
-    read = Tags(page)
-    assert {"script", "link", "img", "a", "iframe", "object"}.isdisjoint(t for t, _ in read.tags)
-    for _, attributes in read.tags:
-        assert not {"src", "href", "onerror", "onload", "style", "action"} & attributes.keys()
-    assert not re.search(r"url\(|@import", page)
-    policy = next(a["content"] for t, a in read.tags if a.get("http-equiv"))
-    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
-    # Literally, and not as a template.
-    assert '<img src=x onerror="alert(1)"> {{ 7 * 7 }}' in read.text
-    assert len(page) < 100_000
+def test_a_report_asks_nobody_and_takes_text_as_text() -> None:
+    for name in ["query", "two", "run", "runs"]:
+        page = pages()[name]
+        page.encode("utf-8")
+        read = Tags(page)
+        assert {"script", "link", "img", "a", "iframe", "object"}.isdisjoint(t for t, _ in read.tags), name
+        for _, attributes in read.tags:
+            assert not {"src", "href", "onerror", "onload", "style", "action"} & attributes.keys()
+        assert not re.search(r"url\(|@import", page), name
+        policy = next(a["content"] for t, a in read.tags if a.get("http-equiv"))
+        assert policy == "default-src 'none'; style-src 'unsafe-inline'", name
+        # Literally, and not as a template.
+        assert '<img src=x onerror="alert(1)"> {{ 7 * 7 }}' in read.text, name
+        assert len(page) < 100_000, name
 
 
 @pytest.mark.parametrize("hits", [result(GAP).pool.hits, ()], ids=["some kept", "none found"])
@@ -184,15 +184,15 @@ def test_what_a_query_was_asked_and_why_what_fell() -> None:
         assert float(cost) == pytest.approx(int(tokens) * 2 / 1000, abs=1e-4)
 
 
-@pytest.mark.parametrize("user", [PUBLIC, User(2), UNRESTRICTED])
-def test_a_report_holds_what_its_user_may_see(user: User) -> None:
-    kept_secret = user != UNRESTRICTED
-    made = result(settings("unfiltered", clearance__enabled=kept_secret), user)
-    called = NamedSettings("x", "unfiltered", made.settings)
-    both = reports.of_two((made, made), (called, called), ORIGIN)
-    for page in (reports.of_query(made, "unfiltered", ORIGIN), both):
-        assert ("title 4" in page) is not kept_secret
-        assert ("text 4" in page or "title 4" in page) is not kept_secret
+def test_a_report_holds_what_its_user_may_see() -> None:
+    for user in [PUBLIC, User(2), UNRESTRICTED]:
+        kept_secret = user != UNRESTRICTED
+        made = result(settings("unfiltered", clearance__enabled=kept_secret), user)
+        called = NamedSettings("x", "unfiltered", made.settings)
+        both = reports.of_two((made, made), (called, called), ORIGIN)
+        for page in (reports.of_query(made, "unfiltered", ORIGIN), both):
+            assert ("title 4" in page) is not kept_secret
+            assert ("text 4" in page or "title 4" in page) is not kept_secret
 
 
 def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
@@ -202,23 +202,20 @@ def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
     assert "The context may not hold the answer: it is far." in Tags(page).text
 
 
-@pytest.mark.parametrize(
-    ("plan", "words"),
-    [
+def test_a_report_names_the_command_that_repeats_it() -> None:
+    for plan, words in [
         ({"query_set": "mine, with LLM labels"}, "--queries mine --with-llm"),
         ({"query_set": "q.jsonl, labels of my q.tsv"}, "--queries q.jsonl --qrels 'my q.tsv'"),
         ({"viewer": UNRESTRICTED}, "--save 'run 7'"),
         ({"viewer": User(2, ("referee", "a b"))}, "--save 'run 7' --level 2 --department 'a b' --department referee"),
-    ],
-)
-def test_a_report_names_the_command_that_repeats_it(plan: dict[str, Any], words: str) -> None:
-    page = Tags(reports.of_run(MeasuredRun(run_of(2, **plan), RECORDS)))
-    assert f"{words} " in f"{page.text} "
-    if user := plan.get("viewer"):
-        own = settings("adaptive-gap", clearance__enabled=not user.unrestricted)
-        query = Tags(reports.of_query(result(own, user), "adaptive-gap", ORIGIN))
-        options = words.removeprefix("--save 'run 7'")
-        assert f"ragfilter.toml{options} " in f"{query.text} "
+    ]:
+        page = Tags(reports.of_run(MeasuredRun(run_of(2, **plan), RECORDS)))
+        assert f"{words} " in f"{page.text} "
+        if user := plan.get("viewer"):
+            own = settings("adaptive-gap", clearance__enabled=not user.unrestricted)
+            query = Tags(reports.of_query(result(own, user), "adaptive-gap", ORIGIN))
+            options = words.removeprefix("--save 'run 7'")
+            assert f"ragfilter.toml{options} " in f"{query.text} "
 
 
 def test_the_drawings_stand_inside_their_frames() -> None:
@@ -237,35 +234,30 @@ def test_the_drawings_stand_inside_their_frames() -> None:
     assert down[0][1] < down[1][1]
 
 
-@pytest.mark.parametrize(
-    ("labels", "why"), [("l1", "tuned on these same labels"), ("l2", "may have seen some of these questions")]
-)
-def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> None:
-    pool = Pool("Who?", "rules", "l2", ())
-    tuned = recorded(GAP, [pool] * 20, Provenance("l1", "2026-03-01"))
-    run = run_of(2, changes=tuned.changed_from(settings("adaptive-gap")), labels_version=labels)
-    called = (NamedSettings("A", "unfiltered", PLAIN), NamedSettings("B", "adaptive-gap", tuned))
-    shown = MeasuredRun(run, RECORDS)
-    both = compared(run, run, (PLAIN, tuned))
-    for page in (reports.of_run(shown), reports.of_runs(both, called)):
-        assert why in Tags(page).text
-        assert "the best fixed k (cross-validated)" not in Tags(page).text
-        assert "A in mean F1" not in Tags(page).text
-    assert why in shown.in_sample
-    assert shown.over_fixed_k is None
+def test_settings_that_saw_the_labels_get_no_verdict() -> None:
+    for labels, why in [("l1", "tuned on these same labels"), ("l2", "may have seen some of these questions")]:
+        pool = Pool("Who?", "rules", "l2", ())
+        tuned = recorded(GAP, [pool] * 20, Provenance("l1", "2026-03-01"))
+        run = run_of(2, changes=tuned.changed_from(settings("adaptive-gap")), labels_version=labels)
+        called = (NamedSettings("A", "unfiltered", PLAIN), NamedSettings("B", "adaptive-gap", tuned))
+        shown = MeasuredRun(run, RECORDS)
+        both = compared(run, run, (PLAIN, tuned))
+        for page in (reports.of_run(shown), reports.of_runs(both, called)):
+            assert why in Tags(page).text
+            assert "the best fixed k (cross-validated)" not in Tags(page).text
+            assert "A in mean F1" not in Tags(page).text
+        assert why in shown.in_sample
+        assert shown.over_fixed_k is None, labels
 
 
-@pytest.mark.parametrize(
-    ("other", "said"),
-    [
+def test_reports_tell_what_differs_between_two_runs() -> None:
+    for other, said in [
         ({}, ""),
         ({"viewer": User(2)}, "The two sides were measured as different users"),
         ({"labels_version": "l2"}, "different questions or labels"),
         ({"collection": "others"}, "different collections"),
-    ],
-)
-def test_reports_tell_what_differs_between_two_runs(other: dict[str, Any], said: str) -> None:
-    called = (NamedSettings("A", "unfiltered", PLAIN), NamedSettings("B", "adaptive-gap", GAP))
-    text = Tags(reports.of_runs(compared(run_of(2), run_of(2, **other)), called)).text
-    assert said in text
-    assert bool(said) == bool(re.search("different|between the two|B others", text))
+    ]:
+        called = (NamedSettings("A", "unfiltered", PLAIN), NamedSettings("B", "adaptive-gap", GAP))
+        text = Tags(reports.of_runs(compared(run_of(2), run_of(2, **other)), called)).text
+        assert said in text
+        assert bool(said) == bool(re.search("different|between the two|B others", text))

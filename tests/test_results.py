@@ -73,9 +73,8 @@ def decision(layer: str, outcome: Outcome) -> Decision:
     return Decision("x", layer, outcome, f"{layer} {outcome}")
 
 
-@pytest.mark.parametrize(
-    ("decisions", "kept", "expected"),
-    [
+def test_the_decision_that_explains_a_hit() -> None:
+    for decisions, kept, expected in [
         ([], True, "no layer checked it"),
         ([], False, "no layer checked it"),
         ([("query_must", "kept"), ("cutoff", "kept"), ("context", "kept")], True, "cutoff kept"),
@@ -91,13 +90,11 @@ def decision(layer: str, outcome: Outcome) -> Decision:
         ([("cutoff", "dropped"), ("judge", "expanded"), ("context", "kept")], True, "judge expanded"),
         # ExpandedChunk in, but there was no room.
         ([("judge", "expanded"), ("context", "dropped")], False, "context dropped"),
-    ],
-)
-def test_the_decision_that_explains_a_hit(decisions: list[tuple[str, Outcome]], kept: bool, expected: str) -> None:
-    traces = tuple(LayerTrace(layer, True, 1, 1, (decision(layer, outcome),)) for layer, outcome in decisions)
-    hits = (Hit(Chunk("x"), 0.1, 1),)
-    result = replace(giants(), hits=hits, kept=hits if kept else (), traces=traces)
-    assert [row.reason for row in rows(result)] == [expected]
+    ]:
+        traces = tuple(LayerTrace(layer, True, 1, 1, (decision(layer, outcome),)) for layer, outcome in decisions)
+        hits = (Hit(Chunk("x"), 0.1, 1),)
+        result = replace(giants(), hits=hits, kept=hits if kept else (), traces=traces)
+        assert [row.reason for row in rows(result)] == [expected]
 
 
 def test_kept_come_first_in_their_own_order() -> None:
@@ -133,9 +130,8 @@ def test_an_operator_sees_all_with_the_reason(snapshot: SnapshotAssertion) -> No
     assert len(visible_ids(secrets(None, **{"clearance.enabled": False}))) == 5
 
 
-@pytest.mark.parametrize(
-    ("cell", "harmless"),
-    [
+def test_cells_that_a_spreadsheet_would_run() -> None:
+    for cell, harmless in [
         ("=1+1", "'=1+1"),
         ("+1", "'+1"),
         ("-cmd", "'-cmd"),
@@ -147,10 +143,8 @@ def test_an_operator_sees_all_with_the_reason(snapshot: SnapshotAssertion) -> No
         ("a=1", "a=1"),
         ("", ""),
         ("Armor Class -6", "Armor Class -6"),
-    ],
-)
-def test_cells_that_a_spreadsheet_would_run(cell: str, harmless: str) -> None:
-    assert cells.harmless(cell) == harmless
+    ]:
+        assert cells.harmless(cell) == harmless
 
 
 def test_csv_is_harmless_in_texts_and_plain_in_numbers() -> None:
@@ -206,21 +200,14 @@ LEVELS = [
 ]
 
 
-@pytest.mark.parametrize(("chunks", "user", "settings", "success", "count", "level"), LEVELS)
-def test_success_count_and_level_are_those_of_the_seed(
-    chunks: list[tuple[int | None, str | None]],
-    user: int | None,
-    settings: dict[str, object],
-    success: bool,
-    count: int,
-    level: int | None,
-) -> None:
-    hits = [hit(f"c{i}", 0.1 * i, clearance=v, department=of) for i, (v, of) in enumerate(chunks, 1)]
-    off = {"cutoff.enabled": False, "clearance.enabled": True}
-    chosen = Settings().with_values({**off, **settings})
-    made = document(replay(pool(*hits), chosen, None if user is None else User(user)))
-    assert (made["success"], made["count"], made["max_security_level"]) == (success, count, level)
-    assert made["success"] == (made["status"] == "ok")
+def test_success_count_and_level_are_those_of_the_seed() -> None:
+    for chunks, user, settings, success, count, level in LEVELS:
+        hits = [hit(f"c{i}", 0.1 * i, clearance=v, department=of) for i, (v, of) in enumerate(chunks, 1)]
+        off = {"cutoff.enabled": False, "clearance.enabled": True}
+        chosen = Settings().with_values({**off, **settings})
+        made = document(replay(pool(*hits), chosen, None if user is None else User(user)))
+        assert (made["success"], made["count"], made["max_security_level"]) == (success, count, level)
+        assert made["success"] == (made["status"] == "ok")
 
 
 def test_summary_counts_and_names_what_each_layer_did() -> None:
@@ -245,14 +232,14 @@ def test_the_unfiltered_prompt_has_the_same_budget(snapshot: SnapshotAssertion) 
     assert unfiltered_label(made.unfiltered, made.left_out) == snapshot
 
 
-@pytest.mark.parametrize("name", list(PROFILES))
-def test_unfiltered_tokens_are_those_of_the_first_k_in_every_profile(name: str) -> None:
-    found = pool(*(hit(f"c{i}", 0.02 * i, text=f"{i} " * (5 + i)) for i in range(1, 41)))
-    settings = of_profile(name)
-    plain = of_profile("unfiltered").with_values({"retrieval.k": settings.retrieval.k})
-    made, same = summary(replay(found, settings)), summary(replay(found, plain))
-    assert made.unfiltered == same.kept == settings.retrieval.k
-    assert made.tokens_unfiltered == same.tokens
+def test_unfiltered_tokens_are_those_of_the_first_k_in_every_profile() -> None:
+    for name in list(PROFILES):
+        found = pool(*(hit(f"c{i}", 0.02 * i, text=f"{i} " * (5 + i)) for i in range(1, 41)))
+        settings = of_profile(name)
+        plain = of_profile("unfiltered").with_values({"retrieval.k": settings.retrieval.k})
+        made, same = summary(replay(found, settings)), summary(replay(found, plain))
+        assert made.unfiltered == same.kept == settings.retrieval.k, name
+        assert made.tokens_unfiltered == same.tokens, name
 
 
 def test_trace_names_gaps_thresholds_rounds_and_the_final_list(snapshot: Any) -> None:

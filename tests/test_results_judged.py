@@ -6,8 +6,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay
 from ragfilter.model import Chunk, ExpandedChunk, Hit, Judgement, Pool, PoolResult, User, Verdict
@@ -78,22 +76,18 @@ def test_a_fallback_says_so_and_why() -> None:
     assert "judge fell back: 3 of 4 candidates kept, 25.0% cut; It hangs." in shown
 
 
-@pytest.mark.parametrize(
-    ("judgement", "settings"),
-    [
+def test_there_are_no_figures_where_nothing_was_judged() -> None:
+    for judgement, settings in [
         (None, {}),
         (SAID, {"judge__enabled": False}),
         (replace(SAID, asked=("a",)), {}),
         (SAID, {"judge__prompt": "terse", "judge__max_chunks": 1}),
-    ],
-    ids=["not asked yet", "off", "asked about others", "asked otherwise"],
-)
-def test_there_are_no_figures_where_nothing_was_judged(judgement: Judgement | None, settings: dict[str, Any]) -> None:
-    result = judged(judgement, **settings)
-    assert judge_stats(result) is None
-    assert document(result)["judge"] is None
-    assert "\njudge:" not in query_text(result, profile="llm-filter")
-    assert all(row.said == "" for row in verdict_rows(result))
+    ]:
+        result = judged(judgement, **settings)
+        assert judge_stats(result) is None, judgement
+        assert document(result)["judge"] is None, judgement
+        assert "\njudge:" not in query_text(result, profile="llm-filter"), judgement
+        assert all(row.said == "" for row in verdict_rows(result)), judgement
 
 
 def test_remarks_and_decisions_as_a_user_with_clearance() -> None:
@@ -153,15 +147,13 @@ def test_verdicts_are_shown_as_the_user() -> None:
     assert "secret" not in str(verdict_rows(result, as_operator=True)[0].brought)
 
 
-@pytest.mark.parametrize(
-    ("settings", "refs"), [({}, ["x", "secret"]), (USER, ["x"]), (USER | {"user": User(3)}, ["x", "secret"])]
-)
-def test_references_are_named_where_asked_for_and_as_the_user(settings: dict[str, Any], refs: list[str]) -> None:
-    result = judged(None, **settings)
-    made = document(result, references=True)
-    by_id = {entry["id"]: entry["refs"] for entry in made["hits"]}
-    assert by_id["a"] == refs
-    assert by_id["b"] == []
-    assert json.loads(json.dumps(made)) == made
-    assert not any("refs" in entry for entry in document(result)["hits"])
-    assert references(result, as_operator=True)["a"] == ("x", "secret")
+def test_references_are_named_where_asked_for_and_as_the_user() -> None:
+    for settings, refs in [({}, ["x", "secret"]), (USER, ["x"]), (USER | {"user": User(3)}, ["x", "secret"])]:
+        result = judged(None, **settings)
+        made = document(result, references=True)
+        by_id = {entry["id"]: entry["refs"] for entry in made["hits"]}
+        assert by_id["a"] == refs
+        assert by_id["b"] == [], settings
+        assert json.loads(json.dumps(made)) == made, settings
+        assert not any("refs" in entry for entry in document(result)["hits"])
+        assert references(result, as_operator=True)["a"] == ("x", "secret"), settings

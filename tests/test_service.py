@@ -112,20 +112,20 @@ def test_own_hits_are_filtered_as_by_the_library(service: TestClient) -> None:
     assert len(ids(service.post("/v1/filter", json=asked | more))) == 1
 
 
-@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
-def test_documents_are_ranked_for_the_clients_of_rerankers(service: TestClient, path: str) -> None:
-    documents = ["The weather in spring.", "Trolls regenerate.", {"text": "Trolls fear fire."}]
-    asked = {"model": "unfiltered", "query": QUESTION, "documents": documents, "top_n": 2}
-    said = service.post(path, json=asked | {"max_tokens_per_doc": 100}).json()
-    assert [each["index"] for each in said["results"]] == [1, 2]
-    scores = [each["relevance_score"] for each in said["results"]]
-    assert 1 >= scores[0] >= scores[1] >= 0
-    said = service.post(path, json=asked | {"return_documents": True, "model": ""})
-    assert {"text": "Trolls regenerate."} in [each["document"] for each in said.json()["results"]]
-    assert service.post(path, json=asked | {"documents": [{"no": "text"}]}).status_code == 422
-    unknown = service.post(path, json=asked | {"model": "rerank-v3.5"})
-    assert unknown.status_code == 404
-    assert "short-answers" in unknown.json()["remedy"]
+def test_documents_are_ranked_for_the_clients_of_rerankers(service: TestClient) -> None:
+    for path in ["/v1/rerank", "/v2/rerank"]:
+        documents = ["The weather in spring.", "Trolls regenerate.", {"text": "Trolls fear fire."}]
+        asked = {"model": "unfiltered", "query": QUESTION, "documents": documents, "top_n": 2}
+        said = service.post(path, json=asked | {"max_tokens_per_doc": 100}).json()
+        assert [each["index"] for each in said["results"]] == [1, 2], path
+        scores = [each["relevance_score"] for each in said["results"]]
+        assert 1 >= scores[0] >= scores[1] >= 0, path
+        said = service.post(path, json=asked | {"return_documents": True, "model": ""})
+        assert {"text": "Trolls regenerate."} in [each["document"] for each in said.json()["results"]], path
+        assert service.post(path, json=asked | {"documents": [{"no": "text"}]}).status_code == 422
+        unknown = service.post(path, json=asked | {"model": "rerank-v3.5"})
+        assert unknown.status_code == 404, path
+        assert "short-answers" in unknown.json()["remedy"], path
 
 
 def test_dify_reads_a_collection_as_a_knowledge_base(service: TestClient) -> None:

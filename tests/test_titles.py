@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,9 +10,8 @@ from ragfilter.text.titles import short_title, telling_titles
 MATRIX = "I.{}. ATTACK MATRIX FOR {} AND OTHERS - Opponent Armor Class {}"
 
 
-@pytest.mark.parametrize(
-    ("title", "width", "expected"),
-    [
+def test_a_title_alone_keeps_its_beginning_and_end() -> None:
+    for title, width, expected in [
         ("Troll", 10, "Troll"),
         (
             "I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class 6",
@@ -24,11 +22,9 @@ MATRIX = "I.{}. ATTACK MATRIX FOR {} AND OTHERS - Opponent Armor Class {}"
         ("abcdefghijklmnopqrstuvwxyz", 13, "abcde … vwxyz"),
         ("abcdefghij", 5, "abcd…"),
         ("abcdefghij", 1, "…"),
-    ],
-)
-def test_a_title_alone_keeps_its_beginning_and_end(title: str, width: int, expected: str) -> None:
-    assert short_title(title, width) == expected
-    assert telling_titles([title], width) == [expected]
+    ]:
+        assert short_title(title, width) == expected
+        assert telling_titles([title], width) == [expected]
 
 
 def test_titles_keep_the_words_that_the_others_lack() -> None:

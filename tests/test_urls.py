@@ -61,9 +61,8 @@ def words(error: BaseException | None) -> Iterator[str]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
+def test_a_url_is_shown_without_what_opens_the_door() -> None:
+    for url, expected in [
         ("http://127.0.0.1:8000/", "http://127.0.0.1:8000"),
         ("http://user:word@host:8000/a/b/?t=1#f", "http://host:8000/a/b"),
         ("http://user:word@[::1]:8000", "http://[::1]:8000"),
@@ -77,24 +76,19 @@ def words(error: BaseException | None) -> Iterator[str]:
         ("user:word@host", UNSHOWN),
         ("http://user:word%40host:8000", UNSHOWN),
         ("", UNSHOWN),
-    ],
-)
-def test_a_url_is_shown_without_what_opens_the_door(url: str, expected: str) -> None:
-    assert shown(url) == expected
+    ]:
+        assert shown(url) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_no_error_shows_what_opens_a_door() -> None:
+    for text, message in [
         ("with http://user:word@host/model.", "with http://host/model."),
         ("http://user:12/word@host:1/x does not exist.", "http://host:1/x does not exist."),
         ("sqlite:////home/me@work/r.db is locked.", "sqlite:////home/me@work/r.db is locked."),
         ("Ask me@host about http://host.", "Ask me@host about http://host."),
-    ],
-)
-def test_no_error_shows_what_opens_a_door(text: str, message: str) -> None:
-    error = StoreError(text, remedy=text)
-    assert (error.message, error.remedy, str(error)) == (message, message, f"{message} {message}")
+    ]:
+        error = StoreError(text, remedy=text)
+        assert (error.message, error.remedy, str(error)) == (message, message, f"{message} {message}")
 
 
 @pytest.mark.slow
@@ -121,21 +115,21 @@ def test_no_command_shows_a_secret_of_a_url(
         assert "Unexpected" not in run.err
 
 
-@pytest.mark.parametrize("url", URLS)
-def test_no_repr_and_no_chain_of_errors_shows_a_secret(url: str, tmp_path: Path) -> None:
-    made = [
-        Deployment(data_dir=tmp_path, chroma_url=url, chroma_timeout_s=2),
-        Deployment(data_dir=tmp_path, database_url=url),
-        Deployment(data_dir=tmp_path, openai_base_url=url),
-    ]
-    check(*map(repr, made), *map(str, made), repr(Server(url)), str(Server(url)))
-    for deployment in made:
-        try:
-            with Workbench.open(deployment) as bench:
-                check(repr(bench), repr(bench.workspace), repr(bench.journal), repr(bench.chat))
-                bench.collections()
-        except RagfilterError as error:
-            check(*words(error))
+def test_no_repr_and_no_chain_of_errors_shows_a_secret(tmp_path: Path) -> None:
+    for url in URLS:
+        made = [
+            Deployment(data_dir=tmp_path, chroma_url=url, chroma_timeout_s=2),
+            Deployment(data_dir=tmp_path, database_url=url),
+            Deployment(data_dir=tmp_path, openai_base_url=url),
+        ]
+        check(*map(repr, made), *map(str, made), repr(Server(url)), str(Server(url)))
+        for deployment in made:
+            try:
+                with Workbench.open(deployment) as bench:
+                    check(repr(bench), repr(bench.workspace), repr(bench.journal), repr(bench.chat))
+                    bench.collections()
+            except RagfilterError as error:
+                check(*words(error))
 
 
 def test_a_value_of_the_wrong_type_is_not_repeated() -> None:

@@ -22,9 +22,8 @@ def decided(text: str) -> dict[str, str]:
     return {v.chunk_id: f"{v.action}_{v.depth}" if v.depth else v.action for v in verdicts}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_forms_of_one_decision() -> None:
+    for line in [
         "sd-api:CreateCampaign -> KEEP",
         "12) `sd-api:CreateCampaign` -> `KEEP`",
         "- **`sd-api:CreateCampaign`** → **KEEP**",
@@ -46,26 +45,21 @@ def decided(text: str) -> dict[str, str]:
         '{"why": "it shows <think>", "decisions": {"sd-api:CreateCampaign": "KEEP"}}',
         'sd-api:CreateCampaign -> KEEP, as {"sd-api:CreateCampaign": "discard"} shows',
         'Of a body {"name": …}:\nsd-api:CreateCampaign -> KEEP',
-    ],
-)
-def test_forms_of_one_decision(line: str) -> None:
-    assert parse(line, IDS) == (KEEP_0, (), ())
+    ]:
+        assert parse(line, IDS) == (KEEP_0, (), ())
 
 
 A, B = '{"chunk_id": "sd-api:CreateCampaign", "action": "KEEP"}', '{"dsp-api:GetAudiences": "KEEP"}'
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_json_in_several_values() -> None:
+    for text in [
         f"{A}\n{B}",
         f"```json\n{A}\n```\nand\n```json\n{B}\n```",
         f"{A}\ndsp-api:GetAudiences -> KEEP",
         f"{A}\n<think>sd-api:ErrorCodes -> KEEP</think>\n{B}",
-    ],
-)
-def test_json_in_several_values(text: str) -> None:
-    assert decided(text) == {IDS[0]: "KEEP", IDS[1]: "KEEP"}
+    ]:
+        assert decided(text) == {IDS[0]: "KEEP", IDS[1]: "KEEP"}
 
 
 def test_a_later_value_that_is_cut_off_gives_no_decisions_at_all() -> None:
@@ -100,24 +94,20 @@ def read(text: str, ids: str = "a b c") -> tuple[dict[str, str], list[str], int]
 OF_NUMBERS = {"7": "KEEP", "3": "DISCARD", "2": "KEEP"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_ids_that_are_numbers_are_told_from_what_counts_them() -> None:
+    for text in [
         "|id|action|reason|\n|--|:-:|--|\n|7|KEEP|3 of 2|\n|3|discard|see 7|\n|2|keep|7|",
         "id;action\n7;KEEP\n3;DISCARD\n2;KEEP",
         "7, KEEP\n3, DISCARD\n2, KEEP",
         "1. 7: KEEP\n2. 3: DISCARD\n3. 2: KEEP",
         '[{"index": 2, "id": 7, "action": "KEEP"}, {"index": 7, "id": 3, "action": "DISCARD"}, '
         '{"index": 3, "id": 2, "action": "KEEP"}]',
-    ],
-)
-def test_ids_that_are_numbers_are_told_from_what_counts_them(text: str) -> None:
-    assert read(text, "7 3 2") == (OF_NUMBERS, [], 0)
+    ]:
+        assert read(text, "7 3 2") == (OF_NUMBERS, [], 0)
 
 
-@pytest.mark.parametrize(
-    ("text", "unclear"),
-    [
+def test_what_may_be_meant_for_another_chunk_is_reported_and_not_obeyed() -> None:
+    for text, unclear in [
         ("| 1 | 7 | KEEP |\n| 2 | 3 | DISCARD |\n| 3 | 2 | KEEP |", "732"),
         ("1. KEEP\n2. DISCARD\n3. KEEP", "32"),
         ("1 -> KEEP\n2 -> DISCARD\n3 -> KEEP", "32"),
@@ -129,13 +119,13 @@ def test_ids_that_are_numbers_are_told_from_what_counts_them(text: str) -> None:
         ('{"2": "KEEP", "0": "KEEP", "1": "DISCARD"}', "2"),
         ("3: KEEP\n2: DISCARD\n1: DISCARD", "32"),
         ("2 -> KEEP\n0 -> MAYBE\n1 -> KEEP", "2"),
-    ],
-)
-def test_what_may_be_meant_for_another_chunk_is_reported_and_not_obeyed(text: str, unclear: str) -> None:
-    decisions, unreadable, _ = read(text, "7 3 2")
-    assert decisions == {}
-    assert unreadable == list(unclear)
-    assert parse(text, ("7", "3", "2")).remarks[: len(unclear)] == tuple(f"no clear decision for {i}" for i in unclear)
+    ]:
+        decisions, unreadable, _ = read(text, "7 3 2")
+        assert decisions == {}, text
+        assert unreadable == list(unclear)
+        assert parse(text, ("7", "3", "2")).remarks[: len(unclear)] == tuple(
+            f"no clear decision for {i}" for i in unclear
+        )
 
 
 SIGNS = "-> => --> —> ~> → ⇒ ⟹ ➜ ➡️ : ： := = – — - -- ‐ − , ;"
@@ -148,21 +138,18 @@ def test_every_sign_between_an_id_and_its_action() -> None:
             assert read(text) == ({"a": "KEEP", "b": "KEEP", "c": "DISCARD"}, [], 0), text
 
 
-@pytest.mark.parametrize(
-    "line",
-    (
+def test_no_id_that_is_mentioned_is_passed_over_in_silence() -> None:
+    for line in (
         "b ... KEEP¦b is a KEEP¦b: I would KEEP it¦KEEP b¦KEEP: b¦b) KEEP¦b. KEEP¦b ✅ KEEP¦b ~ KEEP¦b / KEEP¦"
         'Action for b is KEEP¦<chunk id="b" action="KEEP"/>¦<td>b</td><td>KEEP</td>¦| b (Trolls) | KEEP |¦'
         "| KEEP | b |¦a KEEP, b KEEP¦a -> KEEP, b -> KEEP¦id=b action=KEEP¦b -> EXPAND_2¦b,MAYBE\na,KEEP\nb,MAYBE¦"
         "Keep: b¦Keep b¦keep: a, b; discard: c¦b should be kept¦b ✓¦- [x] b¦b¦B: yes¦Drop b¦bは保留¦保留b¦"
         '{"keep": ["a", "b"]}¦a -> keep, b -> keep'
-    ).split("¦"),
-)
-def test_no_id_that_is_mentioned_is_passed_over_in_silence(line: str) -> None:
-    decisions, unreadable, _ = read(f"{line}\nc -> DISCARD")
-    assert decisions["c"] == "DISCARD"
-    assert "b" not in decisions
-    assert "b" in unreadable
+    ).split("¦"):
+        decisions, unreadable, _ = read(f"{line}\nc -> DISCARD")
+        assert decisions["c"] == "DISCARD", line
+        assert "b" not in decisions, line
+        assert "b" in unreadable, line
 
 
 def test_an_explanation_does_not_take_back_a_decision() -> None:
@@ -173,29 +160,23 @@ def test_an_explanation_does_not_take_back_a_decision() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_thought_decides_nothing() -> None:
+    for text in [
         "Hm.\na -> DISCARD\nc -> KEEP\n</think>\n\na -> KEEP\nb -> DISCARD",
         "<think>c -> KEEP</think><answer>a -> KEEP\nb -> DISCARD</answer>",
-    ],
-)
-def test_a_thought_decides_nothing(text: str) -> None:
-    assert read(text) == ({"a": "KEEP", "b": "DISCARD"}, [], 0)
+    ]:
+        assert read(text) == ({"a": "KEEP", "b": "DISCARD"}, [], 0)
 
 
-@pytest.mark.parametrize(
-    "action",
-    (
+def test_unknown_actions_are_reported_and_not_obeyed() -> None:
+    for action in (
         "EXPAND_7|EXPAND_13|EXPAND_1.5|EXPAND|EXPAND_|DELETE|KEEP_ALL|KEEPER|do not KEEP|KEEP or DISCARD|"
         "keep or discard|KEEP/EXPAND_1|keep, expand_1|KEEP, though DISCARD would do|keep, sd-api:Other -> keep||yes"
-    ).split("|"),
-)
-def test_unknown_actions_are_reported_and_not_obeyed(action: str) -> None:
-    verdicts, remarks, unreadable = parse(f"{IDS[0]} -> {action}", IDS)
-    assert verdicts == ()
-    assert remarks == (f"unknown action for {IDS[0]}",)
-    assert unreadable == (IDS[0],)
+    ).split("|"):
+        verdicts, remarks, unreadable = parse(f"{IDS[0]} -> {action}", IDS)
+        assert verdicts == (), action
+        assert remarks == (f"unknown action for {IDS[0]}",)
+        assert unreadable == (IDS[0],), action
 
 
 def test_the_last_decision_counts_and_the_change_is_reported() -> None:
@@ -205,15 +186,11 @@ def test_the_last_decision_counts_and_the_change_is_reported() -> None:
     assert remarks == (f"changed for {IDS[0]}: DISCARD, then KEEP",)
 
 
-@pytest.mark.parametrize(
-    "chunk_id",
-    "a b c|1. intro|- x|x -> y|GET /v1/ads -> list|“quoted”|[7]|a:b:c|7|chunk_id: x|a,|naïve/ß|keep|x -> KEEP".split(
-        "|"
-    ),
-)
-def test_ids_of_every_shape(chunk_id: str) -> None:
-    assert parse(f"- `{chunk_id}` -> EXPAND_1", (chunk_id, "z")) == ((Verdict(chunk_id, "EXPAND", 1),), (), ())
-    assert parse(json.dumps({chunk_id: "KEEP"}), (chunk_id,))[0] == (Verdict(chunk_id, "KEEP"),)
+def test_ids_of_every_shape() -> None:
+    ids = "a b c|1. intro|- x|x -> y|GET /v1/ads -> list|“quoted”|[7]|a:b:c|7|chunk_id: x|a,|naïve/ß|keep|x -> KEEP"
+    for chunk_id in ids.split("|"):
+        assert parse(f"- `{chunk_id}` -> EXPAND_1", (chunk_id, "z")) == ((Verdict(chunk_id, "EXPAND", 1),), (), ())
+        assert parse(json.dumps({chunk_id: "KEEP"}), (chunk_id,))[0] == (Verdict(chunk_id, "KEEP"),)
 
 
 def test_ids_that_differ_in_case_only_must_be_written_exactly() -> None:
@@ -222,9 +199,8 @@ def test_ids_that_differ_in_case_only_must_be_written_exactly() -> None:
     assert parse("ad -> KEEP", ids) == ((), ("1 decision for an id not asked about",), ())
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_cannot_be_read_gives_no_decision() -> None:
+    for text in [
         "",
         "I cannot help with that.",
         '{"decisions": [{"chunk_id": "sd-api:CreateCampaign", "action": "KEEP"}, {"chu',
@@ -234,10 +210,8 @@ def test_ids_that_differ_in_case_only_must_be_written_exactly() -> None:
         "[[[[",
         "[" * 100_000,
         '{"a":' * 100_000,
-    ],
-)
-def test_what_cannot_be_read_gives_no_decision(text: str) -> None:
-    assert parse(text, IDS)[0] == ()
+    ]:
+        assert parse(text, IDS)[0] == ()
 
 
 HEAVY = {

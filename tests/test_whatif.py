@@ -61,19 +61,16 @@ def test_a_rule_misses_a_term_that_the_question_can_name() -> None:
     assert reword(made, "c1") is None
 
 
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
+def test_what_nothing_drops_is_pinned_or_beyond_every_limit() -> None:
+    for settings, why in [
         ({"query_must.pin": True}, "It is pinned by query_must: rule holds: owlbear."),
         ({}, "No limit of an active layer drops it, even at its lowest or highest value."),
-    ],
-)
-def test_what_nothing_drops_is_pinned_or_beyond_every_limit(settings: dict[str, Any], why: str) -> None:
-    hits = (Hit(Chunk("c1", rule='{"contain": "owlbear"}'), 0.1, 1), Hit(Chunk("c2"), 0.2, 2))
-    values = {"query_must.enabled": True, **settings}
-    made = replay(Pool("an owlbear", "demo", "l2", hits), Settings().with_values(values))
-    assert find_changes(made, "c1") == ()
-    assert why_no_change(made, "c1") == why
+    ]:
+        hits = (Hit(Chunk("c1", rule='{"contain": "owlbear"}'), 0.1, 1), Hit(Chunk("c2"), 0.2, 2))
+        values = {"query_must.enabled": True, **settings}
+        made = replay(Pool("an owlbear", "demo", "l2", hits), Settings().with_values(values))
+        assert find_changes(made, "c1") == (), settings
+        assert why_no_change(made, "c1") == why
 
 
 def test_what_one_setting_cannot_bring_back_two_can() -> None:

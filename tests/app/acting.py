@@ -16,18 +16,9 @@ from hostile import CANARY
 from streamlit_markdown import acts, fetches
 
 PLAIN = {
-    "BidiComponent.json",
-    "Code.code_text",
-    "Text.body",
-    "TextInput.default",
-    "TextInput.value",
-    "TextArea.default",
-    "TextArea.value",
-    "MultiSelect.options",
-    "MultiSelect.raw_values",
-    "Selectbox.options",
-    "Selectbox.raw_value",
-    "DownloadButton.url",
+    *("BidiComponent.json", "Code.code_text", "Text.body", "DownloadButton.url"),
+    *("TextInput.default", "TextInput.value", "TextArea.default", "TextArea.value"),
+    *("MultiSelect.options", "MultiSelect.raw_values", "Selectbox.options", "Selectbox.raw_value"),
 }
 """Strings that Streamlit shows as they are."""
 
@@ -70,15 +61,8 @@ def markup(html: str) -> list[str]:
     return re.findall(rf"<(?!/?(?:{OURS})\b)", html)
 
 
-OWN_MARKDOWN = {
-    "code_inline",
-    "strong_open",
-    "strong_close",
-    "hardbreak",
-    "bullet_list_open",
-    "bullet_list_close",
-    "list_item_open",
-    "list_item_close",
+OWN_MARKDOWN = {"code_inline", "strong_open", "strong_close", "hardbreak"} | {
+    f"{name}_{end}" for name in ("bullet_list", "list_item") for end in ("open", "close")
 }
 """Markdown in our own messages and labels, which only changes how text looks."""
 

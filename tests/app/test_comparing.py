@@ -29,7 +29,7 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], place: Path) -> Callable[..., Any]:
+def page(open_page: Any, place: Path) -> Callable[..., Any]:
     """The Compare page as a link opens it, with the query set few of labelled questions."""
 
     def open_(**params: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ OWLBEARS = "Tell me about owlbears"
 OPEN = {"open": "tuning,evidence"}
 
 
-def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., Any]) -> None:
+def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Any) -> None:
     page = open_page({"profile": "adaptive-gap", "cutoff.max_results": "7"})
     uploader = page.at.file_uploader(key="settings-file")
     good = b'profile = "query-must"\n[retrieval]\nk = 9\n'
@@ -47,7 +46,7 @@ def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., A
     assert page.changes == {"cutoff.max_results": 4}
 
 
-def test_every_page_leads_to_the_next_step_and_the_tour_is_ticked_off(open_page: Callable[..., Any]) -> None:
+def test_every_page_leads_to_the_next_step_and_the_tour_is_ticked_off(open_page: Any) -> None:
     page = open_page({"q": CLERIC, "profile": "full"})
     assert page.session.tour is None
     page.press("help-button").press("tour-begin")
@@ -67,9 +66,7 @@ def test_every_page_leads_to_the_next_step_and_the_tour_is_ticked_off(open_page:
     assert any("Now: Measure" in each for each in page.html)
 
 
-def test_settings_saved_under_a_name_are_loaded_and_forgotten(
-    open_page: Callable[..., Any], demo_page_workspace: Path
-) -> None:
+def test_settings_saved_under_a_name_are_loaded_and_forgotten(open_page: Any, demo_page_workspace: Path) -> None:
     page = open_page({"profile": "adaptive-gap", "cutoff.max_results": "7"})
     page.at.text_input(key="settings-name").set_value("../strict")
     page.press("save-as-button")
@@ -96,8 +93,12 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     assert "No settings are saved under" in page.warnings[0]
 
 
-def test_a_widget_starts_with_the_value_that_was_set_elsewhere(open_page: Callable[..., Any]) -> None:
-    page = open_page({"profile": "full", "q": CLERIC}).run()
+def test_a_widget_starts_with_the_value_that_was_set_elsewhere(open_page: Any) -> None:
+    page = open_page({"profile": "full", "retrieval.lexical": "true", "q": CLERIC}).run()
+    # The curve is drawn beside that of another score.
+    box = page.at.selectbox(key=SECOND)
+    assert {"fused", "lexical"} <= {*box.options}
+    box.set_value("fused")
     name, twin = key("cutoff.max_results"), key("cutoff.max_results", PREFIX)
     assert page.at.toggle(key=key("query_must.enabled")).proto.default is True
     assert page.at.slider(key=name).key == name
@@ -105,6 +106,7 @@ def test_a_widget_starts_with_the_value_that_was_set_elsewhere(open_page: Callab
     page.run()
     # The one that was moved stays; the other one is replaced, so that nothing has to be written
     # into a widget that the browser shows.
+    assert page.at.selectbox(key=SECOND).value == "fused"
     assert page.at.slider(key=twin).key == twin
     assert page.at.slider(key=name).key == f"{name}--1"
     assert list(page.at.slider(key=name).proto.default) == [7]
@@ -113,7 +115,7 @@ def test_a_widget_starts_with_the_value_that_was_set_elsewhere(open_page: Callab
     assert {page.at.slider(key=each).value for each in (name, twin)} == {15}
 
 
-def test_what_is_pruned_is_struck_with_value_and_limit(open_page: Callable[..., Any]) -> None:
+def test_what_is_pruned_is_struck_with_value_and_limit(open_page: Any) -> None:
     link = {"profile": "full", "prune.enabled": "true", "prune.share": "0.9", "q": "Tell me of owlbears"}
     page = open_page({**link, "present": "true"})
     # The first step has one stack, since nothing is dropped yet.
@@ -127,15 +129,7 @@ def test_what_is_pruned_is_struck_with_value_and_limit(open_page: Callable[..., 
     assert re.search(r"0\.\d{3} (<|&lt;) 0\.\d{3}", shown)
 
 
-def test_the_curve_is_drawn_beside_that_of_another_score(open_page: Callable[..., Any]) -> None:
-    page = open_page({"profile": "full", "retrieval.lexical": "true", "q": CLERIC, "panel": "Curve"})
-    box = page.at.selectbox(key=SECOND)
-    assert {"fused", "lexical"} <= {*box.options}
-    box.set_value("fused")
-    assert page.run().at.selectbox(key=SECOND).value == "fused"
-
-
-def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> None:
+def test_a_link_brings_back_what_was_shared(open_page: Any) -> None:
     first = open_page({"profile": "adaptive-gap+entities"}).ask("hill giant vs troll")
     first.slide("cutoff.max_results", 7).slide("cutoff.gap_threshold", 0.315)
     first.switch("quality", True).choose("set-quality-mode", "always")
@@ -172,7 +166,7 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
     assert "need-rerank" not in third.buttons
 
 
-def test_what_a_link_gets_wrong_is_named_in_one_message_and_the_rest_is_used(open_page: Callable[..., Any]) -> None:
+def test_what_a_link_gets_wrong_is_named_in_one_message_and_the_rest_is_used(open_page: Any) -> None:
     bad = {"cutoff.gap_threshold": "nan", "cutoff.strategy": "x", "nonsense": "1", "level": "-1", "collection": "y"}
     named = ["'nan'", "'x'", "no setting 'nonsense'", "level '-1'", "no collection 'y'"]
     good = {"q": OWLBEARS, "profile": "adaptive-gap", "cutoff.max_results": "3"}
@@ -197,9 +191,7 @@ def test_what_a_link_gets_wrong_is_named_in_one_message_and_the_rest_is_used(ope
     assert (page.link["places"], page.link["view"]) == ("All", "operator")
 
 
-def test_the_environment_is_where_every_profile_begins(
-    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_is_where_every_profile_begins(open_page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIN_TOP_K", "7")
     monkeypatch.setenv("RAGFILTER_CUTOFF__MAX_RESULTS", "9")
     ours = {"quality.min_top_k": 7, "cutoff.max_results": 9}

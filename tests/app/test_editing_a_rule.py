@@ -41,7 +41,7 @@ def workspace(copy_demo: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], workspace: Path) -> Iterator[Any]:
+def page(open_page: Any, workspace: Path) -> Iterator[Any]:
     page = open_page(LINK, workspace=workspace).edit_rule(OTHER)
     before = stored(OTHER)
     yield page
@@ -61,7 +61,7 @@ def through(page: Any, button: str) -> Any:
 
 
 def test_a_damaged_database_spoils_nothing_but_marks_and_the_editor(
-    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+    open_page: Any, copy_demo: Callable[[], Path]
 ) -> None:
     folder = copy_demo()
     (folder / "ragfilter.db").write_bytes(b"no database" * 1000)
@@ -74,7 +74,7 @@ def test_a_damaged_database_spoils_nothing_but_marks_and_the_editor(
     assert OTHER in told(page)
 
 
-def test_the_effect_says_that_other_chunks_move_with_the_cutoff(open_page: Callable[..., Any], workspace: Path) -> None:
+def test_the_effect_says_that_other_chunks_move_with_the_cutoff(open_page: Any, workspace: Path) -> None:
     page = open_page(LINK | {"profile": "full"}, workspace=workspace).edit_rule(OTHER)
     # Without an LLM, nothing can be drafted.
     button = page.at.button(key="rule-draft")
@@ -156,9 +156,7 @@ def test_what_was_typed_survives_panels_chunks_and_questions(page: Any) -> None:
     assert "rule-discard" not in page.buttons
 
 
-def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(
-    page: Any, open_page: Callable[..., Any], workspace: Path
-) -> None:
+def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(page: Any, open_page: Any, workspace: Path) -> None:
     second = open_page(LINK, workspace=workspace).edit_rule(OTHER)
     for theirs, mine, button, after in (
         (PASSES, FAILS, "rule-take", "cleric"),
@@ -185,7 +183,7 @@ def endpoint() -> Iterator[Server]:
 
 @pytest.fixture
 def open_with_llm(
-    open_page: Callable[..., Any], workspace: Path, endpoint: Server, monkeypatch: pytest.MonkeyPatch
+    open_page: Any, workspace: Path, endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[dict[str, str]], Any]:
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     monkeypatch.setenv("OPENAI_MODEL", "small-model")
@@ -206,9 +204,7 @@ def editor(page: Any) -> str:
     return text
 
 
-def test_a_draft_fills_the_editor_and_nothing_is_saved_or_lost(
-    open_with_llm: Callable[..., Any], endpoint: Server
-) -> None:
+def test_a_draft_fills_the_editor_and_nothing_is_saved_or_lost(open_with_llm: Any, endpoint: Server) -> None:
     page = open_with_llm(LINK).edit_rule(OTHER)
     before = stored(OTHER)
     # What was typed is not drafted over.
@@ -246,7 +242,7 @@ def test_a_draft_fills_the_editor_and_nothing_is_saved_or_lost(
 
 
 def test_what_the_user_may_not_see_is_not_sent_for_an_operator_either(
-    open_with_llm: Callable[..., Any], endpoint: Server, monkeypatch: pytest.MonkeyPatch
+    open_with_llm: Any, endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = open_with_llm(SECRET)
     seen = page.ids[:2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -47,7 +47,7 @@ def holder(tmp_path: Path, bare_environ: dict[str, str]) -> Iterator[subprocess.
 
 
 def test_no_collection_offers_the_demo_and_builds_it(
-    open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = [Record(Chunk(f"c{i}", text=f"text {i}", title=f"Title {i}"), "x") for i in range(3)]
     monkeypatch.setattr("ragfilter.ingest.load.load", lambda source, **_: few)
@@ -64,7 +64,7 @@ def test_no_collection_offers_the_demo_and_builds_it(
     assert "of 3 retrieved" in page.strip
 
 
-def test_an_empty_collection(open_page: Callable[..., Any], tmp_path: Path) -> None:
+def test_an_empty_collection(open_page: Any, tmp_path: Path) -> None:
     with Workspace.open(tmp_path) as workspace:
         workspace.store().create("hollow", embedder="")
     page = open_page({"q": "anything?"}, workspace=tmp_path)
@@ -75,7 +75,7 @@ def test_an_empty_collection(open_page: Callable[..., Any], tmp_path: Path) -> N
 
 
 @pytest.mark.model
-def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(open_page: Callable[..., Any]) -> None:
+def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(open_page: Any) -> None:
     page = open_page({"profile": "adaptive-retrieval", "q": "What is a lightsaber?"})
     assert page.kept == []
     assert page.strip.startswith("0 kept of 200 retrieved")
@@ -99,7 +99,7 @@ def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(open_pa
     assert "relax" not in page.buttons
 
 
-def vault(open_page: Callable[..., Any], folder: Path, link: dict[str, str], *chunks: Chunk) -> Any:
+def vault(open_page: Any, folder: Path, link: dict[str, str], *chunks: Chunk) -> Any:
     """The page on a collection of these chunks."""
     with Workspace.open(folder) as workspace:
         records = [Record(chunk, "one line") for chunk in chunks]
@@ -108,7 +108,7 @@ def vault(open_page: Callable[..., Any], folder: Path, link: dict[str, str], *ch
 
 
 @pytest.mark.model
-def test_one_click_switches_off_the_layer_that_dropped_all(open_page: Callable[..., Any], tmp_path: Path) -> None:
+def test_one_click_switches_off_the_layer_that_dropped_all(open_page: Any, tmp_path: Path) -> None:
     chunk = Chunk("c1", text="The vault is empty.", rule='{"contain": "treasure"}')
     page = vault(open_page, tmp_path, {"query_must.enabled": "true"}, chunk)
     assert page.strip.startswith("0 kept of 1 retrieved")
@@ -130,7 +130,7 @@ def test_one_click_switches_off_the_layer_that_dropped_all(open_page: Callable[.
     ],
 )
 def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_off(
-    open_page: Callable[..., Any], tmp_path: Path, secrets: list[tuple[int | None, str | None]], said: str
+    open_page: Any, tmp_path: Path, secrets: list[tuple[int | None, str | None]], said: str
 ) -> None:
     chunks = [
         Chunk(f"c{i}", text=f"The vault number {i} is empty.", clearance=level, department=of)
@@ -149,9 +149,7 @@ def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_o
     assert page.changes == {"clearance.enabled": False}
 
 
-def test_a_workspace_that_another_process_holds(
-    open_page: Callable[..., Any], tmp_path: Path, holder: subprocess.Popen[str]
-) -> None:
+def test_a_workspace_that_another_process_holds(open_page: Any, tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     page = open_page({"q": "anything?"}, workspace=tmp_path)
     assert len(page.errors) == 1
     said = page.errors[0].replace("\\", "")

@@ -29,7 +29,7 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def page(open_page: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The Evaluate page with the query set few: questions of the demo with their labels."""
     monkeypatch.setattr("ragfilter.evaluate.frame.RESAMPLES", 99)
     page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="evaluate")
@@ -108,7 +108,7 @@ def test_a_run_shows_its_rows_best_first_and_every_view(measured: Any) -> None:
 
 
 def test_the_page_measures_by_itself_where_nothing_was_measured(
-    open_page: Callable[..., Any], copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+    open_page: Any, copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = open_page({"collection": "demo", "profile": "unfiltered"}, workspace=copy_demo(), on="evaluate")
     put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][:2])

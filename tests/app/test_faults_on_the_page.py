@@ -29,7 +29,7 @@ def endpoint() -> Iterator[Server]:
 
 @pytest.fixture
 def open_failing(
-    open_page: Callable[..., Any], endpoint: Server, monkeypatch: pytest.MonkeyPatch, dead_url: str
+    open_page: Any, endpoint: Server, monkeypatch: pytest.MonkeyPatch, dead_url: str
 ) -> Callable[..., Any]:
     """Opens the page with an endpoint that fails in this way. Each has its own model name, so that
     nothing is cached from another."""
@@ -61,9 +61,7 @@ def stands(page: Any) -> bool:
 
 
 @pytest.mark.parametrize("fault", ["hangs", "half a JSON", "refuses"])
-def test_an_answer_that_fails(
-    open_failing: Callable[..., Any], endpoint: Server, patiently: Callable[[], None], fault: str
-) -> None:
+def test_an_answer_that_fails(open_failing: Any, endpoint: Server, patiently: Callable[[], None], fault: str) -> None:
     page = open_failing(fault, LINK)
     assert page.kept == KEPT
     page.press("answer")
@@ -98,9 +96,7 @@ def test_an_answer_that_fails(
 
 
 @pytest.mark.parametrize("fault", ["hangs midway", "garbage"])
-def test_a_judge_that_fails(
-    open_failing: Callable[..., Any], endpoint: Server, patiently: Callable[[], None], fault: str
-) -> None:
+def test_a_judge_that_fails(open_failing: Any, endpoint: Server, patiently: Callable[[], None], fault: str) -> None:
     limit = {"judge.timeout_ms": str(int(deadline(fault, 1.0) * 1000))}
     page = open_failing(fault, JUDGED | limit)
     before = page.kept
@@ -124,7 +120,7 @@ def test_a_judge_that_fails(
     assert page.kept == ["monster-owlbear"]
 
 
-def test_no_chunks_need_no_llm(open_failing: Callable[..., Any], endpoint: Server) -> None:
+def test_no_chunks_need_no_llm(open_failing: Any, endpoint: Server) -> None:
     link = {
         "profile": "adaptive-retrieval",
         "q": "What is a lightsaber?",
@@ -153,7 +149,7 @@ def answers(page: Any) -> str:
     return "\n".join(text.value for text in page.at.markdown)
 
 
-def test_odd_answers_are_shown(open_failing: Callable[..., Any], endpoint: Server) -> None:
+def test_odd_answers_are_shown(open_failing: Any, endpoint: Server) -> None:
     page = open_failing("", LINK)
     # Half an emoji.
     endpoint.behave = split("Owls \ud83e", "\udd89 and \ud83e", " fear \udd89")
@@ -175,7 +171,7 @@ def test_odd_answers_are_shown(open_failing: Callable[..., Any], endpoint: Serve
     assert [line.count("[") for line in unknown] == [MAX_UNKNOWN] * 2
 
 
-def test_half_an_emoji_in_a_reply_of_the_judge_is_shown(open_failing: Callable[..., Any], endpoint: Server) -> None:
+def test_half_an_emoji_in_a_reply_of_the_judge_is_shown(open_failing: Any, endpoint: Server) -> None:
     page = open_failing("half", JUDGED)
     endpoint.behave = split("monster-owlbear -> KEEP \ud83e", "\udd89\nmonster-owl -> KEEP \udd89")
     page.press("need-judge")

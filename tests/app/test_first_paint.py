@@ -13,34 +13,12 @@ from waiting import PROCESS_S
 
 ROOT = Path(__file__).resolve().parents[2]
 
-OTHERS = (
-    # Other pages, and panels that need a result.
-    "ragfilter.cli",
-    "ragfilter.library",
-    "ragfilter.publish",
-    "ragfilter.ui.collections",
-    "ragfilter.ui.compare",
-    "ragfilter.ui.evaluate",
-    "ragfilter.ui.kit.rule_editor.editor",
-    "ragfilter.ui.rules",
-    "ragfilter.ui.tune",
-    "ragfilter.models.openai",
-    # Modules for indexing and editing rules. The path needs labels and runs.
-    "ragfilter.ingest.load",
-    "ragfilter.rules.drafting",
-    "ragfilter.rules.edits",
-    "ragfilter.rules.families",
-    "ragfilter.rules.lint",
-    "ragfilter.rules.templates",
-    "ragfilter.stores.index",
-    "openai",
-    "scipy",
-    "scripts",
-    "sentence_transformers",
-    "sklearn",
-    "torch",
-    "transformers",
-)
+# Other pages, and panels that need a result; modules for indexing and editing rules. The path needs labels and runs.
+OTHERS = """ragfilter.cli ragfilter.library ragfilter.publish ragfilter.ui.collections ragfilter.ui.compare
+ragfilter.ui.evaluate ragfilter.ui.kit.rule_editor.editor ragfilter.ui.rules ragfilter.ui.tune ragfilter.models.openai
+ragfilter.ingest.load ragfilter.rules.drafting ragfilter.rules.edits ragfilter.rules.families ragfilter.rules.lint
+ragfilter.rules.templates ragfilter.stores.index openai scipy scripts sentence_transformers sklearn torch
+transformers""".split()
 
 PAINT = f"""
 import json, sys

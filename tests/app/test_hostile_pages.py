@@ -32,7 +32,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], workspace: Path, few_candidates: None) -> Any:
+def page(open_page: Any, workspace: Path, few_candidates: None) -> Any:
     """A session on a collection whose labels, query sets, rules and editors are hostile too, and
     that shows every chunk."""
     # Some of the chunks' clearances cannot be read.
@@ -135,7 +135,7 @@ def test_text_from_outside_does_nothing(page: Any, walk: Callable[[Any], Iterato
     assert seen > 1
 
 
-def test_the_stage_does_nothing_with_it(open_page: Callable[..., Any], workspace: Path) -> None:
+def test_the_stage_does_nothing_with_it(open_page: Any, workspace: Path) -> None:
     asked = {"profile": "query-must", "q": f"What is in the vault? {HOSTILE[0]}", "present": "true"}
     page = open_page(asked, workspace=workspace)
     assert active(page) == []

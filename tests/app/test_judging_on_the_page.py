@@ -24,7 +24,6 @@ from ragfilter.ui.kit.controls import setting_key as key
 pytestmark = pytest.mark.model
 
 LINK = {"collection": "adsapi", "profile": "llm-filter", "q": QUERY, "judge.timeout_ms": str(PATIENT_MS)}
-OpenPage = Callable[..., Any]
 
 
 @pytest.fixture(scope="session")
@@ -35,11 +34,7 @@ def adsapi_page_workspace(adsapi_workspace: Path, tmp_path_factory: pytest.TempP
 
 @pytest.fixture
 def judged_by(
-    open_page: OpenPage,
-    adsapi_page_workspace: Path,
-    serve: Serve,
-    monkeypatch: pytest.MonkeyPatch,
-    opened: dict[str, Any],
+    open_page: Any, adsapi_page_workspace: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch, opened: dict[str, Any]
 ) -> Iterator[Callable[..., tuple[Any, Server]]]:
     """Opens the page on adsapi with a server as its LLM: ``judged_by(behave)``."""
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "0.15")
@@ -76,7 +71,7 @@ def facts(page: Any) -> dict[str, str]:
 
 
 def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
-    judged_by: Callable[..., Any], snapshot: SnapshotAssertion
+    judged_by: Any, snapshot: SnapshotAssertion
 ) -> None:
     page, server = judged_by(capable)
     assert "LLM judge not asked yet" in page.strip
@@ -104,7 +99,7 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
 
 
 def test_a_link_names_a_prompt_of_the_workspace(
-    adsapi_workspace: Path, tmp_path: Path, open_page: OpenPage, serve: Serve, monkeypatch: pytest.MonkeyPatch
+    adsapi_workspace: Path, tmp_path: Path, open_page: Any, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = Path(copytree(adsapi_workspace, tmp_path / "workspace"))
     (workspace / "prompts").mkdir()
@@ -122,7 +117,7 @@ def test_a_link_names_a_prompt_of_the_workspace(
 
 
 def test_the_question_of_the_source_document(
-    judged_by: Callable[..., Any], open_page: OpenPage, adsapi_page_workspace: Path, opened: dict[str, Any]
+    judged_by: Any, open_page: Any, adsapi_page_workspace: Path, opened: dict[str, Any]
 ) -> None:
     page, server = judged_by(capable, **{"judge.enabled": "false", "retrieval.k": "25"})
     assert len(page.kept) == 25
@@ -172,7 +167,7 @@ def test_the_question_of_the_source_document(
 
 
 def test_the_references_of_a_chunk_are_shown_and_lead_on(
-    open_page: OpenPage, adsapi_page_workspace: Path, calls: Any
+    open_page: Any, adsapi_page_workspace: Path, calls: Any
 ) -> None:
     page = open_page(LINK, workspace=adsapi_page_workspace)
     # Without an LLM, the panel says how to get one.
@@ -198,7 +193,7 @@ def test_the_references_of_a_chunk_are_shown_and_lead_on(
     assert any("The judge is off." in text for text in page.html)
 
 
-def test_references_to_secrets_are_counted_and_not_named(open_page: OpenPage, tmp_path: Path) -> None:
+def test_references_to_secrets_are_counted_and_not_named(open_page: Any, tmp_path: Path) -> None:
     chunks = (
         Chunk("map", "Where the vault lies.", "The Map", refs=("door", "hoard", "astray")),
         Chunk("door", "The door is oak.", "The Door"),

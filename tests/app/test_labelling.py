@@ -26,7 +26,7 @@ def workspace(copy_demo: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], workspace: Path) -> Any:
+def page(open_page: Any, workspace: Path) -> Any:
     return open_page(LINK, workspace=workspace)
 
 
@@ -57,7 +57,7 @@ def test_labels_stand_in_the_table_and_are_taken_back_one_by_one(page: Any) -> N
 
 
 def test_a_label_that_came_with_the_collection_counts_until_somebody_labels_the_chunk(
-    open_page: Callable[..., Any], workspace: Path
+    open_page: Any, workspace: Path
 ) -> None:
     page = open_page({"q": "Which monsters can turn people to stone?"}, workspace=workspace)
     drops = "But it drops 5 of 5 retrieved passages labelled relevant"
@@ -93,7 +93,7 @@ def sign(page: Any, name: str) -> Any:
     return page.run()
 
 
-def test_two_people_on_one_server_are_told_apart(open_page: Callable[..., Any], workspace: Path) -> None:
+def test_two_people_on_one_server_are_told_apart(open_page: Any, workspace: Path) -> None:
     for name, grade in (("Ada", 2), ("  Bob  ", 0)):
         page = sign(open_page(LINK | {"q": "What is a beholder?"}, workspace=workspace), name)
         first = page.ids[0]

@@ -30,7 +30,7 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], place: Path) -> Any:
+def page(open_page: Any, place: Path) -> Any:
     """The questions and labels of the set mine, on the Evaluate page."""
     page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="evaluate")
     book().put_set("demo", "mine", MINE)
@@ -106,17 +106,13 @@ def test_a_set_that_another_session_changed_is_not_replaced_and_one_that_is_alwa
 
 
 def test_where_the_history_is_off_no_question_is_kept(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def ask(question: str) -> list[str]:
-        page.at.switch_page("pages/inspect.py")
-        page.run().ask(question)
-        return list(book().queries("demo", "asked").values())
-
-    assert ask("Who bakes?")[-1:] == ["Who bakes?"]
-    page.at.switch_page("pages/evaluate.py")
-    page.run().at.toggle(key="history-box").set_value(False)
+    book().remember("demo", "Who bakes?")
+    page.at.toggle(key="history-box").set_value(False)
     page.run()
     assert book().queries("demo", "asked") == {}
-    assert ask("Who rows?") == []
+    page.at.switch_page("pages/inspect.py")
+    page.run().ask("Who rows?")
+    assert book().queries("demo", "asked") == {}
     page.at.switch_page("pages/evaluate.py")
     # A switch that cannot be flipped says so, and stays as it is.
     with monkeypatch.context() as patched:
@@ -129,9 +125,9 @@ def test_where_the_history_is_off_no_question_is_kept(page: Any, monkeypatch: py
         page.run()
     assert any("The labels cannot be written." in each for each in page.html)
     assert page.run().at.toggle(key="history-box").value is False
-    page.run().at.toggle(key="history-box").set_value(True)
+    page.at.toggle(key="history-box").set_value(True)
     page.run()
-    assert ask("Who mills?") == ["Who mills?"]
+    assert book().records_history("demo")
 
 
 def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
@@ -192,7 +188,7 @@ def test_disagreements_are_listed_and_labels_without_a_chunk_settled_by_a_click(
 
 
 def test_an_llm_labels_after_its_cost_is_said(
-    open_page: Callable[..., Any], place: Path, opened: dict[str, Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
+    open_page: Any, place: Path, opened: dict[str, Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One process owns a workspace, and with an LLM it is another deployment.
     stop_the_app(opened)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import pytest
@@ -68,7 +68,7 @@ def move(page: Any, sliders: list[str]) -> None:
 
 
 def test_no_slider_switch_choice_or_view_asks_store_or_model(
-    open_page: Callable[..., Any], calls: Counter[str], monkeypatch: pytest.MonkeyPatch, dead_url: str
+    open_page: Any, calls: Counter[str], monkeypatch: pytest.MonkeyPatch, dead_url: str
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
     every: set[str] = set()
@@ -100,7 +100,7 @@ def test_no_slider_switch_choice_or_view_asks_store_or_model(
     assert every == {LEVEL, *(key(f.path) for f in fields() if f.value_type in (int, float))}
 
 
-def test_the_counter_moves_when_something_is_asked(open_page: Callable[..., Any], calls: Counter[str]) -> None:
+def test_the_counter_moves_when_something_is_asked(open_page: Any, calls: Counter[str]) -> None:
     page = open_page({"profile": "adaptive-retrieval"})
     calls.clear()
     page.ask("Is there any starship in this book?")
@@ -131,10 +131,14 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 def test_scores_that_came_too_late_can_be_asked_for_again(
-    slow: threading.Event, open_page: Callable[..., Any], calls: Counter[str]
+    slow: threading.Event, open_page: Any, calls: Counter[str]
 ) -> None:
     page = open_page(LINK | {"q": QUESTION})
+    # A second session asks the store for no pool that is there.
+    asked = calls["ChromaCollection.nearest"]
     other = open_page(LINK | {"q": QUESTION})
+    assert calls["ChromaCollection.nearest"] == asked > 0
+    assert other.kept == page.kept
     assert calls["LateInteraction.score"] == 2
     slow.set()
     for each in (page, other.run()):
@@ -153,9 +157,7 @@ def gone(self: CrossEncoderReranker) -> NoReturn:
     raise ModelError("The cross-encoder is not here.", remedy="Choose another.")
 
 
-def test_a_reranker_that_cannot_be_had_is_not_offered_again(
-    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reranker_that_cannot_be_had_is_not_offered_again(open_page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # Importing torch takes seconds.
     monkeypatch.setattr(CrossEncoderReranker, "_load", gone)
     cross = {"quality.reranker": "cross_encoder", "quality.reranker_model": "nobody/no-such-model"}

@@ -26,9 +26,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("layer", CASES)
-def test_a_switch_brings_its_layer_in_and_takes_it_out(
-    open_page: Callable[..., Any], library: Callable[..., Any], layer: str
-) -> None:
+def test_a_switch_brings_its_layer_in_and_takes_it_out(open_page: Any, library: Callable[..., Any], layer: str) -> None:
     profile, question = CASES[layer]
     page = open_page({"profile": profile, f"{layer}.enabled": "true", "q": question})
     shown = {}
@@ -46,7 +44,7 @@ def test_a_switch_brings_its_layer_in_and_takes_it_out(
     assert layer in page.switch(layer, True).funnel
 
 
-def test_off_a_layer_shows_no_controls_and_on_it_does(open_page: Callable[..., Any]) -> None:
+def test_off_a_layer_shows_no_controls_and_on_it_does(open_page: Any) -> None:
     page = open_page({"profile": "full"})
     own = {
         "query_must": key("query_must.max_rounds"),
@@ -65,7 +63,7 @@ def test_off_a_layer_shows_no_controls_and_on_it_does(open_page: Callable[..., A
     assert all(page.at.toggle(key=key(f"{layer}.enabled")).value for layer in own)
 
 
-def test_each_strategy_acts_and_shows_what_it_uses(open_page: Callable[..., Any], library: Callable[..., Any]) -> None:
+def test_each_strategy_acts_and_shows_what_it_uses(open_page: Any, library: Callable[..., Any]) -> None:
     page, prefix = open_page({"profile": "adaptive-gap", "q": OWLBEARS}), key("cutoff.")
     for strategy, controls in (
         ("fixed", {"max_results"}),
@@ -82,7 +80,7 @@ def test_each_strategy_acts_and_shows_what_it_uses(open_page: Callable[..., Any]
     assert any("“Suggest settings” on Tune learns the strategy calibrated" in text for text in page.html)
 
 
-def test_another_profile_keeps_what_was_tuned_by_hand_and_undo_goes_back(open_page: Callable[..., Any]) -> None:
+def test_another_profile_keeps_what_was_tuned_by_hand_and_undo_goes_back(open_page: Any) -> None:
     page = open_page({"profile": "adaptive-gap", "q": OWLBEARS}).slide("cutoff.max_results", 2)
     assert len(page.kept) == 2
     page.at.selectbox(key="profile-box").set_value("query-must")
@@ -105,7 +103,7 @@ def test_another_profile_keeps_what_was_tuned_by_hand_and_undo_goes_back(open_pa
 
 
 def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
-    open_page: Callable[..., Any], snapshot: SnapshotAssertion
+    open_page: Any, snapshot: SnapshotAssertion
 ) -> None:
     page = open_page({"profile": "full", "q": CLERIC})
     assert said(page) == {name: "off" for name in SWITCHES if name != "clearance"} | {

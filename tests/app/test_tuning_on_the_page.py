@@ -47,7 +47,7 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], place: Path, few_candidates: None) -> Any:
+def page(open_page: Any, place: Path, few_candidates: None) -> Any:
     page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="tune")
     put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][-FEW:])
     page.session.query_set = "few"

@@ -87,7 +87,7 @@ WALKS = {
 
 @pytest.mark.parametrize("name", WALKS)
 def test_a_page_is_the_same_without_the_hidden_chunks(
-    open_page: Callable[..., Any],
+    open_page: Any,
     worlds: tuple[Path, Path],
     name: str,
     downloads: dict[str, Any],
@@ -116,9 +116,7 @@ def test_a_page_is_the_same_without_the_hidden_chunks(
         assert SECRET not in one
 
 
-def test_an_edit_in_another_tab_is_told_to_who_sees_the_chunk(
-    open_page: Callable[..., Any], worlds: tuple[Path, Path]
-) -> None:
+def test_an_edit_in_another_tab_is_told_to_who_sees_the_chunk(open_page: Any, worlds: tuple[Path, Path]) -> None:
     page = open_page({**AS_USER, "profile": "query-must"}, workspace=worlds[0] / "ws")
     ranked = page.ids
     for chunk_id, told in (("hidden-cat-0", 0), ("cat-1", 1)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.model
     ],
 )
 def test_no_secret_of_a_url_is_on_the_page(
-    open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, url: str
+    open_page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, url: str
 ) -> None:
     # Without a collection, the page queries no database.
     with Workspace.open(tmp_path) as workspace:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ def leaked(text: str) -> set[str]:
     return {i for i, title in SECRETS.items() if i in text or max(title.split("'"), key=len).strip() in text}
 
 
-def test_as_a_user_no_secret_reaches_the_page_or_an_export(open_page: Callable[..., Any]) -> None:
+def test_as_a_user_no_secret_reaches_the_page_or_an_export(open_page: Any) -> None:
     page = open_page(AS_USER)
     assert "clearance" in page.funnel
     assert "hidden" not in page.titles
@@ -49,7 +48,7 @@ def test_as_a_user_no_secret_reaches_the_page_or_an_export(open_page: Callable[.
 
 
 def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
-    open_page: Callable[..., Any], snapshot: SnapshotAssertion
+    open_page: Any, snapshot: SnapshotAssertion
 ) -> None:
     page = open_page(AS_USER).choose("view-as", "Operator")
     assert page.ids[0] == "treasure-types"
@@ -90,9 +89,7 @@ def load_file(page: Any, toml: str) -> None:
     page.run()
 
 
-def test_no_profile_file_or_link_shows_a_guest_a_secret(
-    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_profile_file_or_link_shows_a_guest_a_secret(open_page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGFILTER_CLEARANCE__ENABLED", "false")
 
     def shows_none(page: Any, profile: str) -> None:
@@ -125,7 +122,7 @@ def test_no_profile_file_or_link_shows_a_guest_a_secret(
     assert leaked(page.sent) == set()
 
 
-def test_every_page_says_that_it_shows_everything(open_page: Callable[..., Any]) -> None:
+def test_every_page_says_that_it_shows_everything(open_page: Any) -> None:
     page = open_page({"profile": "adaptive-gap"})
     for act, said in (
         (page.run, set()),
@@ -141,7 +138,7 @@ def test_every_page_says_that_it_shows_everything(open_page: Callable[..., Any])
             assert banners(page) == said
 
 
-def test_present_and_compare_keep_to_the_user(open_page: Callable[..., Any]) -> None:
+def test_present_and_compare_keep_to_the_user(open_page: Any) -> None:
     for question in (ASKED, QUESTION):
         page = open_page({"profile": "adaptive-gap", "q": question, "present": "true"})
         assert leaked(page.sent) == set()

@@ -12,11 +12,11 @@ from ragfilter.evaluate.crossval import Target, assign_folds, folds_of, interval
 TABLE = np.array([[0.9, 0.5], [0.9, 0.5], [0.0, 0.5], [0.0, 0.5]])
 
 
-@pytest.mark.parametrize(("queries", "folds", "used"), [(10, 5, 5), (3, 5, 3), (7, 2, 2)])
-def test_folds_are_of_equal_size_and_no_more_than_queries(queries: int, folds: int, used: int) -> None:
-    sizes = np.bincount(assign_folds(queries, folds))
-    assert (len(sizes), sizes.sum()) == (used, queries)
-    assert sizes.max() - sizes.min() <= 1
+def test_folds_are_of_equal_size_and_no_more_than_queries() -> None:
+    for queries, folds, used in [(10, 5, 5), (3, 5, 3), (7, 2, 2)]:
+        sizes = np.bincount(assign_folds(queries, folds))
+        assert (len(sizes), sizes.sum()) == (used, queries)
+        assert sizes.max() - sizes.min() <= 1, queries
 
 
 def test_folds_are_the_same_every_time_and_not_in_the_order_of_the_file() -> None:
@@ -73,9 +73,8 @@ def test_no_end_is_where_no_figure_can_be() -> None:
     assert interval(scores).ends != made[0].ends
 
 
-@pytest.mark.parametrize(
-    ("values", "known"),
-    [
+def test_few_questions_have_no_interval() -> None:
+    for values, known in [
         ([0.4], False),
         ([0.1, 0.9] * 3 + [0.5], False),
         ([0.1, 0.9] * 4, True),
@@ -84,18 +83,15 @@ def test_no_end_is_where_no_figure_can_be() -> None:
         ([0.0] * 60, False),
         ([1.0] * 19 + [0.0], False),
         ([1.0] * 18 + [0.0] * 2, True),
-    ],
-)
-def test_few_questions_have_no_interval(values: list[float], known: bool) -> None:
-    made = interval(np.array(values))
-    assert made.mean == pytest.approx(np.mean(values))
-    assert (made.ends is not None) == known
-    assert (wording.TOO_FEW in wording.gain(made)) == (not known)
+    ]:
+        made = interval(np.array(values))
+        assert made.mean == pytest.approx(np.mean(values))
+        assert (made.ends is not None) == known
+        assert (wording.TOO_FEW in wording.gain(made)) == (not known)
 
 
-@pytest.mark.parametrize(
-    ("values", "gain"),
-    [
+def test_a_gain_is_claimed_only_where_an_interval_excludes_0() -> None:
+    for values, gain in [
         ([0.2, 0.2], False),
         # The signs of five are all one way by chance: 2 / 2⁵ > 0.05.
         ([0.1] * 5 + [0.0] * 3, False),
@@ -104,9 +100,7 @@ def test_few_questions_have_no_interval(values: list[float], known: bool) -> Non
         # Student's interval, 0.067 ± 2.201 × 0.078 / √12, is above 0; but two large losses in 12 may be a third of all.
         ([0.1] * 10 + [-0.1] * 2, False),
         ([0.1] * 5 + [-0.1] * 4, False),
-    ],
-)
-def test_a_gain_is_claimed_only_where_an_interval_excludes_0(values: list[float], gain: bool) -> None:
-    made, turned = interval(np.array(values)), interval(-np.array(values))
-    assert (made.shows_gain, made.shows_loss) == (gain, False)
-    assert (turned.shows_gain, turned.shows_loss) == (False, gain)
+    ]:
+        made, turned = interval(np.array(values)), interval(-np.array(values))
+        assert (made.shows_gain, made.shows_loss) == (gain, False)
+        assert (turned.shows_gain, turned.shows_loss) == (False, gain)

@@ -37,23 +37,19 @@ def test_another_sample_of_the_same_is_no_drift() -> None:
     assert sum(map(bool, alarms)) <= 2
 
 
-@pytest.mark.parametrize(
-    ("now", "worse", "told"),
-    [
+def test_what_moved_is_told_apart() -> None:
+    for now, worse, told in [
         (sample(0.6, 4, seed=1), True, "The corpus or the model moved: best distance"),
         (sample(0.4, 4, seed=1), True, "The filter got worse"),
         (sample(0.4, 9, seed=1), False, "The filter decides differently on similar distances"),
         (sample(0.4, 4, fell=20, seed=1), False, "share of fallbacks 0.000 → 0.333"),
         (sample(0.4, 0.2, seed=1), False, "share of empty results"),
-    ],
-)
-def test_what_moved_is_told_apart(now: pd.DataFrame, worse: bool, told: str) -> None:
-    assert told in what_moved(shifts(BEFORE, now), worse=worse)
+    ]:
+        assert told in what_moved(shifts(BEFORE, now), worse=worse)
 
 
-@pytest.mark.parametrize(
-    ("shared", "shift", "told"),
-    [
+def test_other_questions_are_told_from_another_corpus() -> None:
+    for shared, shift, told in [
         (9, 0.0, "The questions moved"),
         (9, 0.2, "The corpus or the model moved"),
         (
@@ -61,13 +57,11 @@ def test_what_moved_is_told_apart(now: pd.DataFrame, worse: bool, told: str) -> 
             0.0,
             "The questions, the corpus or the model moved (the log has too few of the baseline's questions to tell)",
         ),
-    ],
-)
-def test_other_questions_are_told_from_another_corpus(shared: int, shift: float, told: str) -> None:
-    before = BEFORE.assign(asked=[f"q{n}" for n in range(60)])
-    again = before[:shared].assign(nearness=before["nearness"][:shared] + shift)
-    now = pd.concat([again, sample(0.8, 4, seed=1).assign(asked="off topic")])
-    assert what_moved(shifts(before, now), who=mover(before, now)).startswith(told)
+    ]:
+        before = BEFORE.assign(asked=[f"q{n}" for n in range(60)])
+        again = before[:shared].assign(nearness=before["nearness"][:shared] + shift)
+        now = pd.concat([again, sample(0.8, 4, seed=1).assign(asked="off topic")])
+        assert what_moved(shifts(before, now), who=mover(before, now)).startswith(told)
 
 
 def test_nothing_is_said_about_distances_that_nobody_knows() -> None:
@@ -93,9 +87,8 @@ def test_a_log_is_read_line_by_line(tmp_path: Path) -> None:
         read_log(log, "c")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_a_log_line_without_a_question_is_skipped(tmp_path: Path) -> None:
+    for given in [
         '"nearness": NaN',
         '"nearness": 1e999',
         '"nearness": -0.1',
@@ -108,12 +101,10 @@ def test_a_log_is_read_line_by_line(tmp_path: Path) -> None:
         '"fallback": "no"',
         '"fallback": false',
         '"collection": 7',
-    ],
-)
-def test_a_log_line_without_a_question_is_skipped(tmp_path: Path, given: str) -> None:
-    log, line = tmp_path / "day.jsonl", '{"nearness": 0.4, "kept": 3, "fallback": []'
-    log.write_text(f"{line}}}\n{line}, {given}}}", "utf-8")
-    assert len(read_log(log, "c")) == 1
+    ]:
+        log, line = tmp_path / "day.jsonl", '{"nearness": 0.4, "kept": 3, "fallback": []'
+        log.write_text(f"{line}}}\n{line}, {given}}}", "utf-8")
+        assert len(read_log(log, "c")) == 1, given
 
 
 def saved(number: int, **plan: Any) -> Run:
@@ -135,18 +126,15 @@ def measured(number: int, shift: float = 0.0, most: int = 5, **plan: Any) -> Mea
     return MeasuredRun(saved(number, **plan), tuple(records))
 
 
-@pytest.mark.parametrize(
-    ("now", "told"),
-    [
+def test_a_run_says_what_moved_since_an_earlier_one() -> None:
+    for now, told in [
         ({}, ""),
         ({"shift": 0.5, "model": "other"}, "The corpus or the model moved: best distance ÷"),
         ({"most": 1}, "The filter got worse: the search finds chunks as near as before."),
-    ],
-)
-def test_a_run_says_what_moved_since_an_earlier_one(now: dict[str, Any], told: str) -> None:
-    moved = moved_since(measured(2, **now), measured(1))
-    assert moved.startswith(told)
-    assert bool(moved) is bool(told)
+    ]:
+        moved = moved_since(measured(2, **now), measured(1))
+        assert moved.startswith(told)
+        assert bool(moved) is bool(told)
 
 
 def test_the_earlier_run_has_the_same_questions_user_and_settings() -> None:

@@ -13,17 +13,7 @@ from evaluate.test_query_records import GAP, OWLBEARS, counted, pool_of
 from scipy.stats import permutation_test
 
 from ragfilter.evaluate import frame
-from ragfilter.evaluate.frame import (
-    Kind,
-    by_variant,
-    cells,
-    layer_gains,
-    of_kind,
-    paired,
-    permutation_p,
-    rows,
-    side_by_side,
-)
+from ragfilter.evaluate.frame import by_variant, cells, layer_gains, of_kind, paired, permutation_p, rows, side_by_side
 from ragfilter.evaluate.metrics import FIGURES, Curve, frontier, prefixes, within
 from ragfilter.evaluate.query_records import QueryRecord, records_of
 from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, UNFILTERED, variants
@@ -85,42 +75,36 @@ def test_settings_that_drop_from_within_the_order_exceed_the_oracle_and_it_says_
     assert "can exceed it" in oracle["about"]
 
 
-@pytest.mark.parametrize(
-    ("labels", "figures"),
-    [
+def test_labels_of_every_kind() -> None:
+    for labels, figures in [
         # c1 and c2 are kept. Unlabelled chunks count as irrelevant, and are counted.
         ({"c1": 1}, {"precision": 0.5, "recall": 1.0, "f1": 2 / 3, "unlabelled": 1, "f1_most": 1}),
         ({"c1": 1, "c2": 0}, {"precision": 0.5, "unlabelled": 0, "f1_most": 2 / 3}),
         ({"c5": 1}, {"precision": 0.0, "recall": 0.0, "f1": 0.0, "ndcg": 0.0}),
         ({f"c{i}": 1 for i in range(1, 6)}, {"precision": 1.0, "recall": 0.4, "unlabelled": 0}),
-    ],
-)
-def test_labels_of_every_kind(labels: dict[str, int], figures: dict[str, float]) -> None:
-    found = row(counted(labels), CURRENT)
-    assert {name: found[name] for name in figures} == pytest.approx(figures)
+    ]:
+        found = row(counted(labels), CURRENT)
+        assert {name: found[name] for name in figures} == pytest.approx(figures)
 
 
-@pytest.mark.parametrize(("labels", "value"), [({"x": 0}, 1.0), ({"x": 1}, 0.0)])
-def test_nothing_kept_of_nothing_found_is_right_where_nothing_is_relevant(labels: dict[str, int], value: float) -> None:
-    found = row(counted(labels, distances=[]), CURRENT)
-    assert (found["precision"], found["f1"], found["ndcg"]) == (value, value, value)
+def test_nothing_kept_of_nothing_found_is_right_where_nothing_is_relevant() -> None:
+    for labels, value in [({"x": 0}, 1.0), ({"x": 1}, 0.0)]:
+        found = row(counted(labels, distances=[]), CURRENT)
+        assert (found["precision"], found["f1"], found["ndcg"]) == (value, value, value)
 
 
-@pytest.mark.parametrize(
-    ("threshold", "figures"),
-    [
+def test_figures_of_all_chunks_up_to_a_distance() -> None:
+    for threshold, figures in [
         # Relevant are the chunks at 0.10 and 0.11 of one query, and only the one at 0.45 of the
         # other, whose chunks at 0.10 and 0.11 are unlabelled.
         (0.05, {"precision": 0, "recall": 0, "f1": 0, "kept": 0, "unlabelled": 0}),
         (0.11, {"precision": 0.5, "recall": 0.5, "f1": 0.5, "kept": 2, "unlabelled": 1}),
         (0.45, {"precision": (2 / 3 + 1 / 3) / 2, "recall": 1, "f1": (0.8 + 0.5) / 2}),
         (9.0, {"kept": 5, "f1": (4 / 7 + 2 / 6) / 2}),
-    ],
-)
-def test_figures_of_all_chunks_up_to_a_distance(threshold: float, figures: dict[str, float]) -> None:
-    records = several({**OWLBEARS, "c3": 0, "c4": 0, "c5": 0}, {"c3": 1, "c4": 0, "c5": 0})
-    found = within(frame.curves_of(records), threshold)
-    assert {name: found[name] for name in figures} == pytest.approx(figures)
+    ]:
+        records = several({**OWLBEARS, "c3": 0, "c4": 0, "c5": 0}, {"c3": 1, "c4": 0, "c5": 0})
+        found = within(frame.curves_of(records), threshold)
+        assert {name: found[name] for name in figures} == pytest.approx(figures)
 
 
 def test_the_oracles_line_beats_every_fixed_k() -> None:
@@ -204,29 +188,26 @@ def test_different_questions_with_the_same_id_are_not_compared() -> None:
     assert (len(both), paired(both).queries, paired(both).p_value) == (0, 0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("kind", "names"),
-    [
+def test_the_questions_of_a_kind() -> None:
+    for kind, names in [
         ("failures", ["worse", "nothing found"]),
         ("changed", ["worse", "better", "great", "greater", "great at a loss"]),
         ("highlights", ["greater", "great"]),
-    ],
-)
-def test_the_questions_of_a_kind(kind: Kind, names: list[str]) -> None:
-    # By name: F1 and its gain, recall, and that of the unfiltered first k.
-    table = pd.DataFrame(
-        [
-            ("worse", 0.3, -0.1, 0.5, 1.0),
-            ("nothing found", 0.0, 0.0, 0.0, 0.0),
-            ("as before", 0.5, 0.0, 1.0, 1.0),
-            ("better", 0.6, 0.1, 1.0, 1.0),
-            ("great", 0.8, 0.2, 1.0, 1.0),
-            ("greater", 1.0, 0.6, 1.0, 1.0),
-            ("great at a loss", 0.7, 0.4, 0.5, 1.0),
-        ],
-        columns=["id", "f1", "gain", "recall", "recall_a"],
-    )
-    assert [*of_kind(table, kind)["id"]] == names
+    ]:
+        # By name: F1 and its gain, recall, and that of the unfiltered first k.
+        table = pd.DataFrame(
+            [
+                ("worse", 0.3, -0.1, 0.5, 1.0),
+                ("nothing found", 0.0, 0.0, 0.0, 0.0),
+                ("as before", 0.5, 0.0, 1.0, 1.0),
+                ("better", 0.6, 0.1, 1.0, 1.0),
+                ("great", 0.8, 0.2, 1.0, 1.0),
+                ("greater", 1.0, 0.6, 1.0, 1.0),
+                ("great at a loss", 0.7, 0.4, 0.5, 1.0),
+            ],
+            columns=["id", "f1", "gain", "recall", "recall_a"],
+        )
+        assert [*of_kind(table, kind)["id"]] == names
 
 
 def test_the_test_is_scipys_where_all_exchanges_are_tried() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -39,22 +38,17 @@ def rows(*recalls: float, first: int = 0, **relevant: int) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize(
-    ("figure", "at", "limit", "passed", "mean", "beyond"),
-    [
+def test_a_limit_is_on_the_mean_and_names_the_queries_beyond_it() -> None:
+    for figure, at, limit, passed, mean, beyond in [
         ("precision", "least", 0.7, True, 0.7, ["flat"]),
         ("precision", "least", 0.71, False, 0.7, ["flat"]),
         ("kept", "most", 3.5, True, 3.5, ["flat"]),
         ("lost", "most", 0.5, True, 0.5, ["cliff"]),
-    ],
-)
-def test_a_limit_is_on_the_mean_and_names_the_queries_beyond_it(
-    figure: str, at: Any, limit: float, passed: bool, mean: float, beyond: list[str]
-) -> None:
-    gate = decide(ROWS, [Limit(figure=figure, at=at, limit=limit)])
-    (check,) = gate.limits
-    assert (gate.passed, check.passed, check.figures["value"]) == (passed, passed, pytest.approx(mean))
-    assert [*check.figures["beyond"]] == [*check.reasons] == beyond
+    ]:
+        gate = decide(ROWS, [Limit(figure=figure, at=at, limit=limit)])
+        (check,) = gate.limits
+        assert (gate.passed, check.passed, check.figures["value"]) == (passed, passed, pytest.approx(mean))
+        assert [*check.figures["beyond"]] == [*check.reasons] == beyond
 
 
 def test_limits_are_read() -> None:
@@ -70,9 +64,8 @@ def test_what_is_no_limit_is_refused(text: str) -> None:
         read_limit(text, "least", option="--min")
 
 
-@pytest.mark.parametrize(
-    ("now", "passed", "severe"),
-    [
+def test_what_breaks_a_gate() -> None:
+    for now, passed, severe in [
         # Eight of eight drop by 0.1: 2 of 256 sign flips are as far from 0.
         ((0.9,) * 8, False, 0),
         # One drops by 0.3: a mean drop of 0.0375, which chance can explain.
@@ -80,14 +73,12 @@ def test_what_is_no_limit_is_refused(text: str) -> None:
         # One drops by 0.6: too much at once, whatever the mean.
         ((0.4, *(1.0,) * 7), False, 1),
         ((1.0,) * 8, True, 0),
-    ],
-)
-def test_what_breaks_a_gate(now: tuple[float, ...], passed: bool, severe: int) -> None:
-    baseline = to_baseline(rows(*(1.0,) * 8), ORIGIN)
-    gate = decide(rows(*now), baseline=baseline, now=ORIGIN, allowed={"recall": 0.02})
-    (drop,) = gate.drops
-    assert (gate.passed, drop.passed, len(drop.figures["severe"])) == (passed, passed, severe)
-    assert drop.figures["before"] - drop.figures["value"] == pytest.approx(1.0 - sum(now) / 8)
+    ]:
+        baseline = to_baseline(rows(*(1.0,) * 8), ORIGIN)
+        gate = decide(rows(*now), baseline=baseline, now=ORIGIN, allowed={"recall": 0.02})
+        (drop,) = gate.drops
+        assert (gate.passed, drop.passed, len(drop.figures["severe"])) == (passed, passed, severe)
+        assert drop.figures["before"] - drop.figures["value"] == pytest.approx(1.0 - sum(now) / 8)
 
 
 def test_only_queries_that_both_have_are_compared() -> None:

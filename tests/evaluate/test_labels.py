@@ -14,13 +14,9 @@ from ragfilter.stores.labels import LONGEST_NAME
 QUERIES = {"q1": "one", "q2": "two"}
 
 
-@pytest.mark.parametrize(
-    ("named", "gone"),
-    [("ab", ()), ("axxy", ("x", "y")), ("", ())],
-    ids=["all there", "each id counts once", "no labels"],
-)
-def test_labelled_ids_that_are_not_there_are_named(named: str, gone: tuple[str, ...]) -> None:
-    assert missing(named, {"a", "b"}, collection="c") == gone
+def test_labelled_ids_that_are_not_there_are_named() -> None:
+    for named, gone in [("ab", ()), ("axxy", ("x", "y")), ("", ())]:
+        assert missing(named, {"a", "b"}, collection="c") == gone
 
 
 def test_labels_of_another_collection_are_refused(snapshot: SnapshotAssertion) -> None:

@@ -112,22 +112,19 @@ def test_both_kinds_of_model_are_rounded_and_readable() -> None:
         assert chances[0] > 0.5 > chances[1]
 
 
-@pytest.mark.parametrize(
-    ("n", "labels", "why"),
-    [
+def test_where_nothing_can_be_learned_the_rest_is_tuned_and_why_is_said() -> None:
+    for n, labels, why in [
         (9, "own", "at least 10 labelled queries"),
         (24, "all", "relevant and irrelevant hits"),
         (24, "unknown", "relevant and irrelevant hits"),
-    ],
-)
-def test_where_nothing_can_be_learned_the_rest_is_tuned_and_why_is_said(n: int, labels: str, why: str) -> None:
-    names = list(POOLS)[:n]
-    others = {"all": {f"c{i}": 1 for i in range(60)}, "unknown": {"nowhere": 1}}
-    qrels = {i: others.get(labels, QRELS[i]) for i in names}
-    made = tune({i: POOLS[i] for i in names}, qrels, PLAIN, rerank=False)
-    assert why in made.why_not
-    assert "calibrated" not in made.strategies
-    assert not made.tuned.settings.cutoff.calibration
+    ]:
+        names = list(POOLS)[:n]
+        others = {"all": {f"c{i}": 1 for i in range(60)}, "unknown": {"nowhere": 1}}
+        qrels = {i: others.get(labels, QRELS[i]) for i in names}
+        made = tune({i: POOLS[i] for i in names}, qrels, PLAIN, rerank=False)
+        assert why in made.why_not
+        assert "calibrated" not in made.strategies, n
+        assert not made.tuned.settings.cutoff.calibration, n
 
 
 def test_fewest_tokens_at_a_recall() -> None:
@@ -155,12 +152,10 @@ def test_a_recall_is_held_before_tokens_are_saved() -> None:
     assert [*Target("tokens", 0.65).held_out(tables, assign_folds(2, 2))] == [0, 2]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("f1", Target("f1")), ("f2", Target("f2")), ("tokens@0.8", Target("tokens", 0.8))]
-)
-def test_targets_as_they_are_written(text: str, expected: Target) -> None:
-    assert read_target(text) == expected
-    assert str(expected) == text
+def test_targets_as_they_are_written() -> None:
+    for text, expected in [("f1", Target("f1")), ("f2", Target("f2")), ("tokens@0.8", Target("tokens", 0.8))]:
+        assert read_target(text) == expected
+        assert str(expected) == text
 
 
 @pytest.mark.parametrize("text", ["f9", "tokens", "tokens@", "tokens@0", "tokens@1.5", "f1@0.5"])

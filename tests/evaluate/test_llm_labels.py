@@ -36,23 +36,18 @@ def test_the_pool_may_be_deeper_than_any_prompt() -> None:
     assert [i for ready in request.prompts for i in ready.asked] == ["0", "2", "4", "6", "8"]
 
 
-@pytest.mark.parametrize(
-    ("human", "llm", "expected"),
-    [
+def test_cohens_kappa() -> None:
+    for human, llm, expected in [
         ({"q": {"a": 1, "b": 0}}, {"q": {"a": 2, "b": 0}}, (2, 2, 1.0)),
         ({"q": {"a": 1, "b": 0}}, {"q": {"a": 0, "b": 1}}, (2, 0, -1.0)),
         # Observed 3 of 4; by chance 0.5 × 0.25 + 0.5 × 0.75 = 0.5.
         ({"q": dict.fromkeys("ab", 1) | dict.fromkeys("cd", 0)}, {"q": {"a": 1, "b": 0, "c": 0, "d": 0}}, (4, 3, 0.5)),
         ({"q": {"a": 1}}, {"q": {"a": 1}}, (1, 1, None)),
         ({"q": {"a": 1}}, {"p": {"a": 1}}, (0, 0, None)),
-    ],
-)
-def test_cohens_kappa(
-    human: dict[str, dict[str, int]], llm: dict[str, dict[str, int]], expected: tuple[int, int, float | None]
-) -> None:
-    made = agreement(human, llm)
-    assert (made.pairs, made.agreed) == expected[:2]
-    assert made.kappa == (None if expected[2] is None else pytest.approx(expected[2]))
+    ]:
+        made = agreement(human, llm)
+        assert (made.pairs, made.agreed) == expected[:2]
+        assert made.kappa == (None if expected[2] is None else pytest.approx(expected[2]))
 
 
 GAP = load(profile="adaptive-gap", environ={}).settings

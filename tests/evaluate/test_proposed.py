@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ragfilter.evaluate.effect import GatheredQuestions, SuggestedRules, make_labelled, suggest
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.schema import Settings
@@ -31,32 +29,23 @@ def rules(made: SuggestedRules) -> dict[str, list[list[str]]]:
     return {p.chunk.id: [[*group] for group in p.rule.contain_one_of] for p in made.proposals}
 
 
-@pytest.mark.parametrize(
-    ("chunk", "question", "group", "word"),
-    [
+def test_a_rule_learns_the_rarest_word_of_a_question_it_would_lose() -> None:
+    for chunk, question, group, word in [
         ("cleric-6", "what does a priest need against armor class 6", 0, "priest"),
         ("cleric-7", "what does a cleric need against chain mail", 1, "mail"),
-    ],
-)
-def test_a_rule_learns_the_rarest_word_of_a_question_it_would_lose(
-    chunk: str, question: str, group: int, word: str
-) -> None:
-    others = [Chunk("priest", "A priest prays.", "Priest"), Chunk("mail", "Armor: mail.", "Mail")]
-    made = suggest([*CHUNKS, *others], (), labelled(**{chunk.replace("-", "_"): question}))
-    assert rules(made)[chunk][group][-1] == word
-    assert made.losses == {}
-    assert made.effect is not None
-    assert not made.effect.loses_relevant
+    ]:
+        others = [Chunk("priest", "A priest prays.", "Priest"), Chunk("mail", "Armor: mail.", "Mail")]
+        made = suggest([*CHUNKS, *others], (), labelled(**{chunk.replace("-", "_"): question}))
+        assert rules(made)[chunk][group][-1] == word
+        assert made.losses == {}, chunk
+        assert made.effect is not None, chunk
+        assert not made.effect.loses_relevant, chunk
 
 
-@pytest.mark.parametrize(
-    "question",
-    # No other text has the word; the question meets no part of the rule.
-    ["what does a soldier need against armor class 5", "who carries the lantern"],
-)
-def test_what_no_rule_can_keep_is_told(question: str) -> None:
-    made = suggest(CHUNKS, (), labelled(fighter_5=question))
-    assert made.losses == {"fighter-5": (question,)}
+def test_what_no_rule_can_keep_is_told() -> None:
+    for question in ["what does a soldier need against armor class 5", "who carries the lantern"]:
+        made = suggest(CHUNKS, (), labelled(fighter_5=question))
+        assert made.losses == {"fighter-5": (question,)}
 
 
 def test_without_labels_nothing_is_measured() -> None:

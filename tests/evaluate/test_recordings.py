@@ -42,9 +42,8 @@ def otlp(**attributes: Any) -> dict[str, Any]:
     return {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "other"}, span]}]}]}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_question_is_read_with_what_was_retrieved(tmp_path: Path) -> None:
+    for line in [
         otlp(**{"input.value": "Why?"}, **FLAT),
         otlp(**{"input.value": '{"query": " Why?"}'}, **FLAT),
         # A span of Phoenix, a row of its data frame, and one of its REST interface.
@@ -59,13 +58,10 @@ def otlp(**attributes: Any) -> dict[str, Any]:
             }
         },
         {"attributes": {"input.value": "Why?", **FLAT}},
-    ],
-    ids=["OTLP", "a question in JSON", "Phoenix", "a row", "nested", "flat"],
-)
-def test_a_question_is_read_with_what_was_retrieved(tmp_path: Path, line: Any) -> None:
-    path = tmp_path / "traces.jsonl"
-    path.write_text(f"{json.dumps({'attributes': {'input.value': 'no documents'}})}\n\n{json.dumps(line)}\n")
-    assert read_traces(path) == {"Why?": [A, B]}
+    ]:
+        path = tmp_path / "traces.jsonl"
+        path.write_text(f"{json.dumps({'attributes': {'input.value': 'no documents'}})}\n\n{json.dumps(line)}\n")
+        assert read_traces(path) == {"Why?": [A, B]}, line
 
 
 def test_our_own_spans_are_read_back(tmp_path: Path) -> None:
@@ -100,9 +96,9 @@ def test_chunks_are_known_by_their_id_or_text() -> None:
     assert matched(documents, {"Text a": "a", "Text b": "b"}) == ["a", "b"]
 
 
-@pytest.mark.parametrize(("user", "seen"), [(User(), ["c00"]), (User(1), ["c00", "c04"])], ids=str)
-def test_only_what_was_recorded_is_searched(user: User, seen: list[str]) -> None:
-    part = Subset(MemoryCollection(CHUNKS, VECTORS), ["c04", "c00", "c16", "nobody"])
-    pool = gather("Why?", Settings(), Backends(part, OneVector({}, QUERY)), user)
-    assert {hit.id for hit in pool.hits if user.sees(hit.chunk)} == set(seen)
-    assert pool.exhaustive
+def test_only_what_was_recorded_is_searched() -> None:
+    for user, seen in [(User(), ["c00"]), (User(1), ["c00", "c04"])]:
+        part = Subset(MemoryCollection(CHUNKS, VECTORS), ["c04", "c00", "c16", "nobody"])
+        pool = gather("Why?", Settings(), Backends(part, OneVector({}, QUERY)), user)
+        assert {hit.id for hit in pool.hits if user.sees(hit.chunk)} == set(seen)
+        assert pool.exhaustive, user

@@ -49,34 +49,35 @@ def cut(size: int) -> dict[str, tuple[Chunk, int, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [400, 1600])
-def test_labels_are_mapped_right_whatever_the_size_of_chunks(size: int) -> None:
+def test_labels_are_mapped_right_whatever_the_size_of_chunks() -> None:
     """The right chunks overlap the labelled one by at least half of the shorter one; if several
     have the same text, any is right."""
-    labelled, others = cut(800), cut(size)
-    finder = QuoteFinder(chunk for chunk, *_ in others.values())
-    right = 0
-    tried = [*labelled.values()][::3]
-    for chunk, begin, end in tried:
-        wanted = {
-            other.text
-            for other, first, last in others.values()
-            if other.source == chunk.source
-            and min(end, last) - max(begin, first) >= 0.5 * min(end - begin, last - first)
-        }
-        finding = finder.find(quotation_of(chunk))
-        right += finding.found not in ("ambiguous", "gone") and wanted == {others[i][0].text for i in finding.chunk_ids}
-    assert len(tried) > 100
-    assert right / len(tried) >= 0.95, f"{right} of {len(tried)}"
+    for size in [400, 1600]:
+        labelled, others = cut(800), cut(size)
+        finder = QuoteFinder(chunk for chunk, *_ in others.values())
+        right = 0
+        tried = [*labelled.values()][::3]
+        for chunk, begin, end in tried:
+            wanted = {
+                other.text
+                for other, first, last in others.values()
+                if other.source == chunk.source
+                and min(end, last) - max(begin, first) >= 0.5 * min(end - begin, last - first)
+            }
+            finding = finder.find(quotation_of(chunk))
+            right += finding.found not in ("ambiguous", "gone") and wanted == {
+                others[i][0].text for i in finding.chunk_ids
+            }
+        assert len(tried) > 100, size
+        assert right / len(tried) >= 0.95, f"{right} of {len(tried)}"
 
 
 STEM = "Trolls regenerate three hit points in each round unless fire or acid burns them."
 TAIL = "Giants throw rocks over the walls of any castle that refuses to pay tribute in time."
 
 
-@pytest.mark.parametrize(
-    ("texts", "ids", "found"),
-    [
+def test_a_quote_is_found_as_it_is_by_its_words_or_nearly() -> None:
+    for texts, ids, found in [
         ([f"{STEM} {TAIL}"], ["c0"], "exact"),
         ([f"**TROLLS** {STEM[7:].upper()}"], ["c0"], "normalised"),
         ([STEM.replace("three", "3"), TAIL], ["c0"], "fuzzy"),
@@ -85,29 +86,24 @@ TAIL = "Giants throw rocks over the walls of any castle that refuses to pay trib
         ([f"Before. {STEM}", f"{STEM} After."], ["c0", "c1"], "exact"),
         ([TAIL], [], "gone"),
         ([], [], "gone"),
-    ],
-)
-def test_a_quote_is_found_as_it_is_by_its_words_or_nearly(texts: list[str], ids: list[str], found: str) -> None:
-    finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
-    finding = finder.find(Quotation(STEM, "a"))
-    assert (list(finding.chunk_ids), finding.found) == (ids, found)
-    assert 0.8 <= finding.score <= 1 or found == "gone"
+    ]:
+        finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
+        finding = finder.find(Quotation(STEM, "a"))
+        assert (list(finding.chunk_ids), finding.found) == (ids, found)
+        assert 0.8 <= finding.score <= 1 or found == "gone"
 
 
-@pytest.mark.parametrize(
-    ("quote", "ids", "found"),
-    [
+def test_a_quote_of_few_words_is_found_as_a_whole() -> None:
+    for quote, ids, found in [
         ("acid", ["c1"], "exact"),
         ("Or Acid", ["c1"], "normalised"),
         ("a fire", ["c0", "c2"], "ambiguous"),
         ("acids", [], "gone"),
-    ],
-)
-def test_a_quote_of_few_words_is_found_as_a_whole(quote: str, ids: list[str], found: str) -> None:
-    texts = ["Light a fire.", "Fire, or acid, stops it. Organs heal.", "It fears a fire."]
-    finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
-    finding = finder.find(Quotation(quote, "a"))
-    assert (list(finding.chunk_ids), finding.found) == (ids, found)
+    ]:
+        texts = ["Light a fire.", "Fire, or acid, stops it. Organs heal.", "It fears a fire."]
+        finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
+        finding = finder.find(Quotation(quote, "a"))
+        assert (list(finding.chunk_ids), finding.found) == (ids, found)
 
 
 @pytest.fixture
@@ -146,13 +142,17 @@ def test_labels_follow_their_text_and_come_back(book: LabelBook) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("selected", "quote"),
-    [("fire or acid", "fire or acid"), ("  fire\nor acid ", "fire or acid"), ("ice", ""), (" ", "")],
-)
-def test_selected_text_is_evidence_where_the_chunk_has_it(selected: str, quote: str) -> None:
-    place = selected_quotation(Chunk("a#1", STEM, source="a", page=3), selected)
-    assert (None if place is None else (place.quote, place.source, place.page)) == ((quote, "a", 3) if quote else None)
+def test_selected_text_is_evidence_where_the_chunk_has_it() -> None:
+    for selected, quote in [
+        ("fire or acid", "fire or acid"),
+        ("  fire\nor acid ", "fire or acid"),
+        ("ice", ""),
+        (" ", ""),
+    ]:
+        place = selected_quotation(Chunk("a#1", STEM, source="a", page=3), selected)
+        assert (None if place is None else (place.quote, place.source, place.page)) == (
+            (quote, "a", 3) if quote else None
+        )
 
 
 def test_evidence_decides_which_of_the_new_chunks_a_label_judges(book: LabelBook) -> None:
@@ -196,14 +196,12 @@ def test_the_latest_label_counts_beside_an_earlier_one_that_moved(book: LabelBoo
     assert qrels_of(book.history("c")) == {"who throws?": {"a#1": 0, "a#2": 1}}
 
 
-@pytest.mark.parametrize(
-    ("start", "ids", "found"), [(0, ["c0"], "exact"), (260, ["c2"], "exact"), (-1, ["c0", "c2"], "ambiguous")]
-)
-def test_a_text_that_occurs_twice_is_the_one_at_the_place_of_the_quote(start: int, ids: list[str], found: str) -> None:
-    texts = [f"{STEM} Here.", TAIL, f"{STEM} There."]
-    finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
-    finding = finder.find(Quotation(STEM, "a", start=start))
-    assert (list(finding.chunk_ids), finding.found) == (ids, found)
+def test_a_text_that_occurs_twice_is_the_one_at_the_place_of_the_quote() -> None:
+    for start, ids, found in [(0, ["c0"], "exact"), (260, ["c2"], "exact"), (-1, ["c0", "c2"], "ambiguous")]:
+        texts = [f"{STEM} Here.", TAIL, f"{STEM} There."]
+        finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
+        finding = finder.find(Quotation(STEM, "a", start=start))
+        assert (list(finding.chunk_ids), finding.found) == (ids, found)
 
 
 def test_spans_with_the_same_text_are_exported_with_their_places(book: LabelBook) -> None:
@@ -225,15 +223,15 @@ def test_the_place_of_a_quote_is_inside_its_chunk() -> None:
         assert finder.find(Quotation(quote, "a", start=1500)).chunk_ids == ("c0",)
 
 
-@pytest.mark.parametrize("overlap", [0, 100, 200, 400])
-def test_the_place_of_a_quote_is_found_however_chunks_overlap(overlap: int) -> None:
-    text = "\n\n".join(STEM if n in (20, 50) else f"{n} goblins. " * 14 for n in range(80))
-    old = [Chunk(f"a#{n}", each, source="a") for n, each in enumerate(passages(text, 400))]
-    new = {f"b#{n}": Chunk(f"b#{n}", each, source="a") for n, each in enumerate(passages(text, 800, overlap))}
-    starts, finder = starts_of(old), QuoteFinder(new.values())
-    for chunk, n in zip([each for each in old if STEM in each.text], (20, 50), strict=True):
-        (found,) = finder.find(Quotation(STEM, "a", start=starts[chunk.id])).chunk_ids
-        assert any(f"{neighbour} goblins" in new[found].text for neighbour in (n - 1, n + 1))
+def test_the_place_of_a_quote_is_found_however_chunks_overlap() -> None:
+    for overlap in [0, 100, 200, 400]:
+        text = "\n\n".join(STEM if n in (20, 50) else f"{n} goblins. " * 14 for n in range(80))
+        old = [Chunk(f"a#{n}", each, source="a") for n, each in enumerate(passages(text, 400))]
+        new = {f"b#{n}": Chunk(f"b#{n}", each, source="a") for n, each in enumerate(passages(text, 800, overlap))}
+        starts, finder = starts_of(old), QuoteFinder(new.values())
+        for chunk, n in zip([each for each in old if STEM in each.text], (20, 50), strict=True):
+            (found,) = finder.find(Quotation(STEM, "a", start=starts[chunk.id])).chunk_ids
+            assert any(f"{neighbour} goblins" in new[found].text for neighbour in (n - 1, n + 1))
 
 
 def test_a_label_of_a_chunk_that_occurs_twice_keeps_its_place(book: LabelBook) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from haystack import Document, Pipeline
 from haystack.components.joiners import DocumentJoiner
 from langchain_core import documents as langchain
@@ -45,23 +44,23 @@ class Found(BaseRetriever):
         return self.nodes
 
 
-@pytest.mark.parametrize(("score", "expected"), [("", "ac"), ("fused", "ac")])
-def test_llamaindexs_fused_nodes_are_cut(score: str, expected: str) -> None:
-    nodes = {i: TextNode(id_=i, text=f"Trolls, part {i}.", metadata={"dense": DENSE.get(i)}) for i in FUSED}
-    dense = [NodeWithScore(node=nodes[i], score=1 - DENSE[i]) for i in DENSE]
-    lexical = [NodeWithScore(node=nodes[i], score=LEXICAL[i]) for i in LEXICAL]
-    fusion = QueryFusionRetriever(
-        [Found(dense), Found(lexical)],
-        mode="reciprocal_rerank",
-        num_queries=1,
-        use_async=False,
-        llm=MockLLM(),
-        similarity_top_k=4,
-    )
-    fused = fusion.retrieve(QUERY)
-    metric = {"dense": "cosine", "fused": "rank"}
-    post = filtered(score, max_results=2).as_llamaindex(metric=metric)
-    assert {each.node.id_ for each in post.postprocess_nodes(fused, query_str=QUERY)} == {*expected}
+def test_llamaindexs_fused_nodes_are_cut() -> None:
+    for score, expected in [("", "ac"), ("fused", "ac")]:
+        nodes = {i: TextNode(id_=i, text=f"Trolls, part {i}.", metadata={"dense": DENSE.get(i)}) for i in FUSED}
+        dense = [NodeWithScore(node=nodes[i], score=1 - DENSE[i]) for i in DENSE]
+        lexical = [NodeWithScore(node=nodes[i], score=LEXICAL[i]) for i in LEXICAL]
+        fusion = QueryFusionRetriever(
+            [Found(dense), Found(lexical)],
+            mode="reciprocal_rerank",
+            num_queries=1,
+            use_async=False,
+            llm=MockLLM(),
+            similarity_top_k=4,
+        )
+        fused = fusion.retrieve(QUERY)
+        metric = {"dense": "cosine", "fused": "rank"}
+        post = filtered(score, max_results=2).as_llamaindex(metric=metric)
+        assert {each.node.id_ for each in post.postprocess_nodes(fused, query_str=QUERY)} == {*expected}
 
 
 def test_haystacks_joined_documents_are_cut() -> None:

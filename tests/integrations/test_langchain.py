@@ -43,9 +43,9 @@ def test_the_callers_own_documents_stay_best_first() -> None:
     assert compressed(documents((0.5, 9.0, 7.0)), metric="rank") == [1, 2, 0]
 
 
-@pytest.mark.parametrize("scores", [(None,) * 5, (0.12, None, 0.22, 0.35, 0.5)])
-def test_without_a_score_for_each_the_order_is_the_rank(scores: tuple[float | None, ...]) -> None:
-    assert compressed(documents(scores)) == [0, 1, 2, 3, 4]
+def test_without_a_score_for_each_the_order_is_the_rank() -> None:
+    for scores in [(None,) * 5, (0.12, None, 0.22, 0.35, 0.5)]:
+        assert compressed(documents(scores)) == [0, 1, 2, 3, 4]
 
 
 def test_a_score_that_is_no_number_is_refused() -> None:

@@ -164,21 +164,21 @@ WAYS: tuple[Ask, ...] = (
 )
 
 
-@pytest.mark.parametrize("ask", WAYS, ids=lambda way: way.__name__)
-def test_a_user_sees_no_more_than_they_may_in_any_profile(ask: Ask) -> None:
-    for profile in PROFILES:
-        own = rf.Filter(profile)
-        off = rf.Filter(own.settings.with_values({"clearance.enabled": False}))
-        for flt in (own, off):
-            for user, seen in SEEN.items():
-                kept = set(ask(flt, user))
-                assert kept, (profile, user)
-                assert kept <= seen, (profile, user)
-        # Without a user the settings decide.
-        public = own.settings.clearance.enabled
-        assert set(ask(own, None)) <= (SEEN[GUEST] if public else EVERYTHING), profile
-        assert len(set(ask(off, None))) > 1, profile
-        assert len(set(ask(own, rf.User(unrestricted=True)))) > 1, profile
+def test_a_user_sees_no_more_than_they_may_in_any_profile() -> None:
+    for ask in WAYS:
+        for profile in PROFILES:
+            own = rf.Filter(profile)
+            off = rf.Filter(own.settings.with_values({"clearance.enabled": False}))
+            for flt in (own, off):
+                for user, seen in SEEN.items():
+                    kept = set(ask(flt, user))
+                    assert kept, (profile, user)
+                    assert kept <= seen, (profile, user)
+            # Without a user the settings decide.
+            public = own.settings.clearance.enabled
+            assert set(ask(own, None)) <= (SEEN[GUEST] if public else EVERYTHING), profile
+            assert len(set(ask(off, None))) > 1, profile
+            assert len(set(ask(own, rf.User(unrestricted=True)))) > 1, profile
 
 
 def test_a_result_says_that_the_layer_was_on() -> None:
@@ -363,16 +363,16 @@ def test_a_user_of_the_command_line_lists_and_exports_no_more(
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_user_of_an_open_workspace_sees_no_more_in_any_profile(bench: Workbench, profile: str) -> None:
-    for user, seen in SEEN.items():
-        found = bench["vault"].search(QUERY, profile, user=user)
-        assert {hit.id for hit in found.hits} <= seen
-        tools = ChunkTools(bench, "vault", of_profile("full"), user)
-        for each in (None, *PROFILES):
-            told = tools.search_chunks(QUERY, profile=each)
-            assert {chunk["id"] for chunk in told["chunks"]} <= seen
-        assert {c["id"] for c in tools.get_chunks(list(VAULT))["chunks"]} == seen
+def test_a_user_of_an_open_workspace_sees_no_more_in_any_profile(bench: Workbench) -> None:
+    for profile in PROFILES:
+        for user, seen in SEEN.items():
+            found = bench["vault"].search(QUERY, profile, user=user)
+            assert {hit.id for hit in found.hits} <= seen
+            tools = ChunkTools(bench, "vault", of_profile("full"), user)
+            for each in (None, *PROFILES):
+                told = tools.search_chunks(QUERY, profile=each)
+                assert {chunk["id"] for chunk in told["chunks"]} <= seen
+            assert {c["id"] for c in tools.get_chunks(list(VAULT))["chunks"]} == seen
 
 
 @pytest.mark.model

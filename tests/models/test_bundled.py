@@ -50,15 +50,11 @@ def test_its_vectors_are_those_of_sentence_transformers(embedder: BundledEmbedde
 
 
 @pytest.mark.model
-@pytest.mark.parametrize(
-    "text",
-    ["", " \n", "\x00", "a\ud800b", "\u202e🙂\u0301", "word " * 200_000, "x" * 10**6, "🙂" * 9999],
-    ids=["empty", "space", "nul", "surrogate", "odd", "1 MB words", "1 MB one word", "emoji"],
-)
-def test_no_text_breaks_it(embedder: BundledEmbedder, text: str) -> None:
-    vectors = embedder.embed([text, "owl"])
-    assert np.isfinite(vectors).all()
-    assert vectors[1] == pytest.approx(embedder.embed(["owl"])[0], abs=1e-5)
+def test_no_text_breaks_it(embedder: BundledEmbedder) -> None:
+    for text in ["", " \n", "\x00", "a\ud800b", "\u202e🙂\u0301", "word " * 200_000, "x" * 10**6, "🙂" * 9999]:
+        vectors = embedder.embed([text, "owl"])
+        assert np.isfinite(vectors).all(), text[:9]
+        assert vectors[1] == pytest.approx(embedder.embed(["owl"])[0], abs=1e-5), text[:9]
 
 
 @pytest.mark.model

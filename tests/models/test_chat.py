@@ -23,9 +23,8 @@ from ragfilter.settings.schema import Judge
 HIT = Hit(Chunk("c1", "Trolls fear fire.", title="Troll"), 0.1, 1)
 
 
-@pytest.mark.parametrize(
-    ("pieces", "read"),
-    [
+def test_halves_of_a_character_are_joined_across_pieces() -> None:
+    for pieces, read in [
         (["a", "b"], ["a", "b"]),
         (["\ud83d", "\ude00"], ["😀"]),
         (["a\ud83d", "\ude00b"], ["a", "😀b"]),
@@ -34,10 +33,8 @@ HIT = Hit(Chunk("c1", "Trolls fear fire.", title="Troll"), 0.1, 1)
         (["\ude00", "b\ud83d"], ["\ufffd", "b", "\ufffd"]),
         (["\ud83d\ud83d", "\ude00"], ["\ufffd", "😀"]),
         ([], []),
-    ],
-)
-def test_halves_of_a_character_are_joined_across_pieces(pieces: list[str], read: list[str]) -> None:
-    assert [delta.text for delta in bounded(map(Delta, pieces))] == read
+    ]:
+        assert [delta.text for delta in bounded(map(Delta, pieces))] == read
 
 
 def test_no_more_is_read_than_there_is_room_for() -> None:
@@ -121,15 +118,14 @@ THOUGHTS = [
 MENTIONS = ("It writes `<think>` and then `</think>` [1].", 'It ends with "</think>".')
 
 
-@pytest.mark.parametrize("text", THOUGHTS)
-def test_a_thought_is_no_part_of_the_answer(text: str) -> None:
-    for said in ("Trolls fear fire [1].", '{"c1": "KEEP"}', *MENTIONS):
-        assert without_thought(text.replace("{}", said)) == said
+def test_a_thought_is_no_part_of_the_answer() -> None:
+    for text in THOUGHTS:
+        for said in ("Trolls fear fire [1].", '{"c1": "KEEP"}', *MENTIONS):
+            assert without_thought(text.replace("{}", said)) == said
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_of_a_thought_alone_nothing_is_left() -> None:
+    for text in [
         "<think>\nHm?",
         "<think>Hm </think",
         "[THINK]Hm",
@@ -147,10 +143,8 @@ def test_a_thought_is_no_part_of_the_answer(text: str) -> None:
         "< think >Hm",
         "&lt;think&gt;Hm",
         "<｜begin▁of▁thinking｜>Hm",
-    ],
-)
-def test_of_a_thought_alone_nothing_is_left(text: str) -> None:
-    assert without_thought(text) == ""
+    ]:
+        assert without_thought(text) == ""
 
 
 def test_what_stands_around_a_thought_stays() -> None:
@@ -194,29 +188,26 @@ def judged(*pieces: str) -> call.Judgement:
     return call.ask(ready, Says(pieces), Judge())
 
 
-@pytest.mark.parametrize("text", THOUGHTS)
-def test_no_listener_takes_a_thought_for_the_answer(text: str) -> None:
-    made = answered(*text.replace("{}", "Fire [1]."))
-    assert (made.text, made.citations, made.error) == ("Fire [1].", (1,), "")
-    assert judged(*text.replace("{}", "c1 -> KEEP")).verdicts == (Verdict("c1", "KEEP"),)
-    rule = '{"contain_one_of": [["troll"]]}'
-    draft = suggest.suggest(HIT.chunk, Says((text.replace("{}", rule),)), timeout_s=5)
-    assert draft.text == '{"contain_one_of":[["troll"]]}'
+def test_no_listener_takes_a_thought_for_the_answer() -> None:
+    for text in THOUGHTS:
+        made = answered(*text.replace("{}", "Fire [1]."))
+        assert (made.text, made.citations, made.error) == ("Fire [1].", (1,), "")
+        assert judged(*text.replace("{}", "c1 -> KEEP")).verdicts == (Verdict("c1", "KEEP"),)
+        rule = '{"contain_one_of": [["troll"]]}'
+        draft = suggest.suggest(HIT.chunk, Says((text.replace("{}", rule),)), timeout_s=5)
+        assert draft.text == '{"contain_one_of":[["troll"]]}'
 
 
-@pytest.mark.parametrize(
-    ("pieces", "read"),
-    [
+def test_the_pieces_hold_no_thought() -> None:
+    for pieces, read in [
         (["Fire ", "[1]."], ["Fire ", "[1]."]),
         (["<th", "ink>Hm</thi", "nk>", "Fire ", "[1]."], ["Fire [1]."]),
         (["Fire ", "[1]. ", "<think>", "Hm"], ["Fire ", "[1]. "]),
         (["1 ", "< 2 ", "[1]."], ["1 ", "< 2 [1]."]),
-    ],
-)
-def test_the_pieces_hold_no_thought(pieces: list[str], read: list[str]) -> None:
-    context = Context((HIT,), (), "[1] Trolls fear fire.", 5)
-    stream = answer.AnswerStream("why?", context, Says(tuple(pieces)), NoEmbedder(), timeout_s=5)  # type: ignore[arg-type]
-    assert list(stream) == read
+    ]:
+        context = Context((HIT,), (), "[1] Trolls fear fire.", 5)
+        stream = answer.AnswerStream("why?", context, Says(tuple(pieces)), NoEmbedder(), timeout_s=5)  # type: ignore[arg-type]
+        assert list(stream) == read
 
 
 def test_an_answer_without_end_fails_like_any_other() -> None:
@@ -246,8 +237,8 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("failed", READ)
-def test_a_prompt_counts_where_it_was_read(failed: str) -> None:
-    assert estimated_usage(ASKED, "", failed) == Usage(15 if READ[failed] else 0, 0, True)
-    # If anything was answered, the prompt was read.
-    assert estimated_usage(ASKED, "c" * 8, failed) == Usage(15, 2, True)
+def test_a_prompt_counts_where_it_was_read() -> None:
+    for failed in READ:
+        assert estimated_usage(ASKED, "", failed) == Usage(15 if READ[failed] else 0, 0, True)
+        # If anything was answered, the prompt was read.
+        assert estimated_usage(ASKED, "c" * 8, failed) == Usage(15, 2, True)

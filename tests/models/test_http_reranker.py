@@ -55,15 +55,15 @@ def always(**values: Any) -> Settings:
     return base.with_values({f"quality.{name}": value for name, value in given.items()})
 
 
-@pytest.mark.parametrize("shape", ["cohere", "tei"])
-def test_scores_come_in_the_order_of_the_texts(serve: Serve, shape: str) -> None:
-    server = serve(scored(shape=shape))
-    assert reranker(server).score("owl", TEXTS) == [-11.0, 9.0, -1.0, 4.0]
-    assert {(each["path"], each["key"]) for each in server.asked} == {("/v1/rerank", f"Bearer {KEY}")}
-    bodies = [each["body"] for each in server.asked]
-    sizes = [len(body.get("documents", body.get("texts", ()))) for body in bodies]
-    assert sizes[-2:] == [3, 1]
-    assert RerankEndpoint(server.url, price=2.0).cost(4, 3) == pytest.approx(0.004)
+def test_scores_come_in_the_order_of_the_texts(serve: Serve) -> None:
+    for shape in ["cohere", "tei"]:
+        server = serve(scored(shape=shape))
+        assert reranker(server).score("owl", TEXTS) == [-11.0, 9.0, -1.0, 4.0], shape
+        assert {(each["path"], each["key"]) for each in server.asked} == {("/v1/rerank", f"Bearer {KEY}")}, shape
+        bodies = [each["body"] for each in server.asked]
+        sizes = [len(body.get("documents", body.get("texts", ()))) for body in bodies]
+        assert sizes[-2:] == [3, 1], shape
+        assert RerankEndpoint(server.url, price=2.0).cost(4, 3) == pytest.approx(0.004), shape
 
 
 def test_without_a_fit_scores_only_order(serve: Serve) -> None:

@@ -92,30 +92,25 @@ def picky(refuses: list[str], *, names: bool) -> Behave:
     return behave
 
 
-@pytest.mark.parametrize(
-    ("refuses", "names", "requests", "sent_at_last"),
-    [
+def test_a_refusal_is_paid_for_once(serve: Serve) -> None:
+    for refuses, names, requests, sent_at_last in [
         (["response_format"], True, [2, 1, 1], {"stream_options"}),
         (["response_format", "stream_options"], True, [3, 1, 1], set()),
         (["response_format", "stream_options"], False, [3, 1, 1], set()),
-    ],
-)
-def test_a_refusal_is_paid_for_once(
-    serve: Serve, refuses: list[str], names: bool, requests: list[int], sent_at_last: set[str]
-) -> None:
-    server = serve(picky(refuses, names=names))
-    client = chat(server)
-    made = []
-    for _ in requests:
-        before = len(server.asked)
-        text = "".join(d.text for d in client.stream(ASK, timeout_s=PATIENT_S, schema=SCHEMA))
-        assert text == "Trolls fear fire [1]."
-        made.append(len(server.asked) - before)
-    assert made == requests
-    assert {"response_format", "stream_options"} & set(server.asked[-1]["body"]) == sent_at_last
-    # Another client does not know about it.
-    ask(server, schema=SCHEMA)
-    assert len(server.asked) == sum(requests) + requests[0]
+    ]:
+        server = serve(picky(refuses, names=names))
+        client = chat(server)
+        made = []
+        for _ in requests:
+            before = len(server.asked)
+            text = "".join(d.text for d in client.stream(ASK, timeout_s=PATIENT_S, schema=SCHEMA))
+            assert text == "Trolls fear fire [1]."
+            made.append(len(server.asked) - before)
+        assert made == requests
+        assert {"response_format", "stream_options"} & set(server.asked[-1]["body"]) == sent_at_last
+        # Another client does not know about it.
+        ask(server, schema=SCHEMA)
+        assert len(server.asked) == sum(requests) + requests[0]
 
 
 def test_a_schema_that_is_refused_in_the_stream_is_left_out(serve: Serve) -> None:
@@ -133,9 +128,8 @@ def test_a_schema_that_is_refused_in_the_stream_is_left_out(serve: Serve) -> Non
         assert (text, len(server.asked)) == ("Trolls fear fire [1].", requests)
 
 
-@pytest.mark.parametrize(
-    ("status", "schema", "requests"),
-    [
+def test_a_server_that_is_down_is_asked_again_at_most_once(serve: Serve) -> None:
+    for status, schema, requests in [
         (500, True, 2),
         (501, True, 2),
         (404, True, 2),
@@ -146,14 +140,10 @@ def test_a_schema_that_is_refused_in_the_stream_is_left_out(serve: Serve) -> Non
         (429, True, 1),
         (502, True, 1),
         (503, True, 1),
-    ],
-)
-def test_a_server_that_is_down_is_asked_again_at_most_once(
-    serve: Serve, status: int, schema: bool, requests: int
-) -> None:
-    server = serve(page(status, error_body("down"), "application/json"))
-    assert f"HTTP {status}" in failed(server, schema=SCHEMA if schema else None).message
-    assert len(server.asked) == requests
+    ]:
+        server = serve(page(status, error_body("down"), "application/json"))
+        assert f"HTTP {status}" in failed(server, schema=SCHEMA if schema else None).message
+        assert len(server.asked) == requests
 
 
 @pytest.mark.parametrize(
@@ -205,9 +195,8 @@ def test_bad_answers(serve: Serve, behave: Behave, kind: str, text: str) -> None
     assert failure.kind == kind, failure
 
 
-@pytest.mark.parametrize(
-    ("reason", "said"),
-    [
+def test_an_answer_that_ended_for_another_reason_is_not_whole(serve: Serve) -> None:
+    for reason, said in [
         ("length", "length limit"),
         ("MAX_TOKENS", "length limit"),
         ("content_filter", "content filter"),
@@ -215,21 +204,19 @@ def test_bad_answers(serve: Serve, behave: Behave, kind: str, text: str) -> None
         ("SAFETY", "(reason: safety)"),
         (f"key {KEY}", "(reason: unknown)"),
         ("x" * 99, f"(reason: {'x' * 40})"),
-    ],
-)
-def test_an_answer_that_ended_for_another_reason_is_not_whole(serve: Serve, reason: str, said: str) -> None:
-    for behave in (finished(reason), document(reason)):
-        text, _, failure = ask(serve(behave))
-        assert text == "Trolls"
-        assert failure is not None
-        assert failure.kind == "interrupted"
-        assert said in failure.message
+    ]:
+        for behave in (finished(reason), document(reason)):
+            text, _, failure = ask(serve(behave))
+            assert text == "Trolls"
+            assert failure is not None
+            assert failure.kind == "interrupted"
+            assert said in failure.message
 
 
-@pytest.mark.parametrize("reason", ["stop", "STOP", "end_turn", "eos_token", "COMPLETE", "", None])
-def test_an_answer_that_ended_by_itself_is_whole(serve: Serve, reason: str | None) -> None:
-    for behave in (finished(reason), document(reason)):
-        assert ask(serve(behave)) == ("Trolls", None, None)
+def test_an_answer_that_ended_by_itself_is_whole(serve: Serve) -> None:
+    for reason in ["stop", "STOP", "end_turn", "eos_token", "COMPLETE", "", None]:
+        for behave in (finished(reason), document(reason)):
+            assert ask(serve(behave)) == ("Trolls", None, None)
 
 
 def test_a_reason_that_comes_with_every_piece_ends_nothing(serve: Serve) -> None:
@@ -270,16 +257,17 @@ THINKS = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm, giants?
 SAYS = {"type": "text", "text": "Trolls"}
 
 
-@pytest.mark.parametrize(
-    "contents",
-    [[[THINKS], [SAYS]], [[THINKS, SAYS]], [[{"type": "reference", "reference_ids": [1]}, 7, None, SAYS], [], None]],
-)
-def test_content_in_parts_is_read_without_thoughts(serve: Serve, contents: list[Any]) -> None:
-    streamed = [{"choices": [{"delta": {"content": content}}]} for content in contents]
-    assert ask(serve(events(*streamed))) == ("Trolls", None, None)
-    for content in contents:
-        if content and content != [THINKS]:
-            assert ask(serve(document("stop", content))) == ("Trolls", None, None)
+def test_content_in_parts_is_read_without_thoughts(serve: Serve) -> None:
+    for contents in [
+        [[THINKS], [SAYS]],
+        [[THINKS, SAYS]],
+        [[{"type": "reference", "reference_ids": [1]}, 7, None, SAYS], [], None],
+    ]:
+        streamed = [{"choices": [{"delta": {"content": content}}]} for content in contents]
+        assert ask(serve(events(*streamed))) == ("Trolls", None, None), contents
+        for content in contents:
+            if content and content != [THINKS]:
+                assert ask(serve(document("stop", content))) == ("Trolls", None, None)
 
 
 def said(delta: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -329,20 +317,17 @@ def test_streams_of_real_servers(serve: Serve, data: list[Any]) -> None:
     assert (text, failure) == ("Fire.", None)
 
 
-@pytest.mark.parametrize(
-    ("data", "kind"),
-    [
+def test_failures_in_the_middle_of_a_stream(serve: Serve) -> None:
+    for data, kind in [
         ([{"error": {"message": "overloaded", "code": 502}}], "server"),
         ([{"error": {"message": "overloaded"}, **said({"content": ""}, finish_reason="error")}], "server"),
         ([said({"reasoning_content": "more"}, finish_reason="length")], "interrupted"),
-    ],
-)
-def test_failures_in_the_middle_of_a_stream(serve: Serve, data: list[Any], kind: str) -> None:
-    text, _, failure = ask(serve(events(said({"content": "Fire"}), *data)))
-    assert text == "Fire"
-    assert failure is not None
-    assert failure.kind == kind
-    assert kind != "server" or "overloaded" in failure.message
+    ]:
+        text, _, failure = ask(serve(events(said({"content": "Fire"}), *data)))
+        assert text == "Fire", data
+        assert failure is not None, data
+        assert failure.kind == kind
+        assert kind != "server" or "overloaded" in failure.message
 
 
 def drip_headers(handler: Handler, body: dict[str, Any]) -> None:
@@ -403,14 +388,12 @@ def test_unreachable(serve: Serve, url: str, says: str) -> None:
 # -- what an endpoint may do to its client ---------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("prompt", "completion"), [(-5, 3), (3, 10**30), (True, 3), (3, 2.0), ("3", 2), (None, 2), ([3], 2)]
-)
-def test_token_counts_that_cannot_be_are_not_taken(serve: Serve, prompt: object, completion: object) -> None:
-    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
-    choice = {"delta": {"content": "All."}, "finish_reason": "stop"}
-    assert ask(serve(events({"choices": [choice], "usage": usage}))) == ("All.", None, None)
-    assert ask(serve(document("stop", usage=usage))) == ("Trolls", None, None)
+def test_token_counts_that_cannot_be_are_not_taken(serve: Serve) -> None:
+    for prompt, completion in [(-5, 3), (3, 10**30), (True, 3), (3, 2.0), ("3", 2), (None, 2), ([3], 2)]:
+        usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+        choice = {"delta": {"content": "All."}, "finish_reason": "stop"}
+        assert ask(serve(events({"choices": [choice], "usage": usage}))) == ("All.", None, None), prompt
+        assert ask(serve(document("stop", usage=usage))) == ("Trolls", None, None), prompt
 
 
 @pytest.mark.parametrize(("end", "kind"), [("data: [DONE]\n\n", None), ("", "interrupted")])

@@ -21,33 +21,30 @@ def to(status: int, address: str) -> Behave:
     return lambda handler, _: handler.reply(status, "", Location=address)
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_no_other_address_is_sent_the_prompt(serve: Serve, status: int) -> None:
-    other = serve(well)
-    path = f"/v1/{KEY}?key={KEY}"
-    failure = failed(serve(to(status, f"http://me:{KEY}@{other.url[7:-3]}{path}")))
-    assert other.asked == []
-    assert failure.kind == "protocol"
-    assert other.url.removesuffix("/v1") in failure.message
-    assert "OPENAI_BASE_URL" in failure.remedy
+def test_no_other_address_is_sent_the_prompt(serve: Serve) -> None:
+    for status in [301, 302, 303, 307, 308]:
+        other = serve(well)
+        path = f"/v1/{KEY}?key={KEY}"
+        failure = failed(serve(to(status, f"http://me:{KEY}@{other.url[7:-3]}{path}")))
+        assert other.asked == [], status
+        assert failure.kind == "protocol", status
+        assert other.url.removesuffix("/v1") in failure.message, status
+        assert "OPENAI_BASE_URL" in failure.remedy, status
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_a_redirect_to_another_scheme_host_or_port_is_refused(serve: Serve) -> None:
+    for address in [
         "https://127.0.0.1:{port}/v1",
         "http://localhost:{port}/v1",
         "//127.0.0.1/v1",
         "http://[bad",
         "file:///etc/passwd",
         f"http://{KEY}.example/",
-    ],
-)
-def test_a_redirect_to_another_scheme_host_or_port_is_refused(serve: Serve, address: str) -> None:
-    server = serve(hang)
-    server.behave = to(307, address.format(port=server.server_address[1]))
-    assert failed(server).kind == "protocol"
-    assert len(server.asked) == 1
+    ]:
+        server = serve(hang)
+        server.behave = to(307, address.format(port=server.server_address[1]))
+        assert failed(server).kind == "protocol", address
+        assert len(server.asked) == 1, address
 
 
 def test_a_redirect_within_the_endpoint_is_followed(serve: Serve) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,9 +73,8 @@ CLASS = ["armor class 7", "armor class of 7", "ac 7", "armor class seven"]
 MINUS = ["armor class -7", "ac -7", "armor class minus 7"]
 
 
-@pytest.mark.parametrize(
-    ("rule", "question", "kind"),
-    [
+def test_a_value_in_which_the_question_differs_is_named() -> None:
+    for rule, question, kind in [
         ({"contain_one_of": [["cleric"], CLASS]}, "cleric against armor class 6", "armor class"),
         ({"contain_one_of": [CLASS]}, "armor class -2", "armor class"),
         ({"contain_one_of": [MINUS]}, "armor class 7", "armor class"),
@@ -87,10 +85,8 @@ MINUS = ["armor class -7", "ac -7", "armor class minus 7"]
         # One number among other words does not make a kind of thing.
         ({"contain_one_of": [["fighter", "warrior", "level 0"]]}, "level 7 cleric", ""),
         ({"contain_none_of": ["armor class 6"]}, "armor class 6", ""),
-    ],
-)
-def test_a_value_in_which_the_question_differs_is_named(rule: dict[str, object], question: str, kind: str) -> None:
-    assert differing_quantity(json.dumps(rule), question) == kind
+    ]:
+        assert differing_quantity(json.dumps(rule), question) == kind
 
 
 def test_the_matrices_of_the_demo_differ_in_the_armor_class() -> None:

@@ -46,24 +46,23 @@ def fixed(chunks: Mapping[str, Chunk], *kinds: str) -> dict[str, Any]:
     return {i: text and json.loads(text) for i, text in fixes.items()}
 
 
-@pytest.mark.parametrize("title", [MATRIX, ""])
-def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric(title: str) -> None:
-    rule = read_text(text_of({"contain_one_of": THREE_GROUPS}))
-    (finding,) = check_rule(rule, title)
-    assert (finding.kind, finding.place, finding.severity) == ("spread", "contain_one_of[0]", "warning")
-    assert isinstance(rule, Rule)
-    assert finding.fix is not None
-    assert finding.fix.value["contain_one_of"] == (
-        ("cleric", "clerics", "druid", "druids", "monk", "monks"),
-        tuple(ARMOR),
-    )
-    query = "what does a cleric need against ac 6"
-    assert (check(rule, query).passes, check(finding.fix, query).passes) == (False, True)
+def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric() -> None:
+    for title in [MATRIX, ""]:
+        rule = read_text(text_of({"contain_one_of": THREE_GROUPS}))
+        (finding,) = check_rule(rule, title)
+        assert (finding.kind, finding.place, finding.severity) == ("spread", "contain_one_of[0]", "warning"), title
+        assert isinstance(rule, Rule), title
+        assert finding.fix is not None, title
+        assert finding.fix.value["contain_one_of"] == (
+            ("cleric", "clerics", "druid", "druids", "monk", "monks"),
+            tuple(ARMOR),
+        ), title
+        query = "what does a cleric need against ac 6"
+        assert (check(rule, query).passes, check(finding.fix, query).passes) == (False, True), title
 
 
-@pytest.mark.parametrize(
-    ("title", "groups", "merged"),
-    [
+def test_spread_alternatives() -> None:
+    for title, groups, merged in [
         # Two alternatives are only recognised by the title's list.
         (
             "ATTACK MATRIX FOR MAGIC-USERS AND ILLUSIONISTS",
@@ -89,11 +88,9 @@ def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric(title: s
         ("", [["armor class 6"], ["ac 7"]], None),
         # Numbers are not plain words.
         ("", [["level 7"], ["ac 6"], ["10"]], None),
-    ],
-)
-def test_spread_alternatives(title: str, groups: Any, merged: Any) -> None:
-    spread = [fix for kind, _, fix in found({"contain_one_of": groups}, title) if kind == "spread"]
-    assert spread == ([] if merged is None else [{"contain_one_of": merged}])
+    ]:
+        spread = [fix for kind, _, fix in found({"contain_one_of": groups}, title) if kind == "spread"]
+        assert spread == ([] if merged is None else [{"contain_one_of": merged}])
 
 
 FINDINGS: list[tuple[Any, list[tuple[str, str, Any]]]] = [
@@ -183,17 +180,16 @@ FINDINGS: list[tuple[Any, list[tuple[str, str, Any]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "expected"), FINDINGS)
-def test_findings(rule: Any, expected: list[tuple[str, str, Any]]) -> None:
-    assert found(rule) == expected
+def test_findings() -> None:
+    for rule, expected in FINDINGS:
+        assert found(rule) == expected
 
 
 AC_6 = ["ac 6", "armor class 6", "armor class of 6"]
 
 
-@pytest.mark.parametrize(
-    ("title", "rule", "expected"),
-    [
+def test_findings_that_the_title_shows() -> None:
+    for title, rule, expected in [
         (CLERICS, {"contain_one_of": [["cleric"], ["6"]]}, ("bare", {"contain_one_of": [["cleric"], SIX]})),
         (CLERICS, {"contain_one_of": [["ac 6"]]}, ("spelling", {"contain_one_of": [AC_6]})),
         (
@@ -207,10 +203,8 @@ AC_6 = ["ac 6", "armor class 6", "armor class of 6"]
         ("Armor Class 7", {"contain_one_of": [["ac 6"]]}, None),
         # The year needs no words next to it.
         ("Price list 2022", {"contain_one_of": [["price list 2022"]]}, None),
-    ],
-)
-def test_findings_that_the_title_shows(title: str, rule: Any, expected: Any) -> None:
-    assert [(kind, fix) for kind, _, fix in found(rule, title)] == ([expected] if expected else [])
+    ]:
+        assert [(kind, fix) for kind, _, fix in found(rule, title)] == ([expected] if expected else [])
 
 
 def test_a_value_that_the_text_alone_names() -> None:
@@ -230,9 +224,8 @@ def test_chunks_with_the_same_rule_share_a_finding_and_all_stand_in_the_order_of
     assert analyse(catalogue(rules), {"a": read_text("{}")})[0].chunk_ids == ("a",)
 
 
-@pytest.mark.parametrize(
-    ("title", "rule", "expected"),
-    [
+def test_the_fix_of_a_shared_rule_asks_for_the_chunks_own_value() -> None:
+    for title, rule, expected in [
         ("Goblins, armor class {}", {"contain": "goblin"}, {"contain": "goblin", "contain_one_of": [FOUR]}),
         # For a sibling that has a different rule by now, in every spelling, also as a required term.
         (
@@ -247,13 +240,11 @@ def test_chunks_with_the_same_rule_share_a_finding_and_all_stand_in_the_order_of
         ),
         # A number that needs no words gets none, nor an acronym.
         ("Price list 202{}", {"contain": "price"}, {"contain": "price", "contain_one_of": [["2024"]]}),
-    ],
-)
-def test_the_fix_of_a_shared_rule_asks_for_the_chunks_own_value(title: str, rule: Any, expected: Any) -> None:
-    titles = {f"c{n}": title.format(n) for n in (4, 5)}
-    (finding, *_) = analyse(catalogue(dict.fromkeys(titles, text_of(rule)), titles))
-    assert (finding.chunk_ids, finding.kind, finding.sure) == (("c4",), "shared", False)
-    assert finding.fix == read_text(text_of(expected))
+    ]:
+        titles = {f"c{n}": title.format(n) for n in (4, 5)}
+        (finding, *_) = analyse(catalogue(dict.fromkeys(titles, text_of(rule)), titles))
+        assert (finding.chunk_ids, finding.kind, finding.sure) == (("c4",), "shared", False), title
+        assert finding.fix == read_text(text_of(expected))
 
 
 TERM = st.text("ab 1", min_size=1, max_size=3).filter(str.strip)

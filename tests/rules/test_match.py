@@ -155,10 +155,10 @@ EDGES = [
 ]
 
 
-@pytest.mark.parametrize(("term", "query", "word", "substring"), EDGES)
-def test_token_edges(term: str, query: str, word: bool, substring: bool) -> None:
-    assert passes({"contain": term}, query) is word
-    assert passes({"contain": term}, query, match="substring") is substring
+def test_token_edges() -> None:
+    for term, query, word, substring in EDGES:
+        assert passes({"contain": term}, query) is word
+        assert passes({"contain": term}, query, match="substring") is substring
 
 
 CLERIC_7 = json.dumps(

@@ -51,11 +51,9 @@ def test_a_rule_pasted_from_a_record_is_read() -> None:
     assert parse('{"query_must": {"contain": "troll"}}').text == '{"contain":"troll"}'
 
 
-@pytest.mark.parametrize(
-    ("value", "term"), [("7", "7"), ("-6", "-6"), ("7.50", "7.5"), ("1" * 400, "1" * 400), ('"a\\ud800"', "a\ufffd")]
-)
-def test_contain_takes_a_number_as_the_source_does_and_replaces_half_a_character(value: str, term: str) -> None:
-    assert parse(f'{{"contain": {value}}}').contain == term
+def test_contain_takes_a_number_as_the_source_does_and_replaces_half_a_character() -> None:
+    for value, term in [("7", "7"), ("-6", "-6"), ("7.50", "7.5"), ("1" * 400, "1" * 400), ('"a\\ud800"', "a\ufffd")]:
+        assert parse(f'{{"contain": {value}}}').contain == term
 
 
 REFUSED: list[tuple[str, Any, str, str]] = [

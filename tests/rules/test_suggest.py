@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pytest
 from faults import KEY, Serve, Server, says
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,25 +86,21 @@ def test_a_good_answer_is_a_draft(serve: Serve) -> None:
     assert draft.ms > 0
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_the_rule_is_found_wherever_it_stands(serve: Serve) -> None:
+    for answer in [
         f"```json\n{GOOD}\n```",
         f'{{"query_must": {GOOD}}}',
         f"<think>Perhaps {FOREIGN}? No.</think>{GOOD}",
         f"{SPREAD} is wrong. Better: {GOOD}",
         GOOD.replace("]]}", ']],"contain_all_of":[],"contain_none_of":[]}'),
-    ],
-)
-def test_the_rule_is_found_wherever_it_stands(serve: Serve, answer: str) -> None:
-    draft, asked = drafted(serve, answer)
-    assert (draft.rule, draft.error, draft.remarks) == (RULE, "", ())
-    assert len(asked) == 1
+    ]:
+        draft, asked = drafted(serve, answer)
+        assert (draft.rule, draft.error, draft.remarks) == (RULE, "", ()), answer
+        assert len(asked) == 1, answer
 
 
-@pytest.mark.parametrize(
-    ("answer", "fault"),
-    [
+def test_what_makes_an_answer_no_rule() -> None:
+    for answer, fault in [
         ("I cannot help with that.", NO_JSON),
         ('{"contain_one_of": [["cleric"', "this is not valid JSON"),
         ('{"contain_one_of": ["cleric"]}', "contain_one_of[0]: a group must be a list of terms"),
@@ -114,12 +109,10 @@ def test_the_rule_is_found_wherever_it_stands(serve: Serve, answer: str) -> None
         ('{"contain_all_of": [6]}', "contain_all_of[0]: a term must be text"),
         ('{"contain_one_of": []}', "asks for nothing"),
         ('{"contain_all_of": ["cleric"], "contain_none_of": ["cleric"]}', "No query can meet"),
-    ],
-)
-def test_what_makes_an_answer_no_rule(answer: str, fault: str) -> None:
-    reading = read(answer, CHUNK)
-    assert reading.rule is None
-    assert fault in "; ".join(reading.faults)
+    ]:
+        reading = read(answer, CHUNK)
+        assert reading.rule is None, answer
+        assert fault in "; ".join(reading.faults)
 
 
 words = st.sampled_from(["cleric", "ac 6", "", "<", "armor class 6", "troll", "{", '"', "\ud800"])
@@ -139,28 +132,26 @@ def test_whatever_is_answered_is_a_rule_or_a_fault(parts: list[str]) -> None:
 # -- the repair ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("first", "told"), [(SPREAD, "put them in one group"), (FOREIGN, "what the chunk itself does not contain")]
-)
-def test_a_fault_is_sent_back_once(serve: Serve, first: str, told: str) -> None:
-    draft, (before, after) = drafted(serve, first, GOOD)
-    assert (draft.rule, draft.error, draft.remarks) == (RULE, "", ())
-    assert draft.repaired
-    assert draft.usage == Usage(14, 6)
-    assert after["messages"][:2] == before["messages"]
-    quoted, complaint = after["messages"][2:]
-    assert quoted == {"role": "assistant", "content": first}
-    assert complaint["role"] == "user"
-    assert told in complaint["content"]
+def test_a_fault_is_sent_back_once(serve: Serve) -> None:
+    for first, told in [(SPREAD, "put them in one group"), (FOREIGN, "what the chunk itself does not contain")]:
+        draft, (before, after) = drafted(serve, first, GOOD)
+        assert (draft.rule, draft.error, draft.remarks) == (RULE, "", ()), first
+        assert draft.repaired, first
+        assert draft.usage == Usage(14, 6), first
+        assert after["messages"][:2] == before["messages"], first
+        quoted, complaint = after["messages"][2:]
+        assert quoted == {"role": "assistant", "content": first}
+        assert complaint["role"] == "user", first
+        assert told in complaint["content"]
 
 
-@pytest.mark.parametrize("second", ["no", SPREAD, FOREIGN])
-def test_a_doubtful_rule_stays_where_the_second_is_no_better(serve: Serve, second: str) -> None:
-    draft, asked = drafted(serve, SPREAD, second)
-    assert len(asked) == 2
-    assert draft.rule == parse(SPREAD)
-    assert not draft.repaired
-    assert "put them in one group" in draft.remarks[0]
+def test_a_doubtful_rule_stays_where_the_second_is_no_better(serve: Serve) -> None:
+    for second in ["no", SPREAD, FOREIGN]:
+        draft, asked = drafted(serve, SPREAD, second)
+        assert len(asked) == 2, second
+        assert draft.rule == parse(SPREAD), second
+        assert not draft.repaired, second
+        assert "put them in one group" in draft.remarks[0], second
 
 
 # -- what else can go wrong ------------------------------------------------------------------------
@@ -219,11 +210,11 @@ def test_one_timeout_holds_for_both_calls_and_a_late_second_one_counts_too() -> 
     assert draft.usage.estimated
 
 
-@pytest.mark.parametrize("chunk", [Chunk("c"), Chunk("c", text=" \n"), Chunk("c", loaded=False)])
-def test_a_chunk_without_words_is_not_sent(chunk: Chunk) -> None:
-    fake = Fake(Delta(GOOD))
-    draft = suggest(chunk, fake, timeout_s=5)
-    assert (draft.error, draft.failed, fake.calls) == (NO_TEXT, "chunk", 0)
+def test_a_chunk_without_words_is_not_sent() -> None:
+    for chunk in [Chunk("c"), Chunk("c", text=" \n"), Chunk("c", loaded=False)]:
+        fake = Fake(Delta(GOOD))
+        draft = suggest(chunk, fake, timeout_s=5)
+        assert (draft.error, draft.failed, fake.calls) == (NO_TEXT, "chunk", 0)
 
 
 def test_a_chunk_that_no_template_fits_is_not_sent() -> None:

@@ -17,9 +17,8 @@ def category(title: str, type: str = "special") -> str:
     return recognise(Chunk("c", title=title, type=type), packaged()).category
 
 
-@pytest.mark.parametrize(
-    ("title", "expected"),
-    [
+def test_a_title_decides_the_category() -> None:
+    for title, expected in [
         ("I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor 6", "attack-matrix"),
         ("Attack Matrices", "attack-matrix"),
         ("IV.C. PSIONIC BLAST ATTACK UPON NON-PSIONIC CREATURE", "psionic"),
@@ -29,10 +28,8 @@ def category(title: str, type: str = "special") -> str:
         ("Encounter Distance", "general"),
         ("STRENGTH TABLE II.: ABILITY ADJUSTMENTS", "general"),
         ("", "general"),
-    ],
-)
-def test_a_title_decides_the_category(title: str, expected: str) -> None:
-    assert category(title) == expected
+    ]:
+        assert category(title) == expected
 
 
 TRAPS = """

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,50 +12,48 @@ TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=2
 NAME = TEXT.map(str.strip).filter(bool)
 
 
-@pytest.mark.parametrize(
-    ("stored", "level"),
-    [(0, 0), (3, 3), (-1, None), (True, None), ("abc", None), ("2", None), ([1], None), (2**63, None)],
-)
-def test_only_whole_numbers_from_zero_are_a_clearance(stored: object, level: int | None) -> None:
-    assert readable_level(stored) == level
+def test_only_whole_numbers_from_zero_are_a_clearance() -> None:
+    for stored, level in [
+        (0, 0),
+        (3, 3),
+        (-1, None),
+        (True, None),
+        ("abc", None),
+        ("2", None),
+        ([1], None),
+        (2**63, None),
+    ]:
+        assert readable_level(stored) == level
 
 
-@pytest.mark.parametrize(
-    ("metadata", "clearance", "department"),
-    [
+def test_access_of_stored_rows() -> None:
+    for metadata, clearance, department in [
         (None, 0, None),
         ({"clearance": 2, "department": ""}, 2, None),
         ({"department": 7}, 0, "7"),
         ({"clearance": "secret"}, None, None),
         ({"clearance": 0, "department": ["ops", "hr"]}, None, None),
-    ],
-)
-def test_access_of_stored_rows(metadata: dict[str, Any] | None, clearance: int | None, department: str | None) -> None:
-    whole, entry = to_chunk("a", metadata, "text"), to_entry("a", metadata)
-    assert (whole.clearance, whole.department) == (clearance, department)
-    assert (entry.clearance, entry.department) == (clearance, department)
+    ]:
+        whole, entry = to_chunk("a", metadata, "text"), to_entry("a", metadata)
+        assert (whole.clearance, whole.department) == (clearance, department)
+        assert (entry.clearance, entry.department) == (clearance, department)
 
 
-@pytest.mark.parametrize(
-    ("stored", "refs"),
-    [
+def test_references_of_stored_rows() -> None:
+    for stored, refs in [
         ('["a", "b", "a"]', ("a", "b")),
         (["a", "b"], ("a", "b")),
         ("a", ("a",)),
         ('{"a": 1}', ('{"a": 1}',)),
         ("", ()),
         (None, ()),
-    ],
-)
-def test_references_of_stored_rows(stored: object, refs: tuple[str, ...]) -> None:
-    assert references(stored) == refs
+    ]:
+        assert references(stored) == refs
 
 
-@pytest.mark.parametrize(
-    ("stored", "page"), [(3, 3), (3.0, 3), ("12", 12), (" 12 ", 12), ("xii", None), (3.5, None), (True, None)]
-)
-def test_page_of_stored_rows(stored: object, page: int | None) -> None:
-    assert to_chunk("a", {"page": stored}, "").page == page
+def test_page_of_stored_rows() -> None:
+    for stored, page in [(3, 3), (3.0, 3), ("12", 12), (" 12 ", 12), ("xii", None), (3.5, None), (True, None)]:
+        assert to_chunk("a", {"page": stored}, "").page == page
 
 
 def test_whole_characters_come_out_of_a_foreign_collection() -> None:

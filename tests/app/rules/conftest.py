@@ -27,5 +27,5 @@ def workspace(copy_demo: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], workspace: Path) -> Any:
+def page(open_page: Any, workspace: Path) -> Any:
     return open_page(workspace=workspace, on="rules")

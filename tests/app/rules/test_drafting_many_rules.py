@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def endpoint(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 @pytest.fixture
-def page(open_page: Callable[..., Any], workspace: Path, endpoint: Server) -> Iterator[Any]:
+def page(open_page: Any, workspace: Path, endpoint: Server) -> Iterator[Any]:
     """The Findings for the chunks about dragons; drafts and rules are reverted."""
     page = drafts_of(open_page(workspace=workspace, on="rules"), "dragon")
     before = rules()
@@ -99,7 +99,7 @@ def only_drafts(page: Any) -> Any:
     return page.run()
 
 
-def test_without_an_llm_the_page_says_what_is_missing(open_page: Callable[..., Any], workspace: Path) -> None:
+def test_without_an_llm_the_page_says_what_is_missing(open_page: Any, workspace: Path) -> None:
     page = drafts_of(open_page(workspace=workspace, on="rules"), "dragon")
     assert "Drafting needs an LLM: set OPENAI_API_KEY" in told(page)
     assert "drafts-begin" not in page.buttons
@@ -186,7 +186,7 @@ def test_a_stopped_run_keeps_its_drafts_and_the_next_one_skips_them(page: Any, e
 
 
 def test_a_collection_has_one_run_which_other_users_do_not_see(
-    page: Any, open_page: Callable[..., Any], workspace: Path, endpoint: Server
+    page: Any, open_page: Any, workspace: Path, endpoint: Server
 ) -> None:
     going_on = threading.Event()
 
@@ -213,7 +213,7 @@ def test_a_collection_has_one_run_which_other_users_do_not_see(
 
 
 def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
-    open_page: Callable[..., Any], workspace: Path, endpoint: Server
+    open_page: Any, workspace: Path, endpoint: Server
 ) -> None:
     link = {"profile": "adaptive-gap"}
     page = drafts_of(open_page(link, workspace=workspace, on="rules"), "treasure")

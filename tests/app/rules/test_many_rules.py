@@ -127,7 +127,7 @@ def pick(page: Any, row: int) -> Any:
     return page.run()
 
 
-def test_problems_are_listed_and_fixed_alone_or_together(page: Any) -> None:
+def test_problems_and_families_are_listed_and_fixed_alone_or_together(page: Any) -> None:
     before = {i: stored(i) for i in ("monster-owlbear", "the-monk")}
     # Only the text says that 10 is an armor class.
     store().set_rules({"monster-owlbear": SPREAD, "the-monk": '{"contain":"ac 10"}'})
@@ -150,36 +150,23 @@ def test_problems_are_listed_and_fixed_alone_or_together(page: Any) -> None:
     page.press("rules-undo")
     assert stored("monster-owlbear") == SPREAD
     store().set_rules(before)
-
-
-def test_families_are_proposed_and_those_with_rules_come_last(page: Any) -> None:
-    family, bare = "armor class #", [f"attack-matrix-clerics-ac-{n}" for n in (6, 7)]
-    choose_part(page, "Findings")
-    page.press("findings-families")
-    # All of its chunks have rules, which are replaced only if asked for.
-    listed = frame(page)
+    # All chunks of a family have rules, which are replaced only if asked for. They come last.
+    show(page, "").press("findings-families")
+    listed, family = frame(page), "armor class #"
     first = list(listed["kind"]).index(family)
     assert "#" in listed["kind"][first - 1]
     assert "certain" not in set(listed["fix"][first:])
     assert set(listed[listed["kind"] == family]["fix"]) == {"check first"}
-    stored_before = {i: stored(i) for i in bare}
-    store().set_rules(dict.fromkeys(bare))
-    show(page, "clerics", family)
-    assert page.at.button(key="findings-save").label == "Apply 2 rules"
-    confirmed(page, "findings-save", "findings-sure")
-    assert all(stored(i) for i in bare)
     # The effect of a proposal is shown before it is applied alone.
-    before = stored("attack-matrix-clerics-ac-8")
-    pick(page, list(frame(page)["id"]).index("attack-matrix-clerics-ac-8"))
+    chunk_id = "attack-matrix-clerics-ac-8"
+    rule = stored(chunk_id)
+    show(page, "clerics", family)
+    pick(page, list(frame(page)["id"]).index(chunk_id))
     assert "would change" in told(page)
     confirmed(page, "finding-apply", "finding-sure")
-    assert stored("attack-matrix-clerics-ac-8") != before
-    page.press("rules-undo").press("rules-undo")
-    assert stored("attack-matrix-clerics-ac-8") == before
-    assert [stored(i) for i in bare] == [None, None]
-    page.press("rules-redo")
-    assert all(stored(i) for i in bare)
-    store().set_rules(stored_before)
+    assert stored(chunk_id) != rule
+    page.press("rules-undo")
+    assert stored(chunk_id) == rule
 
 
 def give(page: Any, name: str, *lines: dict[str, Any]) -> Any:
@@ -214,7 +201,7 @@ def enter(journal: Journal, chunk_id: str) -> None:
 
 
 def test_only_the_export_of_one_who_sees_everything_counts(
-    open_page: Callable[..., Any], workspace: Path, monkeypatch: pytest.MonkeyPatch
+    open_page: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offered: dict[str, Callable[[], str]] = {}
     draw = st.download_button

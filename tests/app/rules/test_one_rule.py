@@ -157,7 +157,7 @@ def save(rule: str | None) -> None:
 
 
 def test_neither_template_nor_draft_overwrites_what_was_saved_since(
-    open_page: Callable[..., Any], workspace: Path, monkeypatch: pytest.MonkeyPatch
+    open_page: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with servers() as start:
         monkeypatch.setenv("OPENAI_BASE_URL", start(says(DRAFT)).url)
