@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,15 +94,6 @@ def test_every_panel_draws_and_the_table_is_filtered_and_ordered(open_page: Any)
     ranks = list(page.at.dataframe[0].value["rank"])
     assert ranks == sorted(ranks)
     assert all(i.startswith("attack-matrix-clerics") for i in page.ids)
-
-
-def test_a_second_session_asks_the_store_for_no_pool_that_is_there(open_page: Any, calls: Counter[str]) -> None:
-    first = open_page({"q": "Which dragons breathe acid?", "profile": "adaptive-gap"})
-    assert calls["ChromaCollection.nearest"] > 0
-    calls.clear()
-    second = open_page({"q": "Which dragons breathe acid?", "profile": "adaptive-gap"})
-    assert calls["ChromaCollection.nearest"] == 0
-    assert second.kept == first.kept
 
 
 def answered(page: Any) -> set[str]:

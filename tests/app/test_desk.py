@@ -94,7 +94,11 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(open_page: Any, de
 
 
 def test_a_widget_starts_with_the_value_that_was_set_elsewhere(open_page: Any) -> None:
-    page = open_page({"profile": "full", "q": CLERIC}).run()
+    page = open_page({"profile": "full", "retrieval.lexical": "true", "q": CLERIC}).run()
+    # The curve is drawn beside that of another score.
+    box = page.at.selectbox(key=SECOND)
+    assert {"fused", "lexical"} <= {*box.options}
+    box.set_value("fused")
     name, twin = key("cutoff.max_results"), key("cutoff.max_results", PREFIX)
     assert page.at.toggle(key=key("query_must.enabled")).proto.default is True
     assert page.at.slider(key=name).key == name
@@ -102,6 +106,7 @@ def test_a_widget_starts_with_the_value_that_was_set_elsewhere(open_page: Any) -
     page.run()
     # The one that was moved stays; the other one is replaced, so that nothing has to be written
     # into a widget that the browser shows.
+    assert page.at.selectbox(key=SECOND).value == "fused"
     assert page.at.slider(key=twin).key == twin
     assert page.at.slider(key=name).key == f"{name}--1"
     assert list(page.at.slider(key=name).proto.default) == [7]
@@ -122,14 +127,6 @@ def test_what_is_pruned_is_struck_with_value_and_limit(open_page: Any) -> None:
     page.at.toggle(key="show-pruned").set_value(True)
     shown = " ".join(page.run().html)
     assert re.search(r"0\.\d{3} (<|&lt;) 0\.\d{3}", shown)
-
-
-def test_the_curve_is_drawn_beside_that_of_another_score(open_page: Any) -> None:
-    page = open_page({"profile": "full", "retrieval.lexical": "true", "q": CLERIC, "panel": "Curve"})
-    box = page.at.selectbox(key=SECOND)
-    assert {"fused", "lexical"} <= {*box.options}
-    box.set_value("fused")
-    assert page.run().at.selectbox(key=SECOND).value == "fused"
 
 
 def test_a_link_brings_back_what_was_shared(open_page: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
@@ -79,5 +78,3 @@ def test_a_broken_rule_is_named_and_formulas_are_harmless_in_the_csv(open_page: 
     assert any("cannot be read" in text or "not valid JSON" in text for text in page.html)
     cells = {cell for row in page.rows for cell in row.values()}
     assert {"'=1+1", '\'=HYPERLINK("http://x")', "'@SUM(A1)", "'+2", "'-3", "'\t=4"} <= cells
-    numbers = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
-    assert not [c for c in cells if c[:1] in tuple("=+-@\t") and not numbers.fullmatch(c)]

@@ -134,7 +134,11 @@ def test_scores_that_came_too_late_can_be_asked_for_again(
     slow: threading.Event, open_page: Any, calls: Counter[str]
 ) -> None:
     page = open_page(LINK | {"q": QUESTION})
+    # A second session asks the store for no pool that is there.
+    asked = calls["ChromaCollection.nearest"]
     other = open_page(LINK | {"q": QUESTION})
+    assert calls["ChromaCollection.nearest"] == asked > 0
+    assert other.kept == page.kept
     assert calls["LateInteraction.score"] == 2
     slow.set()
     for each in (page, other.run()):
