@@ -200,6 +200,9 @@ def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
     made = shown_answer("with the filter", answer, pack(result(GAP).kept, GAP))
     page = reports.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=[made])
     assert "The context may not hold the answer: it is far." in Tags(page).text
+    # The page counts the chunks of both prompts together.
+    assert made.cites[0][0] == 1
+    assert shown_answer("with the filter", answer, pack(result(GAP).kept, GAP), (6,)).cites[0][0] == 6
 
 
 def test_a_report_names_the_command_that_repeats_it() -> None:

@@ -40,6 +40,19 @@ def test_titles_keep_the_words_that_the_others_lack() -> None:
     ]
 
 
+def test_titles_that_would_look_the_same_keep_what_tells_them_apart() -> None:
+    titles = [
+        f"Repairs > Torque values for {part}, {size}" for part in ("stem bolts", "a clamp") for size in ("M5", "M6")
+    ]
+    assert telling_titles([*titles, "Returns > A helmet"], 22) == [
+        "… stem bolts, M5",
+        "… stem bolts, M6",
+        "Repairs … a clamp, M5",
+        "Repairs … a clamp, M6",
+        "Returns > A helmet",
+    ]
+
+
 WORDS = st.lists(st.sampled_from(["of", "armor", "Class", "6", "-6", "cleric,"]), max_size=9)
 
 

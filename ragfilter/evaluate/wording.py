@@ -186,9 +186,11 @@ def headline(tuning: Tuning, previous: str) -> str:
     if tuned.means["recall"].mean < tuning.target.recall:
         return f"{verdict(tuning)}."
     if not gained.mean and not tuning.seen:
+        figure = tuning.target.figure
+        single = any(each.means[figure].mean > tuning.before[figure].mean for each in tuning.strategies.values())
         return (
-            f"Nothing tried with this profile does better than {previous} on questions it was "
-            "not tuned on. Evaluate compares other profiles."
+            f"Chosen among all strategies, tuned settings do no better than {previous} on questions they were not "
+            f"tuned on. {'One strategy alone may' if single else 'Evaluate compares other profiles'}."
         )
     verb = "beat" if gained.shows_gain else "are worse than" if gained.shows_loss else "are not shown to beat"
     how = gain_in(tuning.target.figure, differences)

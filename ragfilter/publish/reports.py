@@ -243,14 +243,15 @@ def _size(name: str, hits: Sequence[Hit], settings: Settings) -> dict[str, objec
     return {"name": name, "chunks": sent, "tokens": total}
 
 
-def shown_answer(name: str, answer: Answer, context: Context) -> ShownAnswer:
-    """An answer for a report, made from a context."""
+def shown_answer(name: str, answer: Answer, context: Context, numbers: Sequence[int] = ()) -> ShownAnswer:
+    """An answer for a report, made from a context. `numbers` are those that its text gives the context's chunks, if not
+    their places."""
     titles = [hit.chunk.name for hit in context.chunks]
     return ShownAnswer(
         name,
         QUOTED if answer.extractive else f"by {answer.model}",
         answer.text or answer.error,
-        tuple((n, titles[n - 1]) for n in answer.citations if n <= len(titles)),
+        tuple((numbers[n - 1] if numbers else n, titles[n - 1]) for n in answer.citations if n <= len(titles)),
         (answer.error if answer.text else "") or (DOUBT.format(why=answer.doubt) if answer.doubt else ""),
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -43,10 +43,21 @@ def short_title(title: str, width: int) -> str:
 def _telling(titles: tuple[str, ...], width: int) -> tuple[str, ...]:
     different = list(dict.fromkeys(titles))
     title_counts = Counter(word for title in different for word in set(map(_key, title.split())))
-    shown: dict[str, str] = {}
-    used: set[str] = set()
+    shortened: dict[str, list[str]] = defaultdict(list)
     for title in different:
         short = title if len(title) <= width else _rarest(title, title_counts, len(different), width)
+        shortened[short].append(title)
+    names = {title: short for short, alike in shortened.items() for title in alike}
+    for alike in shortened.values():
+        # What they have in common does not tell these apart: it is kept only after the words that do.
+        common = {
+            word for word, n in Counter(w for t in alike for w in set(map(_key, t.split()))).items() if n == len(alike)
+        }
+        if len(alike) > 1:
+            names |= {title: _rarest(title, title_counts, len(different), width, common) for title in alike}
+    shown: dict[str, str] = {}
+    used: set[str] = set()
+    for title, short in names.items():
         name, n = short, 1
         while name in used and len(f" ({n + 1})") < width:
             n += 1
@@ -57,11 +68,11 @@ def _telling(titles: tuple[str, ...], width: int) -> tuple[str, ...]:
     return tuple(shown[title] for title in titles)
 
 
-def _rarest(title: str, held: Mapping[str, int], n: int, width: int) -> str:
+def _rarest(title: str, held: Mapping[str, int], n: int, width: int, common: Set[str] = frozenset()) -> str:
     """The rarest words of a title among `n` titles, with the words before them, and then others
-    until `width` is full. `held` counts the titles that have a word."""
+    until `width` is full. `held` counts the titles that have a word. Words in `common` are not rare."""
     words = title.split()
-    rare = [at for at, word in enumerate(words) if held[_key(word)] < n]
+    rare = [at for at, word in enumerate(words) if held[_key(word)] < n and _key(word) not in common]
     rare.sort(key=lambda at: (held[_key(words[at])], not _tells(words[at]), at))
     chosen: list[int] = []
     for at in rare[:MOST_RARE]:

@@ -320,6 +320,26 @@ def test_the_background_does_not_depend_on_how_far_the_pool_was_doubled(look_at:
 
 
 @pytest.mark.usefixtures("from_few")
+def test_passages_of_longer_texts_share_titles_and_their_background_is_nearer(look_at: LookAt) -> None:
+    distances = [0.2, 0.25, 0.3, 0.35, 0.5, 0.6, 0.8, 0.9, 1.0, 1.1]
+    # The farther half has a mean of 0.88; of the way there from 0.2, two thirds count.
+    for titles, background, kept in [
+        (["a", "b", "c", "d", "e", "f", "g", "h", "i", "i"], 0.88, 4),
+        (["a", "b", "c", "d", "e", "f", "g", "i", "i", "i"], 0.2 + 0.68 * 2 / 3, 3),
+        ([""] * 10, 0.88, 4),
+    ]:
+        hits = [
+            replace(hit, chunk=replace(hit.chunk, title=title))
+            for hit, title in zip(make_hits(distances), titles, strict=True)
+        ]
+        step = apply(tuple(hits), look_at(tuple(hits), cutoff__strategy="relative", cutoff__max_results=10))
+        assert isinstance(step.detail, CutoffDetail)
+        # 0.2 + 0.3 × 0.68 = 0.404, and 0.2 + 0.3 × 0.453 = 0.336.
+        assert (step.detail.background, len(step.hits)) == (pytest.approx(background), kept)
+        assert ("since many hits share a title" in step.note) == (kept == 3)
+
+
+@pytest.mark.usefixtures("from_few")
 def test_the_background_of_rerank_scores_is_in_their_scale(look_at: LookAt) -> None:
     hits = make_hits([0.2, 0.3, 0.4, 0.5, 0.6], [0.9, 0.8, 0.4, 0.2, None])
     step = apply(hits[:2], look_at(hits, reranked=True, cutoff__strategy="relative"))

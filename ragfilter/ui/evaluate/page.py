@@ -215,8 +215,14 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
         notes.append("This run used different settings from the sidebar's.")
     before = runs.earlier(run, chosen.page_run.saved_runs.values()) if run.complete else None
     if before is not None:
-        moved = runs.moved_since(measured, measuring.load(before.id, chosen.resources))
-        name = "the baseline" if before.name == runs.BASELINE else f"run {before.id}"
+        previous = measuring.load(before.id, chosen.resources)
+        name, moved = (
+            "the baseline" if before.name == runs.BASELINE else f"run {before.id}",
+            runs.moved_since(measured, previous),
+        )
+        was, now = (each.row(CURRENT) for each in (previous, measured))
+        if was and now and was["f1"] != now["f1"]:
+            notes.append(f"Since {name}, F1 went from {was['f1']:.3f} to {now['f1']:.3f}.")
         notes += [f"Since {name}: {moved[0].lower()}{moved[1:]}"] if moved else []
     return notes
 

@@ -175,12 +175,14 @@ def _import(chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | No
     maker: Maker = "llm" if by_llm else "human"
     of_set = book, collection, title, by_id, rows, visible
     missing = query_sets.import_set(*of_set, who=who, made_by=maker, otherwise="Rename the file, or remove the set.")
-    lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""
     _saved(title)
+    if missing:
+        lost = f"{counted(len(missing), 'labelled id')} not in the collection, such as {missing[0]!r}"
+        state.notice(f"{lost}: their labels do not count.")
     for each in warnings:
         state.notice(f"{each}.")
     counts = f"{counted(len(by_id), 'question')} and {counted(len(rows), 'label')}"
-    st.toast(message(f"Imported {title} with {counts}.{lost}"))
+    st.toast(message(f"Imported {title} with {counts}."))
 
 
 def _saved(name: str | None) -> None:

@@ -25,7 +25,8 @@ from ragfilter.ui.session.page_run import View
 
 NAMED, NAMED_WIDTH = 2, 40
 """How many dropped chunks the headline names, and how many characters of each title."""
-_FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
+_FIGURE = re.compile(r"“[^”]*”|\d+(?:[.,]\d+)*%?")
+"""A figure, or a quoted title, whose figures are not the sentence's."""
 
 
 def draw(view: View, story: Story) -> None:
@@ -48,7 +49,7 @@ def draw(view: View, story: Story) -> None:
 
 def draw_headline(sentence: str, drops: Sequence[DropGroup]) -> None:
     """Draw a sentence with bold figures, and each reason in `drops` with its sign."""
-    words = _FIGURE.sub(lambda match: f"<b>{match[0]}</b>", elements.text(sentence))
+    words = _FIGURE.sub(lambda match: match[0] if match[0][0] == "“" else f"<b>{match[0]}</b>", elements.text(sentence))
     for drop in drops:
         count, _, reason = elements.text(drop.line).partition(" ")
         sign = elements.outcome_sign("dropped", drop.layer, drop.setting)

@@ -27,6 +27,7 @@ MAX_ADDED = 2
 ADDED: CacheSpec[tuple[Quote, ...]] = CacheSpec(128)
 """What one side adds to another, by the keys of both."""
 _CITATION = re.compile(r"\[\d[\d,;\s–-]*\]")
+_BLOCKS = re.compile(r"\n\s*\n")
 LAST_CITATION = re.compile(r"\[\d+\]$")
 """The citation of a quote, which may itself contain numbers in brackets."""
 
@@ -52,6 +53,12 @@ class AnswerSide:
             return f"[{', '.join(map(str, (*(self.numbers[n - 1] for n in known), *unknown)))}]"
 
         return citation.sub(anew, text)
+
+    def whole(self, answer: Answer) -> str:
+        """The text of an answer with the page's numbers."""
+        if not answer.extractive:
+            return self.renumbered(answer.text)
+        return "\n\n".join(self.renumbered(quote, LAST_CITATION) for quote in _BLOCKS.split(answer.text))
 
 
 def citation_numbers(*prompts: Sequence[Hit]) -> dict[str, int]:
@@ -169,7 +176,6 @@ def _only_in(context: Context, other: Context) -> dict[int, Hit]:
     return {n: hit for n, hit in enumerate(context.chunks, start=1) if hit.id not in theirs}
 
 
-_BLOCKS = re.compile(r"\n\s*\n")
 _FORMATTED = re.compile(r"^\s*(?:[-*+#>|]|\d+[.)]\s|`{3}|~{3})", re.MULTILINE)
 # The end of a sentence, with the citations after it.
 _END = re.compile(r"[.!?][\"”’)]*(?:\s*\[[\d,;\s–-]+\])*(?=\s+[^\s\[a-z])")

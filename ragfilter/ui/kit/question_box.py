@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -142,7 +143,11 @@ def report_contents(view: View, sides: Mapping[str, AnswerSide]) -> dict[str, An
     return {
         "origin": ReportOrigin(asked.collection, version, embedder, space, view.user, made_at),
         "prices": bench.prices,
-        "answers": [shown_answer(name, answer, sides[name].context) for name, answer in known.items() if answer],
+        "answers": [
+            shown_answer(name, replace(each, text=side.whole(each)), side.context, side.numbers)
+            for name, side in sides.items()
+            if (each := known[name])
+        ],
     }
 
 

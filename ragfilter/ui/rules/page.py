@@ -165,7 +165,8 @@ def _open_chunk(visible: VisibleCollection, rows: Listing, ids: Sequence[str]) -
             if place:
                 elements.aside(f"{place:,} of {len(ids):,}", width="content")
         if chunk is None:
-            elements.empty("No chunk is open.", "Click a row, or press Next to begin with the first.")
+            remedy = "Click a row, or press Next to begin with the first." if ids else "No chunk matches the filter."
+            elements.empty("No chunk is open.", remedy)
             return
         page = f"page {chunk.page}" if chunk.page else ""
         elements.chunk_head(chunk.name, (chunk.id, chunk.type, chunk.source, page))
