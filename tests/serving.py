@@ -1,5 +1,5 @@
 """The app's server in a process of its own, forked from one that has already imported the large
-libraries: this takes seconds, and a run starts some twenty servers."""
+libraries, and the page: this takes seconds, and a run starts some ten servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from encoded import share_encodings
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVERS = multiprocessing.get_context("forkserver")
-SERVERS.set_forkserver_preload(["streamlit.web.cli", "pandas", "plotly", "chromadb", "openai"])
+SERVERS.set_forkserver_preload(
+    "streamlit.web.cli pandas plotly chromadb openai onnxruntime tokenizers ragfilter.ui.inspect.page".split()
+)
 
 
 def serve(environ: dict[str, str], port: int, log: Path, encodings: Path) -> None:

@@ -82,19 +82,16 @@ def test_an_exported_file_is_tested_without_a_workspace(run: Run, tmp_path: Path
     assert run("test", owls, "--rules", str(exported), code=1).endswith("1 broken\n")
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
+def test_a_bad_line_is_named_by_number(run: Run, tmp_path: Path) -> None:
+    for line, why in [
         ({"stay": ["boat"]}, "question: it is missing"),
         ({"question": "x", "keep": ["boat"]}, "keep: there is no such key"),
-    ],
-)
-def test_a_bad_line_is_named_by_number(run: Run, tmp_path: Path, line: object, why: str) -> None:
-    file = write(tmp_path / "e.jsonl", MET, line)
-    assert run("test", file, code=2) == ""
-    assert f"{file}, line 2" in run.err
-    assert why in run.err
-    assert run.err.count("\n") == 1
+    ]:
+        file = write(tmp_path / "e.jsonl", MET, line)
+        assert run("test", file, code=2) == "", line
+        assert f"{file}, line 2" in run.err
+        assert why in run.err
+        assert run.err.count("\n") == 1, line
 
 
 # -- suggest --families ----------------------------------------------------------------------------

@@ -139,9 +139,8 @@ def test_a_query_set_of_the_workspace_is_measured_by_its_name(measured: Cli, cli
         assert "gone.jsonl" in cli.refused(f"{command} --queries gone.jsonl --qrels gone.tsv")
 
 
-@pytest.mark.parametrize(
-    ("command", "word"),
-    [
+def test_what_cannot_be_done_is_one_line(measured: Cli, tmp_path: Path) -> None:
+    for command, word in [
         ("tune --measure f9", "no measure 'f9'"),
         ("tune --strategy best", "cutoff.strategy"),
         ("tune --out /nowhere/at/all.toml --no-rerank", "cannot be written"),
@@ -149,12 +148,10 @@ def test_a_query_set_of_the_workspace_is_measured_by_its_name(measured: Cli, cli
         ("gate", "nothing to check"),
         ("gate --max-drop recall=0.1", "The baseline is missing"),
         ("gate --baseline FILE", "is not a baseline file"),
-    ],
-)
-def test_what_cannot_be_done_is_one_line(command: str, word: str, measured: Cli, tmp_path: Path) -> None:
-    (tmp_path / "base.json").write_text("[1]")
-    measured(command.replace("FILE", str(tmp_path / "base.json")), code=2)
-    assert word in measured.err.splitlines()[-1]
+    ]:
+        (tmp_path / "base.json").write_text("[1]")
+        measured(command.replace("FILE", str(tmp_path / "base.json")), code=2)
+        assert word in measured.err.splitlines()[-1]
 
 
 # -- gate ------------------------------------------------------------------------------------------

@@ -52,21 +52,16 @@ def test_the_seeds_own_variables() -> None:
         assert settings.get(path) == expected
 
 
-@pytest.mark.parametrize(
-    ("in_file", "enabled", "reranker"),
-    [
+def test_enable_reranker_wins_over_a_file_and_keeps_the_one_it_names(tmp_path: Path) -> None:
+    for in_file, enabled, reranker in [
         ("none", "true", "late_interaction"),
         ("cross_encoder", "true", "cross_encoder"),
         ("cross_encoder", "false", "none"),
-    ],
-)
-def test_enable_reranker_wins_over_a_file_and_keeps_the_one_it_names(
-    tmp_path: Path, in_file: str, enabled: str, reranker: str
-) -> None:
-    file = tmp_path / "s.toml"
-    file.write_text(f'[quality]\nreranker = "{in_file}"\n')
-    settings = load(file=file, environ={"ENABLE_RERANKER": enabled}).settings
-    assert settings.quality.reranker == reranker
+    ]:
+        file = tmp_path / "s.toml"
+        file.write_text(f'[quality]\nreranker = "{in_file}"\n')
+        settings = load(file=file, environ={"ENABLE_RERANKER": enabled}).settings
+        assert settings.quality.reranker == reranker
 
 
 def test_a_profile_that_is_not_there_is_named_with_who_wants_it(tmp_path: Path) -> None:

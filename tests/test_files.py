@@ -22,12 +22,12 @@ def test_what_cannot_be_written_is_told_and_nothing_is_left(tmp_path: Path, name
     assert {each.name for each in tmp_path.iterdir()} == {"folder", "taken"}
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_text_is_read_in_any_encoding_that_marks_itself(tmp_path: Path, encoding: str) -> None:
-    path = tmp_path / "one.txt"
-    path.write_bytes("Größe\r\n東京\u2028\n".encode(encoding))
-    assert read_text(path) == "Größe\n東京\u2028\n"
-    assert list(read_lines(path)) == ["Größe", "東京\u2028"]
+def test_text_is_read_in_any_encoding_that_marks_itself(tmp_path: Path) -> None:
+    for encoding in ["utf-8", "utf-8-sig", "utf-16"]:
+        path = tmp_path / "one.txt"
+        path.write_bytes("Größe\r\n東京\u2028\n".encode(encoding))
+        assert read_text(path) == "Größe\n東京\u2028\n", encoding
+        assert list(read_lines(path)) == ["Größe", "東京\u2028"], encoding
 
 
 def test_a_compressed_file_is_to_be_unpacked(tmp_path: Path) -> None:

@@ -355,7 +355,7 @@ def app(servers: Callable[[], AbstractContextManager[ServeApp]], copy_demo: Call
     whose tests change it has its own fixture `app`. Its query set few is measured in a moment."""
     workspace = copy_demo()
     book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
-    put_labelled(book, "few", [*bundled.qrels("demo")][:20])
+    put_labelled(book, "few", [*bundled.qrels("demo")][:8])
     book.close()
     with servers() as start:
         yield start(RAGFILTER_DATA_DIR=str(workspace), RAGFILTER_ALLOWED_HOSTS=HOSTS)
@@ -378,7 +378,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.fixture
 def open_tab(browser: Browser, warm: BrowserContext, request: pytest.FixtureRequest) -> Iterator[OpenTab]:
     """Opens the page in a browser session without history: ``open_tab({"q": …}, width=900)``, with
-    everything open unless `params` say otherwise.
+    the evidence open unless `params` say otherwise.
 
     At the end, no page may show an exception or have written an error to the console.
     """
@@ -412,7 +412,7 @@ def open_tab(browser: Browser, warm: BrowserContext, request: pytest.FixtureRequ
         watch(page)
         page.on("pageerror", lambda error: tab.troubles.append(f"page error: {error}"))
         page.on("console", lambda line: tab.troubles.append(line.text) if line.type == "error" else None)
-        return tab.go({} if newcomer else {"open": "tuning,evidence", **(params or {})})
+        return tab.go({} if newcomer else {"open": "evidence", **(params or {})})
 
     yield open_
     exceptions = [tab.page.locator(".stException").all_inner_texts() for tab in tabs]

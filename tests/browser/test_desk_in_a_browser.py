@@ -26,6 +26,7 @@ LINK = {
     "chunk": "attack-matrix-clerics-ac-7",
     "panel": "Chunk",
     "cutoff.relative_offset": "0.25",
+    "open": "tuning,evidence",
 }
 DRAWN_IN = """colour => {
   const probe = document.createElement("i")

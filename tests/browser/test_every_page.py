@@ -19,7 +19,7 @@ from ragfilter.ui.session.state import PANELS
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 CLERIC = {"q": bundled.queries("demo")["cleric-ac6"], "profile": "full", "collection": "demo"}
-CHUNK = CLERIC | {"chunk": "attack-matrix-clerics-ac-6", "panel": "Chunk"}
+CHUNK = CLERIC | {"chunk": "attack-matrix-clerics-ac-6", "panel": "Chunk", "open": "tuning,evidence"}
 PAGES = ("Rules", "Tune", "Evaluate", "Compare", "Collections")
 WIDTHS = (400, 640, 960)
 """Window widths in pixels, besides 1440; 960 is 1440 at 150%. A wider window cuts nothing off that fits into these."""

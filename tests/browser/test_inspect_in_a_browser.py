@@ -57,7 +57,7 @@ def a_change_is_read_aloud_and_in_the_address(tab: Any) -> None:
     # The address contains the settings, and nothing else.
     expect(tab.page).to_have_url(re.compile(r"cutoff\.max_results=3"))
     address = dict(parse_qsl(urlsplit(tab.page.url).query))
-    assert address == CHANGED | {"open": "tuning,evidence"}
+    assert address == CHANGED | {"open": "evidence"}
 
 
 def a_point_a_row_and_a_key_open_a_chunk(tab: Any) -> None:

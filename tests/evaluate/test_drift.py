@@ -87,9 +87,8 @@ def test_a_log_is_read_line_by_line(tmp_path: Path) -> None:
         read_log(log, "c")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_a_log_line_without_a_question_is_skipped(tmp_path: Path) -> None:
+    for given in [
         '"nearness": NaN',
         '"nearness": 1e999',
         '"nearness": -0.1',
@@ -102,12 +101,10 @@ def test_a_log_is_read_line_by_line(tmp_path: Path) -> None:
         '"fallback": "no"',
         '"fallback": false',
         '"collection": 7',
-    ],
-)
-def test_a_log_line_without_a_question_is_skipped(tmp_path: Path, given: str) -> None:
-    log, line = tmp_path / "day.jsonl", '{"nearness": 0.4, "kept": 3, "fallback": []'
-    log.write_text(f"{line}}}\n{line}, {given}}}", "utf-8")
-    assert len(read_log(log, "c")) == 1
+    ]:
+        log, line = tmp_path / "day.jsonl", '{"nearness": 0.4, "kept": 3, "fallback": []'
+        log.write_text(f"{line}}}\n{line}, {given}}}", "utf-8")
+        assert len(read_log(log, "c")) == 1, given
 
 
 def saved(number: int, **plan: Any) -> Run:

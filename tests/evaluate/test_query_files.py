@@ -57,9 +57,8 @@ def test_reads_what_other_tools_write(tmp_path: Path) -> None:
     assert (labels.queries, labels.qrels) == ({"7": "seven"}, {"7": {"x": 1}})
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_public_forms_of_qrels(tmp_path: Path) -> None:
+    for text, expected in [
         # trec_eval, and what trackers of other kinds put into the second column
         ("19335 Q0 1037798 2\n19335 Q0 1274615 0\n", {"19335": {"1037798": 2, "1274615": 0}}),
         ("q1 0 a 2\nq1\t0\tb\t-1\nq1 0 d -2\n", {"q1": {"a": 2, "b": 0, "d": 0}}),
@@ -90,12 +89,10 @@ def test_reads_what_other_tools_write(tmp_path: Path) -> None:
         ("q 1\t7 a\t1\nq1\tdoc a\t2\nq1\t0\tdoc b\t1", {"q 1": {"7 a": 1}, "q1": {"doc a": 2, "doc b": 1}}),
         # TREC's diversity task judges a document once for each subtopic.
         ("201 1 a 0\n201 2 a 3\n201 3 a 1\n201 1 b 1", {"201": {"a": 3, "b": 1}}),
-    ],
-)
-def test_public_forms_of_qrels(tmp_path: Path, text: str, expected: dict[str, dict[str, int]]) -> None:
-    path = tmp_path / "qrels.txt"
-    path.write_text(text, "utf-8", newline="")
-    assert query_files.read_qrels(path) == expected
+    ]:
+        path = tmp_path / "qrels.txt"
+        path.write_text(text, "utf-8", newline="")
+        assert query_files.read_qrels(path) == expected
 
 
 @pytest.mark.parametrize("text", ["q1\ta\tyes\n", "q1 0 a relevant\n", "q1\ta\tyes\nq1\tb\t1\n", "cat\tdoc\tyes\n"])

@@ -42,9 +42,8 @@ def otlp(**attributes: Any) -> dict[str, Any]:
     return {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "other"}, span]}]}]}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_question_is_read_with_what_was_retrieved(tmp_path: Path) -> None:
+    for line in [
         otlp(**{"input.value": "Why?"}, **FLAT),
         otlp(**{"input.value": '{"query": " Why?"}'}, **FLAT),
         # A span of Phoenix, a row of its data frame, and one of its REST interface.
@@ -59,13 +58,10 @@ def otlp(**attributes: Any) -> dict[str, Any]:
             }
         },
         {"attributes": {"input.value": "Why?", **FLAT}},
-    ],
-    ids=["OTLP", "a question in JSON", "Phoenix", "a row", "nested", "flat"],
-)
-def test_a_question_is_read_with_what_was_retrieved(tmp_path: Path, line: Any) -> None:
-    path = tmp_path / "traces.jsonl"
-    path.write_text(f"{json.dumps({'attributes': {'input.value': 'no documents'}})}\n\n{json.dumps(line)}\n")
-    assert read_traces(path) == {"Why?": [A, B]}
+    ]:
+        path = tmp_path / "traces.jsonl"
+        path.write_text(f"{json.dumps({'attributes': {'input.value': 'no documents'}})}\n\n{json.dumps(line)}\n")
+        assert read_traces(path) == {"Why?": [A, B]}, line
 
 
 def test_our_own_spans_are_read_back(tmp_path: Path) -> None:
