@@ -12,44 +12,17 @@ from ragfilter.stores.workspace import Workspace
 
 CANARY = "zqx"
 NAME = "www.zqx.example"
-HOSTILE = (
-    "![zqx](//zqx.example/a.png)",
-    "[zqx](http://zqx.example)",
-    "[zqx][a]\n\n[a]: //zqx.example",
-    "\\![zqx](http://zqx.example)",
-    "<http://zqx.example>",
-    "http://zqx.example/a?b",
-    "HTTPS://zqx.example",
-    "www.zqx.example",
-    "me@zqx.example",
-    ":red[zqx] :small[zqx]",
-    ":color[zqx]{foreground=red}",
-    ":material/zqx: zqx",
-    ":material_zqx: zqx",
-    ":streamlit: zqx",
-    ":smile: :+1: :100: zqx",
-    "$zqx$ $$zqx$$",
-    "`zqx` ```zqx```",
-    "```mermaid\nzqx\n```",
-    "\\`zqx\\` \\$zqx\\$",
-    "**zqx** _zqx_ *zqx* ~~zqx~~",
-    "__zqx__ zqx__zqx",
-    "# zqx",
-    "- zqx",
-    "+ zqx",
-    "12) zqx",
-    "> zqx",
-    "zqx\n===\nzqx",
-    "    zqx",
-    "| zqx |\n|--|\n| zqx |",
-    "zqx &lt;b&gt; &#33;[a](b)",
-    "<b>zqx</b><img src=zqx>",
-    "</section><script>zqx</script>",
-    '<a href="//zqx.example">zqx</a>',
-    "[^zqx]",
-    "::zqx[zqx]",
-    "`zqx\n\n[zqx](http://zqx.example)\n\nzqx`",
-    "zqx 6 -> 7 -- (c) <- 8 <-> 9 >= 1 <= 2 ~= 3 --",
+HOSTILE = tuple(
+    (
+        "![zqx](//zqx.example/a.png)¦[zqx](http://zqx.example)¦[zqx][a]\n\n[a]: //zqx.example¦"
+        "\\![zqx](http://zqx.example)¦<http://zqx.example>¦http://zqx.example/a?b¦HTTPS://zqx.example¦www.zqx.example¦"
+        "me@zqx.example¦:red[zqx] :small[zqx]¦:color[zqx]{foreground=red}¦:material/zqx: zqx¦:material_zqx: zqx¦"
+        ":streamlit: zqx¦:smile: :+1: :100: zqx¦$zqx$ $$zqx$$¦`zqx` ```zqx```¦```mermaid\nzqx\n```¦\\`zqx\\` \\$zqx\\$¦"
+        "**zqx** _zqx_ *zqx* ~~zqx~~¦__zqx__ zqx__zqx¦# zqx¦- zqx¦+ zqx¦12) zqx¦> zqx¦zqx\n===\nzqx¦    zqx¦"
+        "| zqx |\n|--|\n| zqx |¦zqx &lt;b&gt; &#33;[a](b)¦<b>zqx</b><img src=zqx>¦</section><script>zqx</script>¦"
+        '<a href="//zqx.example">zqx</a>¦[^zqx]¦::zqx[zqx]¦`zqx\n\n[zqx](http://zqx.example)\n\nzqx`¦'
+        "zqx 6 -> 7 -- (c) <- 8 <-> 9 >= 1 <= 2 ~= 3 --"
+    ).split("¦")
 )
 """Active texts from outside; each contains the word ``zqx``, which occurs nowhere else."""
 

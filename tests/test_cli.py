@@ -328,9 +328,8 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.mark.model
-@pytest.mark.parametrize(
-    ("args", "kept"),
-    [
+def test_who_asks_is_named_by_flags(vault: list[str], cli: Cli) -> None:
+    for args, kept in [
         ("", "open"),
         ("--level 3", "high open"),
         ("--department ops", "open ops"),
@@ -339,10 +338,8 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         ("--set clearance.enabled=false --level 0", "open"),
         # Asked in whole characters.
         ("--department ops\udcff", "open"),
-    ],
-)
-def test_who_asks_is_named_by_flags(vault: list[str], args: str, kept: str, cli: Cli) -> None:
-    assert " ".join(sorted(cli.json("query", *vault, *args.split())["kept"])) == kept
+    ]:
+        assert " ".join(sorted(cli.json("query", *vault, *args.split())["kept"])) == kept
 
 
 @pytest.mark.model

@@ -129,15 +129,15 @@ REACHES = {
 }
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_the_reach_of_each_profile(collection: ChromaCollection, profile: str) -> None:
+def test_the_reach_of_each_profile(collection: ChromaCollection) -> None:
     """What a built-in profile needs, so that no layer slows down others unnoticed: how many clean
     chunks it uses, how many the page wants, and how many hits it gathers at first."""
-    settings = load(profile=profile, environ={}).settings
-    watched = Watched(collection)
-    user = User(9) if settings.clearance.enabled else None
-    gather("cleric", settings, Backends(watched, EMBEDDER), user, wide=False)
-    assert (usable_count(settings), wanted_count(settings), watched.searches[0]) == REACHES[profile]
+    for profile in PROFILES:
+        settings = load(profile=profile, environ={}).settings
+        watched = Watched(collection)
+        user = User(9) if settings.clearance.enabled else None
+        gather("cleric", settings, Backends(watched, EMBEDDER), user, wide=False)
+        assert (usable_count(settings), wanted_count(settings), watched.searches[0]) == REACHES[profile]
 
 
 def _drop_short(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -181,17 +181,17 @@ def test_a_layer_that_does_not_say_how_far_it_looks_gets_the_pages_pool_with_tex
     assert all(hit.chunk.text for hit in (*wide.kept, *narrow.kept))
 
 
-@pytest.mark.parametrize("user", USERS, ids=str)
-def test_a_user_is_searched_for_once_and_nothing_hidden_is_fetched(collection: ChromaCollection, user: User) -> None:
-    known = collection.catalogue()
-    seen = [user.sees(chunk) for chunk in known.values()]
-    assert known.share(user) == sum(seen) / len(seen) < 1
-    watched = Watched(collection)
-    settings = load(profile="full", environ={}).settings
-    settings = settings.with_values({"words.depth": 15, "retrieval.pool_size": 30})
-    settings = settings.with_values({"quality.reranker": "none"})
-    result = search_and_filter(QUERY, settings, Backends(watched, EMBEDDER), user)
-    assert len(watched.searches) == 1
-    assert all(user.sees(hit.chunk) for hit in result.pool.hits)
-    assert watched.fetched
-    assert all(user.sees(known[i]) for i in watched.fetched)
+def test_a_user_is_searched_for_once_and_nothing_hidden_is_fetched(collection: ChromaCollection) -> None:
+    for user in USERS:
+        known = collection.catalogue()
+        seen = [user.sees(chunk) for chunk in known.values()]
+        assert known.share(user) == sum(seen) / len(seen) < 1
+        watched = Watched(collection)
+        settings = load(profile="full", environ={}).settings
+        settings = settings.with_values({"words.depth": 15, "retrieval.pool_size": 30})
+        settings = settings.with_values({"quality.reranker": "none"})
+        result = search_and_filter(QUERY, settings, Backends(watched, EMBEDDER), user)
+        assert len(watched.searches) == 1, user
+        assert all(user.sees(hit.chunk) for hit in result.pool.hits)
+        assert watched.fetched, user
+        assert all(user.sees(known[i]) for i in watched.fetched)

@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl
 import pytest
 import streamlit_insides
 from chromadb.api.client import Client
+from faults import Server, servers, well
 from streamlit.testing.v1 import AppTest
 from waiting import PATIENT_S, PROCESS_S
 
@@ -229,6 +230,12 @@ def demo_page_workspace(copy_demo: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture(scope="module")
+def workspace(copy_demo: Callable[[], Path]) -> Path:
+    """One more for each test file, whose tests may change it: they revert their edits, or edit chunks of their own."""
+    return copy_demo()
+
+
+@pytest.fixture(scope="module")
 def opened() -> Iterator[dict[str, Deployment]]:
     """The workspaces that the app has opened for a test file. They are closed at its end, as when a server stops."""
     made: dict[str, Deployment] = {}
@@ -328,6 +335,13 @@ def patiently(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         return stream(self, *args, timeout_s=PATIENT_S, **named)
 
     return lambda: monkeypatch.setattr(OpenAIChat, "stream", patient)
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Server]:
+    """A server that the tests of a file have answer as an LLM."""
+    with servers() as start:
+        yield start(well)
 
 
 @pytest.fixture

@@ -21,11 +21,6 @@ RULED = {"profile": "query-must", "q": CLERIC}
 BROKEN, DOUBTED = "attack-matrix-clerics-ac-7", "attack-matrix-clerics-ac-8"
 
 
-@pytest.fixture(scope="module")
-def workspace(copy_demo: Callable[[], Path]) -> Path:
-    return copy_demo()
-
-
 def test_a_visit_opens_on_an_answered_example_that_nobody_has_asked(open_page: Any, workspace: Path) -> None:
     page = open_page(workspace=workspace)
     bench = resources.open_resources().bench

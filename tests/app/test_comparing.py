@@ -12,9 +12,8 @@ import pytest
 from labelled_demo import put_labelled
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.ingest import bundled
-from ragfilter.settings import config
+from ragfilter.model import PoolResult
 from ragfilter.ui import resources
 
 pytestmark = pytest.mark.model
@@ -23,17 +22,12 @@ CLERIC = bundled.queries("demo")["cleric-ac6"]
 FEW = 4
 
 
-@pytest.fixture(scope="module")
-def place(copy_demo: Callable[[], Path]) -> Path:
-    return copy_demo()
-
-
 @pytest.fixture
-def page(open_page: Any, place: Path) -> Callable[..., Any]:
+def page(open_page: Any, workspace: Path) -> Callable[..., Any]:
     """The Compare page as a link opens it, with the query set few of labelled questions."""
 
     def open_(**params: str) -> Any:
-        page = open_page({"collection": "demo", "profile": "full", **params}, workspace=place, on="compare")
+        page = open_page({"collection": "demo", "profile": "full", **params}, workspace=workspace, on="compare")
         book = resources.open_resources().bench.labels
         if "few" not in book.sets("demo"):
             put_labelled(book, "few", [*bundled.qrels("demo")][-FEW:])
@@ -52,11 +46,11 @@ def said(page: Any) -> str:
 APART = "Both keep 2 chunks, and only A keeps 13 more. A's prompt has 2,329 tokens, B's 313."
 
 
-def test_two_sides_of_one_question(page: Callable[..., Any]) -> None:
+def test_two_sides_of_one_question(page: Callable[..., Any], library: Callable[..., PoolResult]) -> None:
     shown = page(q=CLERIC)
     assert said(shown) == APART
     stacks = next(each.value for each in shown.at.html if 'class="rf-stacks"' in each.value)
-    assert all(f'title="{title}: kept by both"' in stacks for title in _kept())
+    assert all(f'title="{hit.chunk.title}: kept by both"' in stacks for hit in library(CLERIC).kept)
     assert len(re.findall(": dropped by [a-z_]+ on the other side: ", stacks)) == 13
     # Both sides have their own answers.
     shown.choose("compare-step", "Answers")
@@ -150,13 +144,6 @@ def test_a_run_over_files_is_compared_without_a_query_set(page: Callable[..., An
     shown.at.selectbox(key="side-a-box").set_value("settings")
     assert any("no query set 'queries.jsonl'" in text for text in shown.run().html)
     saved.remove(of_files.id)
-
-
-def _kept() -> list[str]:
-    """The titles that profile full keeps."""
-    settings = config.load(profile="full", environ={}).settings
-    result = search_and_filter(CLERIC, settings, resources.open_resources().bench.backends("demo"), wide=True)
-    return [hit.chunk.title for hit in result.kept]
 
 
 def _link(page: Any) -> dict[str, str]:

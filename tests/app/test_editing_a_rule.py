@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import FAULTS, TOLD, Server, says, servers
+from faults import FAULTS, TOLD, Server, says
 from rules_page import stored, told, write
 from waiting import PATIENT_S
 
@@ -32,12 +32,6 @@ SECRET = {"profile": "adaptive-gap", "q": "Which treasure maps are false?"}
 NEAREST = "secret-treasure-maps"
 GOOD = '{"contain_one_of": [["cleric", "clerics"], ["armor class 7", "ac 7"]]}'
 DRUIDS = '{"contain_one_of": [["druid", "druids"], ["armor class 7", "ac 7"]]}'
-
-
-@pytest.fixture(scope="module")
-def workspace(copy_demo: Callable[[], Path]) -> Path:
-    """One copy for this file: the workbench stays open, and every test reverts its edits."""
-    return copy_demo()
 
 
 @pytest.fixture
@@ -173,12 +167,6 @@ def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(page: Any, open_
         assert "yours is still in the editor" not in told(second)
         assert json.loads(second.at.text_area(key="rule-editor").value) == {"contain": after}
         assert (OTHER in second.kept) is (after == "cleric")
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Server]:
-    with servers() as start:
-        yield start(says(GOOD))
 
 
 @pytest.fixture

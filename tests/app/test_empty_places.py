@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from time import sleep
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from waiting import PROCESS_S
 
+from ragfilter.answer.answer import EMPTY
 from ragfilter.indexing.queue import queue_of
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
@@ -75,9 +77,15 @@ def test_an_empty_collection(open_page: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.model
-def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(open_page: Any) -> None:
+def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(
+    open_page: Any, monkeypatch: pytest.MonkeyPatch, dead_url: str, calls: Counter[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
     page = open_page({"profile": "adaptive-retrieval", "q": "What is a lightsaber?"})
     assert page.kept == []
+    # No chunks need no LLM.
+    assert EMPTY in " ".join(page.html)
+    assert calls["OpenAIChat.stream"] == 0
     assert page.strip.startswith("0 kept of 200 retrieved")
     assert "Nothing matches the query well enough." in page.strip
     assert any(re.search(r"Quality dropped the last \d+ chunks", text) for text in page.html)

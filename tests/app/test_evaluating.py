@@ -23,16 +23,11 @@ pytestmark = pytest.mark.model
 FEW, MANY = 4, 10
 
 
-@pytest.fixture(scope="module")
-def place(copy_demo: Callable[[], Path]) -> Path:
-    return copy_demo()
-
-
 @pytest.fixture
-def page(open_page: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def page(open_page: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The Evaluate page with the query set few: questions of the demo with their labels."""
     monkeypatch.setattr("ragfilter.evaluate.frame.RESAMPLES", 99)
-    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="evaluate")
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=workspace, on="evaluate")
     put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][-FEW:])
     return page.run()
 

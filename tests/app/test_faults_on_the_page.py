@@ -3,13 +3,13 @@ falls back, and the rest is unchanged. tests/test_faults.py has every way to fai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from faults import FAULTS, TOLD, Behave, Handler, Server, deadline, says, servers, well
+from faults import FAULTS, TOLD, Behave, Handler, Server, deadline, well
+from rules_page import told
 
-from ragfilter.answer.answer import EMPTY
 from ragfilter.models.chat import MAX_BYTES
 from ragfilter.ui.kit.answer_panel import INSTEAD, MAX_UNKNOWN, SHOWN_CHARS
 
@@ -19,12 +19,6 @@ KEPT = ["monster-owlbear", "monster-owlbear-lair", "monster-owl", "monster-giant
 WORDS_S = 2.0
 """Seconds to wait for the first words of a silent endpoint."""
 JUDGED = LINK | {"cutoff.enabled": "false", "judge.enabled": "true", "judge.max_chunks": "4"}
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Server]:
-    with servers() as start:
-        yield start(well)
 
 
 @pytest.fixture
@@ -46,8 +40,16 @@ def open_failing(
     return open_
 
 
-def told(page: Any) -> str:
-    return "\n".join(page.html)
+def split(*pieces: str) -> Behave:
+    """An endpoint that answers in these pieces."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for piece in pieces:
+            handler.piece(piece)
+        handler.piece(None, "stop")
+
+    return behave
 
 
 def stands(page: Any) -> bool:
@@ -114,35 +116,13 @@ def test_a_judge_that_fails(open_failing: Any, endpoint: Server, patiently: Call
     page.choose("panel-box", "Prompt").choose("prompt-side", "plain search")
     assert "5 chunks" in told(page)
     assert page.at.button(key="need-judge").label.startswith("Ask the LLM again about")
-    endpoint.behave = says('{"decisions": [{"chunk_id": "monster-owlbear", "action": "KEEP"}]}')
+    # Half an emoji in a reply is shown.
+    endpoint.behave = split("monster-owlbear -> KEEP \ud83e", "\udd89\nmonster-owl -> KEEP \udd89")
     patiently()
     page.press("need-judge")
-    assert page.kept == ["monster-owlbear"]
-
-
-def test_no_chunks_need_no_llm(open_failing: Any, endpoint: Server) -> None:
-    link = {
-        "profile": "adaptive-retrieval",
-        "q": "What is a lightsaber?",
-        "quality.score_threshold": "1",
-        "quality.reranker_threshold": "1",
-    }
-    page = open_failing("500", link)
-    assert page.kept == []
-    assert EMPTY in told(page)
-    assert endpoint.asked == []
-
-
-def split(*pieces: str) -> Behave:
-    """An endpoint that answers in these pieces."""
-
-    def behave(handler: Handler, body: dict[str, Any]) -> None:
-        handler.start()
-        for piece in pieces:
-            handler.piece(piece)
-        handler.piece(None, "stop")
-
-    return behave
+    assert page.kept == ["monster-owlbear", "monster-owl"]
+    page.choose("panel-box", "Judge").choose("view-as", "Operator")
+    assert any("KEEP 🦉" in code.value and "\ufffd" in code.value for code in page.at.code)
 
 
 def answers(page: Any) -> str:
@@ -169,12 +149,3 @@ def test_odd_answers_are_shown(open_failing: Any, endpoint: Server) -> None:
     assert said.count("] and ") == 2
     unknown = [line for line in page.html if "not in its prompt" in line]
     assert [line.count("[") for line in unknown] == [MAX_UNKNOWN] * 2
-
-
-def test_half_an_emoji_in_a_reply_of_the_judge_is_shown(open_failing: Any, endpoint: Server) -> None:
-    page = open_failing("half", JUDGED)
-    endpoint.behave = split("monster-owlbear -> KEEP \ud83e", "\udd89\nmonster-owl -> KEEP \udd89")
-    page.press("need-judge")
-    assert page.kept == ["monster-owlbear", "monster-owl"]
-    page.choose("panel-box", "Judge").choose("view-as", "Operator")
-    assert any("KEEP 🦉" in code.value and "\ufffd" in code.value for code in page.at.code)

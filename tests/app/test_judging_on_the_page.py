@@ -12,13 +12,10 @@ import pytest
 from faults import Serve, Server, says
 from judges import QUERY, SCHEMAS, capable
 from syrupy.assertion import SnapshotAssertion
+from test_empty_places import vault
 from waiting import PATIENT_MS
 
-from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
-from ragfilter.models.embedders import BundledEmbedder
-from ragfilter.stores.index import index
-from ragfilter.stores.workspace import Workspace
 from ragfilter.ui.kit.controls import setting_key as key
 
 pytestmark = pytest.mark.model
@@ -199,11 +196,8 @@ def test_references_to_secrets_are_counted_and_not_named(open_page: Any, tmp_pat
         Chunk("door", "The door is oak.", "The Door"),
         Chunk("hoard", "Nine rubies.", "The Hoard Itself", clearance=2),
     )
-    with Workspace.open(tmp_path) as workspace:
-        records = [Record(chunk, "one line") for chunk in chunks]
-        index(records, name="vault", workspace=workspace, embedder=BundledEmbedder())
-    link = {"profile": "adaptive-gap", "q": "Where is the vault?"}
-    page = open_page(link, workspace=tmp_path).open_chunk("map").choose("chunk-part", "References")
+    page = vault(open_page, tmp_path, {"q": "Where is the vault?"}, *chunks)
+    page.open_chunk("map").choose("chunk-part", "References")
     told = "\n".join(page.html)
     assert "Not followed: 1 hidden from the user, 1 unknown to this collection." in told
     page.at.toggle(key="with-refs").set_value(True)

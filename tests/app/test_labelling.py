@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,6 @@ pytestmark = pytest.mark.model
 DATE = r"\(\d\d \w+ \d{4}\)"
 QUESTION = "Tell me about owlbears"
 LINK = {"q": QUESTION, "collection": "demo", "profile": "adaptive-gap", "open": "evidence"}
-
-
-@pytest.fixture(scope="module")
-def workspace(copy_demo: Callable[[], Path]) -> Path:
-    return copy_demo()
 
 
 @pytest.fixture

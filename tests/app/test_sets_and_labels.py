@@ -4,7 +4,6 @@ after their estimated cost."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,10 @@ pytestmark = pytest.mark.model
 MINE = {"q1": "What is a beholder?", "q2": "Tell me about owlbears", "q3": "How big is a giant?"}
 
 
-@pytest.fixture(scope="module")
-def place(copy_demo: Callable[[], Path]) -> Path:
-    return copy_demo()
-
-
 @pytest.fixture
-def page(open_page: Any, place: Path) -> Any:
+def page(open_page: Any, workspace: Path) -> Any:
     """The questions and labels of the set mine, on the Evaluate page."""
-    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="evaluate")
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=workspace, on="evaluate")
     book().put_set("demo", "mine", MINE)
     page.session.query_set = "mine"
     page.at.toggle(key="sets-open").set_value(True)
@@ -188,7 +182,7 @@ def test_disagreements_are_listed_and_labels_without_a_chunk_settled_by_a_click(
 
 
 def test_an_llm_labels_after_its_cost_is_said(
-    open_page: Any, place: Path, opened: dict[str, Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
+    open_page: Any, workspace: Path, opened: dict[str, Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One process owns a workspace, and with an LLM it is another deployment.
     stop_the_app(opened)
@@ -196,7 +190,7 @@ def test_an_llm_labels_after_its_cost_is_said(
     monkeypatch.setenv("OPENAI_BASE_URL", llm.url)
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     monkeypatch.setenv("OPENAI_MODEL", "labeller")
-    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="evaluate")
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=workspace, on="evaluate")
     book().put_set("demo", "one", {"q2": MINE["q2"]})
     page.session.query_set = "one"
     page.at.toggle(key="sets-open").set_value(True)

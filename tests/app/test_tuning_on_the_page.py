@@ -41,14 +41,9 @@ OF_ANOTHER_MODEL = {
 }
 
 
-@pytest.fixture(scope="module")
-def place(copy_demo: Callable[[], Path]) -> Path:
-    return copy_demo()
-
-
 @pytest.fixture
-def page(open_page: Any, place: Path, few_candidates: None) -> Any:
-    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place, on="tune")
+def page(open_page: Any, workspace: Path, few_candidates: None) -> Any:
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=workspace, on="tune")
     put_labelled(resources.open_resources().bench.labels, "few", [*bundled.qrels("demo")][-FEW:])
     page.session.query_set = "few"
     return page.run()

@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_empty_places import vault
 
-from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
-from ragfilter.models.embedders import BundledEmbedder
-from ragfilter.stores.index import index
-from ragfilter.stores.workspace import Workspace
 
 pytestmark = pytest.mark.model
 
@@ -27,11 +24,8 @@ pytestmark = pytest.mark.model
 def test_no_secret_of_a_url_is_on_the_page(
     open_page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, url: str
 ) -> None:
-    # Without a collection, the page queries no database.
-    with Workspace.open(tmp_path) as workspace:
-        records = [Record(Chunk("c1", text="The vault is empty."), "one line")]
-        index(records, name="vault", workspace=workspace, embedder=BundledEmbedder())
     monkeypatch.setenv(variable, url)
-    page = open_page({"q": "anything?"}, workspace=tmp_path)
+    # Without a collection, the page queries no database.
+    page = vault(open_page, tmp_path, {}, Chunk("c1", text="The vault is empty."))
     assert len(page.errors) == 1
     assert "s3cr" not in page.sent

@@ -1,7 +1,9 @@
-"""Hits that other libraries fuse, which carry the dense distance or only an order."""
+"""The filter in Haystack, with its real package, and hits that libraries fuse, which carry the dense distance or only
+an order."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,3 +79,25 @@ def test_haystacks_joined_documents_are_cut() -> None:
     joined = DocumentJoiner("reciprocal_rank_fusion").run([found(near), found(LEXICAL)])
     given = {"filter": {"query": QUERY, **joined}}
     assert {doc.id for doc in pipeline.run(given)["filter"]["documents"]} == {"a", "c"}
+
+
+GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
+
+
+def documents(scores: tuple[float | None, ...]) -> list[Document]:
+    return [Document(content=f"Trolls, part {i}.", score=s) for i, s in enumerate(scores)]
+
+
+def test_the_callers_own_documents_stay_best_first() -> None:
+    docs = documents(GAP[::-1])
+    found = rf.Filter("adaptive-gap").as_haystack(metric="l2").run(QUERY, docs)["documents"]
+    assert [next(i for i, doc in enumerate(docs) if doc is one) for one in found] == [4, 3, 2, 1]
+
+
+def test_it_is_a_part_of_a_pipeline_also_in_an_event_loop() -> None:
+    docs = documents(tuple(1 - distance for distance in GAP))
+    pipeline = Pipeline()
+    pipeline.add_component("filter", rf.Filter("adaptive-gap").as_haystack(metric="similarity"))
+    given = {"filter": {"query": QUERY, "documents": docs}}
+    assert pipeline.run(given)["filter"]["documents"] == docs[:4]
+    assert asyncio.run(pipeline.run_async(given))["filter"]["documents"] == docs[:4]

@@ -210,9 +210,8 @@ class _Same(Embeddings):
         return [1.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("own", "given", "kept"),
-    [
+def test_k_is_how_many_documents_are_returned_at_most(ten: InMemoryVectorStore) -> None:
+    for own, given, kept in [
         ({}, {}, "0 1 2 3 4 5 6 7 8 9"),
         ({"k": 3}, {}, "0 1 2"),
         ({"k": 3}, {"k": 5}, "0 1 2 3 4"),
@@ -222,16 +221,12 @@ class _Same(Embeddings):
         # The first three that the user can see.
         ({"k": 3}, {"user": GUEST}, "0 4 8"),
         ({"k": 2, "user": GUEST}, {"user": rf.User(1)}, "0 1"),
-    ],
-)
-def test_k_is_how_many_documents_are_returned_at_most(
-    ten: InMemoryVectorStore, own: dict[str, Any], given: dict[str, Any], kept: str
-) -> None:
-    made = rf.Filter("unfiltered").as_langchain_retriever(ten, metric="similarity", **own)
-    assert " ".join(str(doc.id) for doc in made.invoke(QUERY, **given)) == kept
-    assert " ".join(str(doc.id) for doc in asyncio.run(made.ainvoke(QUERY, **given))) == kept
-    configured = made.invoke(QUERY, config={"configurable": given})
-    assert " ".join(str(doc.id) for doc in configured) == kept
+    ]:
+        made = rf.Filter("unfiltered").as_langchain_retriever(ten, metric="similarity", **own)
+        assert " ".join(str(doc.id) for doc in made.invoke(QUERY, **given)) == kept
+        assert " ".join(str(doc.id) for doc in asyncio.run(made.ainvoke(QUERY, **given))) == kept
+        configured = made.invoke(QUERY, config={"configurable": given})
+        assert " ".join(str(doc.id) for doc in configured) == kept
 
 
 def test_each_question_of_a_batch_may_have_its_own_user(ten: InMemoryVectorStore) -> None:

@@ -70,10 +70,10 @@ def test_a_chunk_larger_than_the_cache_gets_its_score(late: LateInteraction, emb
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("odd", ["", "\x00", "a\ud800", "x" * 100_000, "🙂"])
-def test_odd_texts_and_queries_get_a_score(late: LateInteraction, odd: str) -> None:
-    for score in (*late.score("owl", [odd, OWL]), *late.score(odd, [OWL])):
-        assert 0 < score < 1
+def test_odd_texts_and_queries_get_a_score(late: LateInteraction) -> None:
+    for odd in ["", "\x00", "a\ud800", "x" * 100_000, "🙂"]:
+        for score in (*late.score("owl", [odd, OWL]), *late.score(odd, [OWL])):
+            assert 0 < score < 1
 
 
 def test_late_interaction_without_its_model_says_so(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
-"""The path on every page: how far the user is, and what opens the next step."""
+"""The path on every page: how far the user is, and what opens the next step. The page explains its words as the
+glossary does."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ragfilter.ui.kit.guide import NEEDS_LABELS, NEEDS_RUN, steps
+from ragfilter.ui.kit.guide import NEEDS_LABELS, NEEDS_RUN, TERMS, steps
+from scripts import glossary
 
 HERE: dict[str, Any] = {
     "asked": False,
@@ -40,3 +43,8 @@ def test_the_next_step_and_what_is_locked(change: dict[str, Any], following: str
 def test_labels_that_nobody_here_gave_are_called_included() -> None:
     names = [step.name for step in steps(**HERE | {"labelled": 20, "included": True})]
     assert names == ["Ask", "Labels included", "Measure", "Tune", "Guard"]
+
+
+def test_the_glossary_is_made_from_the_words_of_the_page() -> None:
+    assert (Path(__file__).resolve().parents[2] / "docs" / "glossary.md").read_text("utf-8") == glossary.page()
+    assert list(TERMS) == sorted(TERMS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,6 @@ GATHERED = 20
 def _few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (rule_effect, visible_collection):
         monkeypatch.setattr(module, "MAX_LABELLED", GATHERED)
-
-
-@pytest.fixture(scope="module")
-def workspace(copy_demo: Callable[[], Path]) -> Path:
-    """One copy for each file; tests revert their edits or edit chunks of their own."""
-    return copy_demo()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import Handler, Server, says, servers
+from faults import Handler, Server, says
 from rules_page import told
 from waiting import PROCESS_S
 
@@ -29,22 +29,16 @@ STORED = '{"contain_one_of":[["dragon","dragons"]]}'
 ABSENT = '{"contain_one_of": [["submarine"]]}'
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with servers() as start:
-        yield start(says(DRAGON))
-
-
 @pytest.fixture
-def endpoint(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    server.behave = says(DRAGON)
-    server.asked.clear()
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+def endpoint(endpoint: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    endpoint.behave = says(DRAGON)
+    endpoint.asked.clear()
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     monkeypatch.setenv("OPENAI_MODEL", "small-model")
     monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PROCESS_S))
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "100000")
     monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "200000")
-    return server
+    return endpoint
 
 
 @pytest.fixture
