@@ -140,7 +140,7 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     assert "bakery.tsv repeats 1 label, the first in line 2; each counts once" in warned
     assert "bakery.tsv has labels for 1 query not in bakery.csv, such as 'b9'" in warned
     # Users who cannot see everything do not learn which labelled chunks are missing.
-    assert "gone" not in " ".join(page.html)
+    assert "gone" not in " ".join(page.run().html)
     notes = " ".join(page.switch("clearance", False).html)
     assert "1 question skipped: no labels" in notes
     assert "1 labelled chunk left out, such as gone: not in the collection" in notes
