@@ -17,7 +17,7 @@ from benchmarks.carry_over import SEED_QUESTIONS
 from ragfilter.evaluate import query_files, query_sets, wording
 from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.query_records import completed_pools
-from ragfilter.evaluate.tune import tune, wide_settings
+from ragfilter.evaluate.tuning import tune, wide_settings
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import read_deployment
 from ragfilter.workbench import Workbench

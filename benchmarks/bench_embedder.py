@@ -39,8 +39,8 @@ from ragfilter.ingest import bundled
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.models.embedders import GRAPH, BundledEmbedder, SentenceEmbedder, bundled_folder
 from ragfilter.protocols import Embedder
-from ragfilter.stores.index import index
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.indexer import index
+from ragfilter.stores.workspace_files import Workspace
 
 RUNS = 5
 CPU_S = 4.0

@@ -26,7 +26,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules.families import find_families, propose
 from ragfilter.rules.match import CompiledRules
 from ragfilter.settings.config import load
-from ragfilter.stores import index
+from ragfilter.stores import indexer
 
 PROFILES = ("query-must", "full")
 
@@ -92,7 +92,7 @@ def of_corpus(folder: Path) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, open_workspace(folder) as bench:
         records = [to_record(record, place="demo") for record in bundled.demo_rows()]
-        index.index(records, name="demo", workspace=bench.workspace, embedder=bench.embedder)
+        indexer.index(records, name="demo", workspace=bench.workspace, embedder=bench.embedder)
         for profile in PROFILES:
             of_profile(profile, bench.backends("demo"))
         for name in sys.argv[1:]:

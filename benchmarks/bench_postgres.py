@@ -49,8 +49,8 @@ from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres import store as stores
+from ragfilter.stores.postgres import tables
 from ragfilter.stores.postgres.collection import search_width
 from ragfilter.stores.postgres.store import PgStore
 
@@ -90,7 +90,7 @@ def plain(store: PgStore, width: int = 0) -> Callable[[Vectors], Any]:
         f"SELECT id, text, vector <-> %(query)s::vector AS d FROM {table} "
         f"ORDER BY vector <-> %(query)s::vector LIMIT {K}"
     )
-    return lambda vector: store.read(query, {"query": rows.written(vector)}, width=width)
+    return lambda vector: store.read(query, {"query": tables.written(vector)}, width=width)
 
 
 def timed(works: Mapping[str, Callable[[Vectors], Any]], queries: Vectors) -> dict[str, tuple[list[float], list[Any]]]:

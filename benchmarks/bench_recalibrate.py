@@ -26,7 +26,7 @@ from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import as_they_are, carried, start
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.evaluate.tune import tune, wide_settings
+from ragfilter.evaluate.tuning import tune, wide_settings
 from ragfilter.ingest.bundled import DEMOS
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors

@@ -35,7 +35,7 @@ from fastapi import FastAPI
 from ragfilter.ingest import bundled
 from ragfilter.library.workspace import OpenWorkspace, open_workspace
 from ragfilter.service.access import Caller
-from ragfilter.service.app import Serving, make_app
+from ragfilter.service.routes import Serving, make_app
 from ragfilter.settings.config import Given, of_profile
 
 K = 15

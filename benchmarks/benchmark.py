@@ -32,7 +32,7 @@ from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.metrics import best_fixed_k, prefixes_of_pools
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.evaluate.tune import Figures, Tuning, tune, wide_settings
+from ragfilter.evaluate.tuning import Figures, Tuning, tune, wide_settings
 from ragfilter.evaluate.wording import gain
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import read_deployment

@@ -25,7 +25,7 @@ from ragfilter.evaluate.labelled_queries import choose
 from ragfilter.evaluate.metrics import prefixes_of_pools, without_nothing
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.layers.base import estimate_background
+from ragfilter.layers.layer import estimate_background
 from ragfilter.model import Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import read_deployment

@@ -38,11 +38,11 @@ from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.service.access import Caller, token_hash
-from ragfilter.service.app import Serving, make_app
+from ragfilter.service.routes import Serving, make_app
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres import tables
 from ragfilter.stores.postgres.foreign import TableStore
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.workbench import overview
@@ -271,7 +271,7 @@ def opened(address: str, folder: Path, seed: int, *, large: bool = False) -> Ite
             connection.exec_driver_sql(
                 "INSERT INTO theirs VALUES (%s, %s, %s, %s, %s)",
                 [
-                    (c.id, c.text, c.department, rows.written(v), json.dumps({"clearance": level}))
+                    (c.id, c.text, c.department, tables.written(v), json.dumps({"clearance": level}))
                     for c, v, level in zip(listed, vectors, levels, strict=True)
                 ],
             )

@@ -21,7 +21,7 @@ import pandas as pd
 
 from ragfilter.ingest.passages import passages
 from ragfilter.model import Chunk
-from ragfilter.stores.labels import Quotation
+from ragfilter.stores.label_book import Quotation
 
 CORPORA = (
     "https://raw.githubusercontent.com/brandonstarxel/chunking_evaluation/d451fc4cf56e417b755994b4ca5212fd5057c0d2"

@@ -22,8 +22,8 @@ from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.settings.deployment import read_deployment
-from ragfilter.stores import index as indexing
-from ragfilter.stores.index import EMBED_PART, index
+from ragfilter.stores import indexer as indexing
+from ragfilter.stores.indexer import EMBED_PART, index
 from ragfilter.workbench import open_files_and_store
 
 N = 500

@@ -25,9 +25,9 @@ from ragfilter.evaluate.crossval import Target, folds_of, interval
 from ragfilter.evaluate.metrics import best_fixed_k, prefixes_of_pools
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.evaluate.tune import wide_settings
+from ragfilter.evaluate.tuning import wide_settings
 from ragfilter.evaluate.wording import gain
-from ragfilter.layers.base import estimate_background
+from ragfilter.layers.layer import estimate_background
 from ragfilter.model import Pool
 from ragfilter.settings.config import load
 

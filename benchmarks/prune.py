@@ -23,7 +23,7 @@ import numpy as np
 
 import ragfilter as rf
 from benchmarks.corpora import fetch, spans
-from ragfilter.answer.context import block_tokens, block_tokens_in_prompt, prompt_text
+from ragfilter.answer.context_packing import block_tokens, block_tokens_in_prompt, prompt_text
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate import query_sets
 from ragfilter.model import Chunk, Hit

@@ -23,7 +23,7 @@ import pandas as pd
 from benchmarks.corpora import fetch, spans
 from benchmarks.prune import cut, plain, rows, sections
 from ragfilter.model import Chunk
-from ragfilter.stores.labels import Quotation
+from ragfilter.stores.label_book import Quotation
 from ragfilter.stores.relabel import QuoteFinder
 
 

@@ -11,7 +11,7 @@ from ragfilter.errors import DependencyError
 def start() -> NoReturn:
     """Run the command line, or say what to install for it."""
     try:
-        from ragfilter.cli.app import run
+        from ragfilter.cli.program import run
     except DependencyError as error:
         print(f"ragfilter: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)

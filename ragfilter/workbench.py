@@ -31,10 +31,10 @@ from ragfilter.protocols import Prices, Pruner, ReplyStore, Reranker
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.stores.labels import LabelBook, visible_labels
+from ragfilter.stores.label_book import LabelBook, visible_labels
 from ragfilter.stores.preferences import PreferenceBook
-from ragfilter.stores.runs import Runs
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.run_store import Runs
+from ragfilter.stores.workspace_files import Workspace
 from ragfilter.text.urls import shown
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ragfilter.stores.chroma import Server
     from ragfilter.stores.opening import Stores
     from ragfilter.stores.qdrant import QdrantPlace
-    from ragfilter.stores.workspace import StoredCollection
+    from ragfilter.stores.workspace_files import StoredCollection
 
     NamedEmbedder = BundledEmbedder | SentenceEmbedder | OpenAIEmbedder
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from waiting import PROCESS_S
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -106,7 +106,7 @@ def encodings(run_folder: Path) -> Iterator[Path]:
     plain, build = BundledEmbedder._load, typer.main.get_command
 
     def all_commands(app: typer.Typer) -> Any:
-        from ragfilter.cli.app import load_commands
+        from ragfilter.cli.program import load_commands
 
         load_commands()
         return build(app)

@@ -7,8 +7,8 @@ from pathlib import Path
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.models.embedders import BundledEmbedder
-from ragfilter.stores.index import index
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.indexer import index
+from ragfilter.stores.workspace_files import Workspace
 
 CANARY = "zqx"
 NAME = "www.zqx.example"

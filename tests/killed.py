@@ -17,10 +17,10 @@ from serving import SERVERS
 
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.protocols import Vectors
-from ragfilter.stores import index as indexing
+from ragfilter.stores import indexer as indexing
 from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.stores.copies import Copies
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace_files import Workspace
 
 N = 60
 PART = 20

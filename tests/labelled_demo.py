@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragfilter.ingest import bundled
-from ragfilter.stores.labels import LabelBook
+from ragfilter.stores.label_book import LabelBook
 
 
 def put_labelled(book: LabelBook, name: str, ids: Sequence[str]) -> None:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from faults import KEY, Behave, Serve, Server
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.model import Chunk
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace_files import Workspace
 
 GOOD = '{"contain_one_of":[["cleric","clerics"]]}'
 OTHER = '{"contain_one_of":[["troll","trolls"]]}'

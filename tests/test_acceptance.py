@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from seeds import EXPECTED, FEWEST, LEAST, MOST, RECALL, ROWS, SEEDS, STRENGTH, TABLE, noise_reduction
 
-from ragfilter.answer.context import pack
+from ragfilter.answer.context_packing import pack
 from ragfilter.answer.extractive import extract
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.evaluate.evaluation import Evaluation, evaluate
 from ragfilter.evaluate.labelled_queries import relevant_of

@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.answer.answer import UNFINISHED, VERSION, Answer, AnswerStream, citations
-from ragfilter.answer.context import Context, pack
+from ragfilter.answer.context_packing import Context, pack
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Delta, Embedder, Message, Prices, Usage, Vectors

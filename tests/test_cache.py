@@ -16,8 +16,8 @@ import pytest
 from faults import Serve, well
 
 from ragfilter.answer.answer import UNFINISHED, Answer, AnswerCache
-from ragfilter.answer.context import Context, pack
-from ragfilter.cli.app import main
+from ragfilter.answer.context_packing import Context, pack
+from ragfilter.cli.program import main
 from ragfilter.judge.call import JudgementCache
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
 from ragfilter.protocols import Prices, Usage

@@ -23,10 +23,10 @@ from syrupy.assertion import SnapshotAssertion
 from waiting import PATIENT_S
 
 from ragfilter.cli import output, serve
-from ragfilter.cli.app import MODULES, app, load_commands, main
+from ragfilter.cli.program import MODULES, app, load_commands, main
 from ragfilter.rules import edits
 from ragfilter.settings.deployment import read_deployment
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace_files import Workspace
 from ragfilter.workbench import Workbench
 
 CHUNKS: list[dict[str, object]] = [
@@ -148,7 +148,7 @@ def test_a_command_loads_nothing_of_others() -> None:
     heavy = {"torch", "chromadb", "pandas", "streamlit", "openai", "sqlalchemy"}
     calls = [["cut", "0.1", "0.2"], ["--help"]]
     code = (
-        f"import sys; from ragfilter.cli.app import main; [main(call) for call in {calls}];"
+        f"import sys; from ragfilter.cli.program import main; [main(call) for call in {calls}];"
         f"print(sorted({heavy} & set(sys.modules)))"
     )
     made = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -16,7 +16,7 @@ from commands import restored_logging as restored_logging
 from syrupy.assertion import SnapshotAssertion
 from waiting import PROCESS_S
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 
 
 def test_a_text_is_shown_without_the_characters_that_its_encoding_lacks(cli: Cli) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 
 pytestmark = pytest.mark.model
 

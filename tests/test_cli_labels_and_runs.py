@@ -15,7 +15,7 @@ from commands import Cli, write
 from faults import Handler, Serve
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.evaluate import query_files
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.preferences import PairSide, PreferenceBook

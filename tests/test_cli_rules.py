@@ -17,8 +17,8 @@ from rule_runs import run as run
 from rule_runs import small as small
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.cli.app import main
 from ragfilter.cli.options import open_for
+from ragfilter.cli.program import main
 
 # -- check -----------------------------------------------------------------------------------------
 

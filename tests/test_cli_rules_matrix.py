@@ -14,7 +14,7 @@ from rule_runs import run as run
 from rule_runs import small as small
 
 from ragfilter.cli import options
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 
 pytestmark = pytest.mark.model
 

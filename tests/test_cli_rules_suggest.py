@@ -19,8 +19,8 @@ from rule_runs import run as run
 from rule_runs import small as small
 from waiting import PROCESS_S, SILENT_S
 
-from ragfilter.cli.app import main
-from ragfilter.stores.workspace import Workspace
+from ragfilter.cli.program import main
+from ragfilter.stores.workspace_files import Workspace
 
 MARKED = re.compile(r"[\d.]+ s\.")
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from commands import Cli, write
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.settings.config import load
 
 # Each fits models on every fold.

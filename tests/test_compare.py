@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragfilter.answer.answer import Answer
-from ragfilter.answer.context import Context
+from ragfilter.answer.context_packing import Context
 from ragfilter.answer.extractive import Quote
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedders import BundledEmbedder

@@ -10,7 +10,7 @@ from typing import Any
 import typer.main
 import yaml
 
-from ragfilter.cli.app import app, load_commands
+from ragfilter.cli.program import app, load_commands
 from ragfilter.settings.config import reads
 from ragfilter.settings.deployment import PREFIX, Deployment
 

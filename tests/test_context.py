@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.answer.answer import REFUSAL, messages
-from ragfilter.answer.context import SHORTENED, fits, pack
+from ragfilter.answer.context_packing import SHORTENED, fits, pack
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.schema import ContextSettings, Settings
-from ragfilter.text.words import estimate_tokens, first_tokens
+from ragfilter.text.shared_words import estimate_tokens, first_tokens
 
 
 def budget(tokens: int) -> Settings:

@@ -15,9 +15,9 @@ from ragfilter.basics.database import Book
 from ragfilter.errors import StoreError
 from ragfilter.rules.drafting import DraftStore
 from ragfilter.rules.journal import Journal
-from ragfilter.stores.labels import LabelBook
+from ragfilter.stores.label_book import LabelBook
 from ragfilter.stores.preferences import PreferenceBook
-from ragfilter.stores.runs import Runs
+from ragfilter.stores.run_store import Runs
 
 BOOKS: tuple[type[Book], ...] = (Journal, DraftStore, LabelBook, PreferenceBook, Runs)
 STARTS = 8

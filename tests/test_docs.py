@@ -15,7 +15,7 @@ import pytest
 import typer.main
 
 import ragfilter
-from ragfilter.cli.app import app, load_commands
+from ragfilter.cli.program import app, load_commands
 from ragfilter.testing import MemoryCollection
 from scripts import api_docs
 

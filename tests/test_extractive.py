@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragfilter.answer.answer import AnswerStream
-from ragfilter.answer.context import Context
+from ragfilter.answer.context_packing import Context
 from ragfilter.answer.extractive import doubt, extract
 from ragfilter.ingest import bundled
 from ragfilter.model import Chunk, Hit

@@ -11,9 +11,9 @@ import pytest
 from labelled_demo import put_labelled
 
 import ragfilter as rf
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.engine.pipeline import search_and_filter
-from ragfilter.evaluate import query_sets, runs
+from ragfilter.evaluate import measured_runs, query_sets
 from ragfilter.evaluate.frame import COUNTED, SCORED
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED
 from ragfilter.ingest import bundled
@@ -33,10 +33,10 @@ def test_figures_agree_wherever_they_are_shown(
         labels = query_sets.load(bench.labels, "demo", "some")
         backends = bench.backends("demo")
         results = {i: search_and_filter(text, settings, backends, wide=True) for i, text in labels.labelled.items()}
-        plan = runs.plan(labels, "some", "full", settings, backends, None, bench)
+        plan = measured_runs.plan(labels, "some", "full", settings, backends, None, bench)
         started = bench.runs.begin(plan, who="ann")
-        runs.go_on(started, labels, bench.runs, backends)
-        shown = runs.load(bench.runs.get(started.id), bench.runs)
+        measured_runs.go_on(started, labels, bench.runs, backends)
+        shown = measured_runs.load(bench.runs.get(started.id), bench.runs)
     library = rf.measure(results, labels.qrels)
 
     def printed(command: str, *options: str) -> Any:

@@ -28,7 +28,7 @@ from test_no_leak import (
 )
 
 from ragfilter.answer.answer import messages
-from ragfilter.answer.context import pack
+from ragfilter.answer.context_packing import pack
 from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.errors import InputError, SettingsError

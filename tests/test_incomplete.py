@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from killed import Even, N, killed, records
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay
 from ragfilter.errors import StoreError
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
-from ragfilter.stores import index as indexing
+from ragfilter.stores import indexer as indexing
 from ragfilter.stores.base import IndexReport
-from ragfilter.stores.index import index, rebuild
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.indexer import index, rebuild
+from ragfilter.stores.workspace_files import Workspace
 
 pytestmark = pytest.mark.slow
 

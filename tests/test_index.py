@@ -16,11 +16,11 @@ from ragfilter.errors import InputError, ModelError, StoreError, WorkspaceLocked
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
-from ragfilter.stores import index as indexing
+from ragfilter.stores import indexer as indexing
 from ragfilter.stores.chroma import ChromaCollection
-from ragfilter.stores.index import index, rebuild
+from ragfilter.stores.indexer import index, rebuild
 from ragfilter.stores.opening import Stores
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace_files import Workspace
 
 
 class FakeEmbedder:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from killed import Even
 from waiting import PROCESS_S
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, JobStatus, Queue, Worker, queue_of
 from ragfilter.library.workspace import open_workspace

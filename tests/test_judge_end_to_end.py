@@ -15,8 +15,8 @@ from faults import Serve, Server
 from judges import QRELS, QUERY, RELEVANT, SCHEMAS, capable
 from waiting import PATIENT_MS
 
-from ragfilter.answer.context import SHORTENED
-from ragfilter.cli.app import main
+from ragfilter.answer.context_packing import SHORTENED
+from ragfilter.cli.program import main
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.pool import unfiltered
 from ragfilter.evaluate.frame import cells, frame

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragfilter.answer.context import SHORTENED
+from ragfilter.answer.context_packing import SHORTENED
 from ragfilter.judge.prompt import Block, blocks, excerpt
 from ragfilter.judge.prompts import FIELDS
 from ragfilter.model import Chunk
-from ragfilter.text.words import estimate_tokens
+from ragfilter.text.shared_words import estimate_tokens
 
 TABLE = "Swords are sold by smiths. Axes cost six. A dagger deals 1d4. Clubs are free."
 

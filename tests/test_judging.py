@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.answer.context import SHORTENED
+from ragfilter.answer.context_packing import SHORTENED
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
@@ -24,7 +24,7 @@ from ragfilter.layers.judge import candidates
 from ragfilter.model import Chunk, Hit, Judgement, Space, Verdict
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.settings.schema import Judge
-from ragfilter.text.words import estimate_tokens
+from ragfilter.text.shared_words import estimate_tokens
 
 
 def hit(chunk_id: str, distance: float = 0.4, text: str = "text", **more: object) -> Hit:

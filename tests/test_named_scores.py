@@ -11,7 +11,7 @@ import ragfilter as rf
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.sweep import kept, plan
-from ragfilter.evaluate.tune import recorded
+from ragfilter.evaluate.tuning import recorded
 from ragfilter.model import Pool, Score
 from ragfilter.results.thresholds import compared
 

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from stores import large
 
 from ragfilter.answer.answer import AnswerStream
-from ragfilter.answer.context import pack
+from ragfilter.answer.context_packing import pack
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.pipeline import PoolCompleter, search_and_filter
 from ragfilter.engine.pool import unfiltered
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.call import JudgementCache
-from ragfilter.layers import base, cutoff
+from ragfilter.layers import cutoff, layer
 from ragfilter.layers.references import preview_expansion
 from ragfilter.library.result import to_result
 from ragfilter.model import Chunk, PoolResult, Space, User
@@ -179,7 +179,7 @@ departments = st.sampled_from([None, None, "ops", "hr"]) | st.sampled_from(STRAN
 def background_of_few() -> Iterator[None]:
     """A few hits are enough to know a background."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (base, cutoff):
+        for module in (layer, cutoff):
             patch.setattr(module, "BACKGROUND_FROM", 4)
         yield
 

@@ -31,7 +31,7 @@ from test_no_leak import (
 )
 
 from ragfilter.answer.answer import AnswerStream
-from ragfilter.answer.context import pack
+from ragfilter.answer.context_packing import pack
 from ragfilter.cli.query import query_text
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay, replay_as_user

@@ -196,12 +196,12 @@ eval       from ragfilter.results.rows import frame; frame([])
 eval       from ragfilter.evaluate.metrics import *; ndcg([['a']], {'a': 1})
 ingest     import ragfilter.ingest.load
 ingest     from ragfilter.basics.files import *; parse_yaml('', place='')
-app        import ragfilter.cli.app
+app        import ragfilter.cli.program
 langchain  import ragfilter as rf; rf.Filter().as_langchain()
 llamaindex import ragfilter as rf; rf.Filter().as_llamaindex()
 haystack   import ragfilter as rf; rf.Filter().as_haystack()
 mcp        from ragfilter.library.tools import *; make_server(None)
-serve      import ragfilter.service.app
+serve      import ragfilter.service.routes
 otel       import ragfilter as rf; rf.trace()
 """
 """The extra that the error names → the code that lacks it."""

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from ragfilter.answer.answer import Answer
-from ragfilter.answer.context import pack
+from ragfilter.answer.context_packing import pack
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import by_variant, frame, side_by_side
 from ragfilter.evaluate.learning import Provenance
+from ragfilter.evaluate.measured_runs import ComparedRuns, MeasuredRun
 from ragfilter.evaluate.metrics import Curve
 from ragfilter.evaluate.query_records import QueryRecord
-from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
-from ragfilter.evaluate.tune import recorded
+from ragfilter.evaluate.tuning import recorded
 from ragfilter.evaluate.variants import CURRENT, UNFILTERED, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Prices
@@ -27,7 +27,7 @@ from ragfilter.publish import drawing, reports
 from ragfilter.publish.reports import NamedSettings, ReportOrigin, ShownAnswer, shown_answer
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.runs import Plan, Run
+from ragfilter.stores.run_store import Plan, Run
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORIGIN = ReportOrigin("rules", "v1", "all-MiniLM-L6-v2", "l2", PUBLIC, AT)

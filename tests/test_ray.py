@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import ray
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.indexing import order
 from ragfilter.indexing.order import BATCH
 from ragfilter.protocols import Vectors

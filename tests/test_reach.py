@@ -15,7 +15,7 @@ from ragfilter.engine import replay as replaying
 from ragfilter.engine.gather import Backends, gather, usable_count, wanted_count
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
+from ragfilter.layers.layer import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Hit, User
 from ragfilter.protocols import Vectors, Where

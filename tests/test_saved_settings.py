@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ragfilter.basics.files import TextFiles
-from ragfilter.cli.app import app, load_commands
+from ragfilter.cli.program import app, load_commands
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.settings import config
 

@@ -12,7 +12,7 @@ import pytest
 
 from ragfilter.answer.extractive import extract
 from ragfilter.basics.threads import SharedCache
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.indexing.embed_ahead import prepare, prepare_when_idle
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.library.workspace import open_workspace

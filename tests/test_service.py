@@ -35,12 +35,12 @@ from waiting import PROCESS_S
 import ragfilter as rf
 from ragfilter.basics.threads import Abandoned, check_stopped, stopping, within
 from ragfilter.cli import serve
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.ingest import bundled
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.service.access import MAX_BYTES, Caller, Refused, read_tokens, token_hash
-from ragfilter.service.app import Serving, make_app
 from ragfilter.service.executor import Executor
+from ragfilter.service.routes import Serving, make_app
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.deployment import Deployment
 

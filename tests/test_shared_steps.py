@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import Replays, replay, replay_as_user
 from ragfilter.layers.registry import SWITCHES
-from ragfilter.layers.strategies.base import strategies
+from ragfilter.layers.strategies.strategy import strategies
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.text.words import FUNCTION_WORDS, overlaps, shared_values, values
+from ragfilter.text.shared_words import FUNCTION_WORDS, overlaps, shared_values, values
 
 
 def test_overlap_by_hand() -> None:

@@ -21,9 +21,9 @@ from faults import Handler, Serve
 from mcp import Client
 from twins import SECRET, USER, make_twins, still_clocks
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.evaluate import frame
-from ragfilter.evaluate.runs import changed_since
+from ragfilter.evaluate.measured_runs import changed_since
 from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.settings.config import of_profile

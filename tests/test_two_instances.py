@@ -16,7 +16,7 @@ import pytest
 from test_indexing_queue import until
 
 from ragfilter.cli import serve
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, Worker, queue_of
 from ragfilter.settings import config

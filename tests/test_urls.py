@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 from waiting import PATIENT_S
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.errors import RagfilterError, StoreError, StoreUnavailable
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma import Server

@@ -17,7 +17,7 @@ from ragfilter.rules.journal import Entry
 from ragfilter.settings.deployment import Deployment, read_deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace_files import Workspace
 from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.slow

@@ -12,17 +12,17 @@ import pytest
 
 from ragfilter.errors import InputError, WorkspaceLocked
 from ragfilter.stores.chroma import Server
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace_files import Workspace
 
 # Opens the folder, says so, and holds it until its standard input ends.
 HOLD = (
-    "import sys; from ragfilter.stores.workspace import Workspace;"
+    "import sys; from ragfilter.stores.workspace_files import Workspace;"
     "Workspace.open(sys.argv[1], kind='holder'); print('open', flush=True); sys.stdin.read()"
 )
 # Opens the folder and writes a collection, or prints the refusal.
 TRY = (
     "import sys; from ragfilter.errors import RagfilterError\n"
-    "from ragfilter.stores.workspace import Workspace\n"
+    "from ragfilter.stores.workspace_files import Workspace\n"
     "try:\n"
     "    Workspace.open(sys.argv[1]).store().create('demo', embedder='fake'); print('written')\n"
     "except RagfilterError as error:\n"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import ragfilter
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.model import User
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.preferences import PairSide

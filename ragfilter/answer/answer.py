@@ -13,7 +13,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from time import perf_counter
 from typing import Literal
 
-from ragfilter.answer.context import Context
+from ragfilter.answer.context_packing import Context
 from ragfilter.answer.extractive import doubt, extract
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.models.chat import MAY_BE_MARK, StoredReplies, bounded, estimated_usage, without_thought

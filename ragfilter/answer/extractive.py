@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragfilter.answer.context import kept_runs
+from ragfilter.answer.context_packing import kept_runs
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Embedder, Vocabulary
 from ragfilter.text import comparison

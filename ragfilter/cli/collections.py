@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from ragfilter.cli import options, output
-from ragfilter.cli.app import LOOK, app, command, make_group
 from ragfilter.cli.options import DataDir, File, Json, Verbose, Viewing, columns_of, text_argument
+from ragfilter.cli.program import LOOK, app, command, make_group
 from ragfilter.errors import InputError
 from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores import manage

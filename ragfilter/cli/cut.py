@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from ragfilter.cli import output
-from ragfilter.cli.app import command
 from ragfilter.cli.options import GapThreshold, SetValues, load_config, setting
+from ragfilter.cli.program import command
 from ragfilter.errors import InputError
 from ragfilter.layers import cutoff
 from ragfilter.model import Cut

@@ -8,12 +8,12 @@ from itertools import product
 from typing import Annotated
 
 from ragfilter.cli import options, output
-from ragfilter.cli.app import command
 from ragfilter.cli.label_options import LabelledOptions, warn_in_sample, warn_of
+from ragfilter.cli.program import command
 from ragfilter.cli.report import compared_settings
 from ragfilter.cli.runs import plain_rows, questions_text, rows_text, several_text, shown
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate import evaluation, frame, query_sets, runs, wording
+from ragfilter.evaluate import evaluation, frame, measured_runs, query_sets, wording
 from ragfilter.evaluate.query_records import QueryRecord, check_llm, measure, viewer_of
 from ragfilter.evaluate.variants import Variant, filtered_and_plain, judged, with_unfiltered
 from ragfilter.judge import prompts as judge_prompts
@@ -157,10 +157,10 @@ def _save(labelled: LabelledOptions, place: options.Place, sides: Sides, name: s
         warn_of(opened.labels)
         bench, backends = opened.bench, opened.backends
         title = query_sets.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
-        plan = runs.plan(opened.labels, title, loaded.profile, loaded.settings, backends, user, bench)
+        plan = measured_runs.plan(opened.labels, title, loaded.profile, loaded.settings, backends, user, bench)
         run = bench.runs.begin(plan, who=bench.deployment.user, name=name)
-        runs.go_on(run, opened.labels, bench.runs, backends, seen=output.progress("queries"))
-        document, text = shown(runs.load(bench.runs.get(run.id), bench.runs), bench)
+        measured_runs.go_on(run, opened.labels, bench.runs, backends, seen=output.progress("queries"))
+        document, text = shown(measured_runs.load(bench.runs.get(run.id), bench.runs), bench)
         incomplete = backends.incomplete
     output.show(document | {"incomplete": incomplete}, text)
 

@@ -9,11 +9,11 @@ from typing import Annotated
 
 from ragfilter.basics.files import write_text
 from ragfilter.cli import options, output
-from ragfilter.cli.app import command
 from ragfilter.cli.label_options import QUERIES, LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.options import File, Texts
+from ragfilter.cli.program import command
 from ragfilter.errors import InputError
-from ragfilter.evaluate import gate as gating
+from ragfilter.evaluate import regression_gate as gating
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.evaluation import evaluate
 from ragfilter.evaluate.labelled_queries import labels_version

@@ -13,8 +13,8 @@ from typing import Annotated, Self
 import typer
 
 from ragfilter.cli import options, output
-from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, Texts, columns_of, mended, refuse
+from ragfilter.cli.program import command
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
 from ragfilter.indexing.embed_ahead import prepare
 from ragfilter.indexing.order import Done, Order, carry_out
@@ -22,7 +22,7 @@ from ragfilter.indexing.queue import Queue
 from ragfilter.ingest.bundled import DEMOS
 from ragfilter.ingest.records import PLAIN, ReadOptions
 from ragfilter.settings.deployment import read_deployment
-from ragfilter.stores.workspace import database_of
+from ragfilter.stores.workspace_files import database_of
 from ragfilter.text.numbers import chunk_count, counted
 from ragfilter.workbench import Workbench
 

@@ -19,7 +19,7 @@ from ragfilter.ingest.bundled import DEMOS
 from ragfilter.layers.references import find_chunks
 from ragfilter.model import User
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.labels import visible_labels
+from ragfilter.stores.label_book import visible_labels
 
 if TYPE_CHECKING:
     from ragfilter.engine.gather import Backends

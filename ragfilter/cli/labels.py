@@ -10,8 +10,8 @@ import typer
 
 from ragfilter.basics.files import write_text
 from ragfilter.cli import output
-from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DryRun, File, Filtering, Place, Viewing, load_config, refuse
+from ragfilter.cli.program import command, make_group
 from ragfilter.cli.query import ask
 from ragfilter.errors import InputError, StoreError
 from ragfilter.evaluate import labelling, query_sets
@@ -20,7 +20,7 @@ from ragfilter.indexing.order import keep_quotes, remap_labels
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.references import find_chunks
 from ragfilter.results.rows import rows as list_rows
-from ragfilter.stores.labels import LABELLED, UNCOUNTED, conflicts, qrels_of, visible_labels
+from ragfilter.stores.label_book import LABELLED, UNCOUNTED, conflicts, qrels_of, visible_labels
 from ragfilter.stores.preferences import CHOICES, PairSide
 from ragfilter.stores.relabel import Relabelled, add_spans, choices, drop_gone
 from ragfilter.text.numbers import counted

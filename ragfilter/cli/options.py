@@ -78,7 +78,7 @@ def file_of(value: Path, deployment: Deployment) -> Path:
             return value
     except OSError:  # a name too long for a file, which the reader reports
         return value
-    from ragfilter.stores.workspace import text_files
+    from ragfilter.stores.workspace_files import text_files
 
     with closing(text_files(deployment.data_dir, deployment.address)) as files:
         return configuration.find_saved(files, mend_characters(str(value)))

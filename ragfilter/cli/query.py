@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.answer.answer import DOUBT, Answer, AnswerStream
-from ragfilter.answer.context import Context, pack
+from ragfilter.answer.context_packing import Context, pack
 from ragfilter.cli import options, output
-from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, GapThreshold, Place, refuse, setting
+from ragfilter.cli.program import command
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.judge.call import NO_LLM

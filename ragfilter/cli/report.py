@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated
 
 from ragfilter.cli import options, output
-from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import DataDir, File, Filtering, Place, Text, file_of, load_config
+from ragfilter.cli.program import command, make_group
 from ragfilter.cli.query import answer_of, ask
 from ragfilter.cli.runs import RunId
 from ragfilter.engine.pool import unfiltered
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate import runs
+from ragfilter.evaluate import measured_runs
 from ragfilter.model import PoolResult
 from ragfilter.publish import reports
 from ragfilter.settings.profiles import PROFILES
@@ -73,8 +73,8 @@ def query(
 def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report a saved run: every alternative with its interval, the layers, and lost chunks."""
     with options.open_for(data_dir, "report") as bench:
-        run = runs.load(bench.runs.get(number), bench.runs)
-        since = runs.changed_since(run.run.plan, bench)
+        run = measured_runs.load(bench.runs.get(number), bench.runs)
+        since = measured_runs.changed_since(run.run.plan, bench)
     if not run.records:
         raise InputError(
             f"Run {number} has no measured query yet.",
@@ -87,8 +87,8 @@ def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
 def compare(run: RunId, other: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report two runs side by side: wins, losses, ties, and the queries that changed most."""
     with options.open_for(data_dir, "report") as bench:
-        a, b = (runs.load(bench.runs.get(number), bench.runs) for number in (run, other))
-        compared = runs.compare(a, b, bench)
+        a, b = (measured_runs.load(bench.runs.get(number), bench.runs) for number in (run, other))
+        compared = measured_runs.compare(a, b, bench)
     if compared.sides.empty:
         raise InputError(
             f"Runs {run} and {other} have no queries in common.", remedy="Compare runs over the same query set."
@@ -103,7 +103,7 @@ def compared_settings(against: str, bench: Workbench) -> reports.NamedSettings:
     """The settings that `--against` names. Raises InputError, SettingsError."""
     if against.isdecimal() and len(against) < 10:
         run = bench.runs.get(int(against))
-        return reports.NamedSettings(f"run {run.id}", run.plan.profile, runs.settings_of(run))
+        return reports.NamedSettings(f"run {run.id}", run.plan.profile, measured_runs.settings_of(run))
     profile, file = (against, None) if against in PROFILES else (None, Path(against))
     try:
         file = file and file_of(file, bench.deployment)

@@ -11,11 +11,11 @@ import pandas as pd
 import typer
 
 from ragfilter.cli import options, output
-from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import MAX_NUMBER, DataDir, Place, Text
 from ragfilter.cli.output import percent, table, text_of
+from ragfilter.cli.program import command, make_group
 from ragfilter.evaluate import frame, query_sets, wording
-from ragfilter.evaluate import runs as saved_runs
+from ragfilter.evaluate import measured_runs as saved_runs
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import PairedTest, Row, cells, interval_of
 from ragfilter.evaluate.metrics import FIGURES

@@ -16,8 +16,8 @@ import typer
 
 from ragfilter.basics.threads import within
 from ragfilter.cli import options, output
-from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, Departments, File, Filtering, Level, Place, refuse
+from ragfilter.cli.program import command
 from ragfilter.errors import InputError, WorkspaceLocked
 from ragfilter.model import PUBLIC
 from ragfilter.settings.deployment import read_deployment
@@ -109,7 +109,7 @@ def serve(
     from ragfilter.library.tracing import exported
     from ragfilter.library.workspace import OpenWorkspace
     from ragfilter.service.access import Caller, read_tokens
-    from ragfilter.service.app import Serving, make_app
+    from ragfilter.service.routes import Serving, make_app
 
     loaded, _ = filtering.load()
     if tokens is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from ragfilter.cli import output
-from ragfilter.cli.app import command
+from ragfilter.cli.program import command
 from ragfilter.settings.config import SEED_VARIABLES, variable
 from ragfilter.settings.deployment import PREFIX, Deployment
 from ragfilter.settings.profiles import DEFAULT, PROFILES

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import options, output
-from ragfilter.cli.app import command
 from ragfilter.cli.label_options import LabelledOptions, QueryOptions, warn_of
+from ragfilter.cli.program import command
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets, wording
@@ -20,11 +20,11 @@ from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.learning import fit_reranker as fit
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import carried, start
-from ragfilter.evaluate.tune import MARGIN, Figures, Tuning, tune_questions, wide_settings
+from ragfilter.evaluate.tuning import MARGIN, Figures, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import Settings, field_info
-from ragfilter.stores.labels import ASKED
+from ragfilter.stores.label_book import ASKED
 from ragfilter.text.numbers import counted
 
 WRITTEN = "Written to {0}; use it with --config {0}."

@@ -16,7 +16,7 @@ from ragfilter.engine.search import LEXICAL_DEPTH, Pairs, Search, fuse, source_m
 from ragfilter.errors import InputError
 from ragfilter.judge.call import JudgementCache
 from ragfilter.layers import query_must
-from ragfilter.layers.base import LayerInput, LayerSpec
+from ragfilter.layers.layer import LayerInput, LayerSpec
 from ragfilter.layers.references import references_of
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.visibility import effective_user, with_clearance_for

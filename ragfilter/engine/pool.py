@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ragfilter.engine.search import source_matcher
-from ragfilter.layers.base import BACKGROUND_FROM, estimate_background
+from ragfilter.layers.layer import BACKGROUND_FROM, estimate_background
 from ragfilter.layers.visibility import effective_user, is_clean, visible_entities
 from ragfilter.model import Chunk, Hit, Judgement, NeedKind, Pool, User, with_chunks
 from ragfilter.rules.match import Scan, compiled_rules

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragfilter.engine.pool import entering_hits, scan_rules
 from ragfilter.layers import visibility
-from ragfilter.layers.base import LayerInput
+from ragfilter.layers.layer import LayerInput
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import LayerTrace, Need, Pool, PoolResult, Status, User
 from ragfilter.rules.match import Scan

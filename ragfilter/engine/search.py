@@ -24,7 +24,7 @@ from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import extra
 from ragfilter.model import Chunk, Score, User, by_distance
 from ragfilter.protocols import Catalogue, Collection, TextSearch, Vectors, Where
-from ragfilter.text.words import FUNCTION_WORDS, words_of
+from ragfilter.text.shared_words import FUNCTION_WORDS, words_of
 
 log = logging.getLogger(__name__)
 

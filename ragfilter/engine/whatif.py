@@ -17,7 +17,7 @@ from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
 from ragfilter.layers.cutoff import cut_or_gap, cutoff_detail
 from ragfilter.layers.registry import LAYERS, layer
-from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.strategies.strategy import strategy
 from ragfilter.model import CutoffDetail, Pool, PoolResult, User
 from ragfilter.rules.explain import explain
 from ragfilter.rules.rule import parse

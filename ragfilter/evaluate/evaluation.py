@@ -18,7 +18,7 @@ from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_records, wording
-from ragfilter.evaluate import tune as tuning
+from ragfilter.evaluate import tuning as tuning
 from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.frame import Row, best_k, by_variant, cells, frame, noise_reduction, with_bounds
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries, labels_version, missing
@@ -26,7 +26,7 @@ from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.query_files import read
 from ragfilter.evaluate.query_records import QueryRecord, records_of
 from ragfilter.evaluate.recalibrate import start
-from ragfilter.evaluate.tune import Tuning, wide_settings
+from ragfilter.evaluate.tuning import Tuning, wide_settings
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED, filtered_and_plain
 from ragfilter.model import Pool, PoolResult, Status, User, undecided
 from ragfilter.protocols import Progress

@@ -26,10 +26,10 @@ from ragfilter.model import User
 from ragfilter.protocols import Prices, Usage
 from ragfilter.results.rows import ChunkRow
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.labels import Label, LabelBook
+from ragfilter.stores.label_book import Label, LabelBook
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.text.words import estimate_tokens
+from ragfilter.text.shared_words import estimate_tokens
 
 TOGETHER = 5
 """Chunks in one prompt: few enough to fit uncut."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.answer.context import fits
+from ragfilter.answer.context_packing import fits
 from ragfilter.engine.pool import scan_rules
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, extra
@@ -24,8 +24,8 @@ from ragfilter.evaluate.crossval import Choice, Table, Target, folds_of
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version, relevant_of
 from ragfilter.evaluate.metrics import SET_FIGURES, Counts, figures
 from ragfilter.evaluate.sweep import ALL, sweep
-from ragfilter.layers.base import LayerInput
 from ragfilter.layers.cutoff import cut, cutoff_detail
+from ragfilter.layers.layer import LayerInput
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.calibrated import RECALLS, SCORED, Floats, features, labels_for, probabilities
 from ragfilter.layers.visibility import effective_user

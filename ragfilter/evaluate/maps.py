@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from ragfilter.answer.context import block_tokens, fill
+from ragfilter.answer.context_packing import block_tokens, fill
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import metrics
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
 from ragfilter.evaluate.metrics import SET_FIGURES
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
-from ragfilter.evaluate.tune import FRACTIONS, GRID, wide_settings
+from ragfilter.evaluate.tuning import FRACTIONS, GRID, wide_settings
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import LAYERS, layer
-from ragfilter.layers.strategies.base import EPSILON
+from ragfilter.layers.strategies.strategy import EPSILON
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import FieldInfo

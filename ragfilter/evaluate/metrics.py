@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ragfilter.answer.context import block_tokens, fill, fits
+from ragfilter.answer.context_packing import block_tokens, fill, fits
 from ragfilter.engine.pool import unfiltered
 from ragfilter.errors import extra
 from ragfilter.evaluate.crossval import Choice, Table, Tables, Target, pick, picked

@@ -22,7 +22,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id as id_of
 
 if TYPE_CHECKING:
-    from ragfilter.stores.labels import Label, Quotation
+    from ragfilter.stores.label_book import Label, Quotation
 
 log = logging.getLogger(__name__)
 
@@ -271,7 +271,7 @@ def read_spans(path: Path, sources: Path | None = None) -> list[Span]:
 
 
 def _span(row: Mapping[str, Any], where: str, sources: Path | None) -> Span:
-    from ragfilter.stores.labels import Quotation
+    from ragfilter.stores.label_book import Quotation
 
     try:
         question, source = mend_characters(row["question"]).strip(), mend_characters(row.get("source", ""))

@@ -22,7 +22,7 @@ from itertools import compress
 from time import perf_counter
 from typing import Any
 
-from ragfilter.answer.context import fits
+from ragfilter.answer.context_packing import fits
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.pipeline import replay_completed, search_and_filter
 from ragfilter.engine.pool import nearness, unfiltered

@@ -14,7 +14,7 @@ from ragfilter.evaluate.query_files import read
 from ragfilter.ingest import bundled
 from ragfilter.ingest.bundled import DEMOS
 from ragfilter.model import UNRESTRICTED, Chunk, User
-from ragfilter.stores.labels import LABELLED, Label, LabelBook, Maker, qrels_of, visible_labels
+from ragfilter.stores.label_book import LABELLED, Label, LabelBook, Maker, qrels_of, visible_labels
 from ragfilter.text.normalise import mend_characters
 
 LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragfilter.errors import InputError
-from ragfilter.layers.base import background_reach, estimate_background
+from ragfilter.layers.layer import background_reach, estimate_background
 from ragfilter.layers.quality import always_reranks, reranker_key
-from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.strategies.strategy import strategy
 from ragfilter.model import Pool, PoolResult, similarity
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Calibration, Settings, TunedOn

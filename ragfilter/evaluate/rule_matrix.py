@@ -28,7 +28,7 @@ from ragfilter.engine.pool import entering_hits, with_rules
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1
-from ragfilter.layers.base import LayerInput, LayerSpec
+from ragfilter.layers.layer import LayerInput, LayerSpec
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.visibility import effective_user, visible_pool, with_clearance_for

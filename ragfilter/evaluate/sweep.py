@@ -18,7 +18,7 @@ from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
 from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1
 from ragfilter.evaluate.query_records import count
 from ragfilter.layers.cutoff import cut_or_gap
-from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.strategies.strategy import strategy
 from ragfilter.model import CutoffDetail, Hit, Need, Pool, PoolResult, User, undecided
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import MAX_CHUNKS

@@ -16,7 +16,7 @@ from typing import Literal
 from ragfilter.evaluate.metrics import DEEPEST
 from ragfilter.layers.judge import settings_without_judge
 from ragfilter.layers.registry import SWITCHES
-from ragfilter.layers.strategies.base import strategies
+from ragfilter.layers.strategies.strategy import strategies
 from ragfilter.layers.tuned_on import origin
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES

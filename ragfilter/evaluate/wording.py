@@ -21,7 +21,7 @@ from ragfilter.text.numbers import counted, distance, signed
 if TYPE_CHECKING:
     from ragfilter.evaluate.labelled_queries import Labels
     from ragfilter.evaluate.query_records import QueryRecord
-    from ragfilter.evaluate.tune import Figures, Tuning
+    from ragfilter.evaluate.tuning import Figures, Tuning
 
 ONE = "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a second question."
 TOO_FEW = "too few questions differ for an interval"

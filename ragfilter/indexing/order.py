@@ -160,7 +160,7 @@ def carry_out(
         raise InputError(message, remedy="Use another name, or close it.", action="close")
     # Imported here: the page starts a worker, and most visits index nothing.
     from ragfilter.ingest.load import load
-    from ragfilter.stores.index import index, rebuild
+    from ragfilter.stores.indexer import index, rebuild
 
     rules = partial(bench.journal.edited_rules, name)
     if not order.source:

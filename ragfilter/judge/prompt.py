@@ -16,7 +16,7 @@ from hashlib import sha256
 from itertools import pairwise
 from math import isnan
 
-from ragfilter.answer.context import GAP, SHORTENED, defuse, one_line
+from ragfilter.answer.context_packing import GAP, SHORTENED, defuse, one_line
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.prompts import PromptVariant
 from ragfilter.model import Chunk, Hit, Judgement, Space, similarity
@@ -24,8 +24,8 @@ from ragfilter.models.chat import prompt_tokens
 from ragfilter.protocols import Message
 from ragfilter.settings.schema import Judge
 from ragfilter.text.sentences import units
+from ragfilter.text.shared_words import estimate_tokens, first_tokens, overlaps
 from ragfilter.text.titles import short_title
-from ragfilter.text.words import estimate_tokens, first_tokens, overlaps
 
 LAYOUT = "2"
 """Increase this whenever the layout of chunks changes, so that prompt versions change too."""

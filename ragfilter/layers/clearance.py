@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
+from ragfilter.layers.layer import LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Chunk, Decision, Hit, LayerTrace, PoolResult, User
 from ragfilter.text import numbers
 

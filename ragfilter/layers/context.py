@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import compress
 
-from ragfilter.answer.context import fits
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
+from ragfilter.answer.context_packing import fits
+from ragfilter.layers.layer import LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult
 from ragfilter.text import numbers
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.errors import SettingsError
-from ragfilter.layers.base import (
+from ragfilter.layers.layer import (
     BACKGROUND_FROM,
     LayerInput,
     LayerOutput,
@@ -20,8 +20,8 @@ from ragfilter.layers.base import (
     place_words,
 )
 from ragfilter.layers.quality import ORDERED, UNSCORED, scores_are_current
-from ragfilter.layers.strategies.base import EPSILON, strategies, strategy
 from ragfilter.layers.strategies.calibrated import BETA, order_key
+from ragfilter.layers.strategies.strategy import EPSILON, strategies, strategy
 from ragfilter.layers.top_k import limit as top_k_limit
 from ragfilter.layers.tuned_on import check_tuned
 from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, Pool, PoolResult, ValueKind

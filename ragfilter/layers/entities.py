@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
+from ragfilter.layers.layer import LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Pool, PoolResult
 from ragfilter.text.comparison import beginnings, mentions, readings, shared_name, title_is, title_names
 from ragfilter.text.numbers import chunk_count

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from ragfilter.judge.call import NO_DECISION
 from ragfilter.judge.prompt import JudgePrompt, build_prompt, no_room
-from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, place_words
+from ragfilter.layers.layer import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, place_words
 from ragfilter.layers.references import clean_finder, walk
 from ragfilter.layers.visibility import effective_user, without_hidden_refs
 from ragfilter.model import (

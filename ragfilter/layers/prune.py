@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from operator import attrgetter
 
-from ragfilter.answer.context import block_tokens, block_tokens_in_prompt
-from ragfilter.layers.base import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, no_more
+from ragfilter.answer.context_packing import block_tokens, block_tokens_in_prompt
+from ragfilter.layers.layer import EPSILON, LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Need, PoolResult, PrunedPiece, Pruning
 from ragfilter.text import numbers
 from ragfilter.text.sentences import pieces

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragfilter.layers.base import EPSILON, Cost, LayerInput, LayerOutput, LayerSpec, Mark, place_words
+from ragfilter.layers.layer import EPSILON, Cost, LayerInput, LayerOutput, LayerSpec, Mark, place_words
 from ragfilter.model import Decision, Hit, LayerTrace, Need, Outcome, Pool, PoolResult, Widening, WidthCheck, similarity
 from ragfilter.settings.schema import TUNED_SHARE, Quality, Settings
 from ragfilter.text import numbers

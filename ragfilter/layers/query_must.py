@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import compress, islice
 
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
+from ragfilter.layers.layer import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult, Round, Rounds
 from ragfilter.rules.explain import differing_quantity
 from ragfilter.text.numbers import chunk_count

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ragfilter.layers.base import LayerSpec
+from ragfilter.layers.layer import LayerSpec
 
 ORDER = (
     "clearance",

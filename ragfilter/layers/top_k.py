@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, place_words
+from ragfilter.layers.layer import LayerInput, LayerOutput, LayerSpec, Mark, place_words
 from ragfilter.model import Decision, Hit, Outcome
 from ragfilter.settings.schema import Settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ragfilter.errors import SettingsError
 from ragfilter.layers.quality import always_reranks, reranker_key
-from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.strategies.strategy import strategy
 from ragfilter.model import Pool
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Calibration, Cutoff, Origin, Quality, Settings, TunedOn, field_info

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
+from ragfilter.layers.layer import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult
-from ragfilter.text import numbers, words
+from ragfilter.text import numbers, shared_words
 
 PIN_VALUES_PATH = "words.pin_values"
 SHOWN_WORDS = 4
@@ -27,7 +27,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     lowered = [hit.distance for hit in hits]
     near = ids[: settings.depth]
     known: dict[str, _HitWords] = inputs.shared.setdefault("words", {})
-    stated = words.values(query)
+    stated = shared_words.values(query)
     pairs = zip(near, hits, strict=False)
     reads = [known.get(i) or known.setdefault(i, _read(hit, query, stated)) for i, hit in pairs]
     pinned = _stating(query, near, reads, inputs) if settings.pin_values else {}
@@ -35,7 +35,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     background = inputs.background
     way = (background - min(lowered[: settings.depth])) if near and background is not None else 0.0
     scale = settings.weight * max(0.0, way)
-    overlaps = words.compare(query, [each.counts for each in reads])
+    overlaps = shared_words.compare(query, [each.counts for each in reads])
     for place, overlap in enumerate(overlaps):
         lowered[place] -= scale * overlap.share
     order = sorted(range(len(hits)), key=lowered.__getitem__)
@@ -58,17 +58,17 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 class _HitWords(NamedTuple):
     """What a hit shares with the query: words, stated values, and the values that its title names."""
 
-    counts: words.WordCounts
-    values: frozenset[words.Value]
-    titled: frozenset[words.Value]
+    counts: shared_words.WordCounts
+    values: frozenset[shared_words.Value]
+    titled: frozenset[shared_words.Value]
 
 
-def _read(hit: Hit, query: str, stated: frozenset[words.Value]) -> _HitWords:
+def _read(hit: Hit, query: str, stated: frozenset[shared_words.Value]) -> _HitWords:
     passage = hit.chunk.passage if hit.chunk.loaded else ""
-    values = words.shared_values(stated, passage) if stated else stated
-    title = words.words_of(hit.chunk.title) if values else ()
+    values = shared_words.shared_values(stated, passage) if stated else stated
+    title = shared_words.words_of(hit.chunk.title) if values else ()
     titled = frozenset([value for value in values if value[0] in title])
-    return _HitWords(words.word_counts(query, passage), values, titled)
+    return _HitWords(shared_words.word_counts(query, passage), values, titled)
 
 
 def _stating(query: str, ids: Sequence[str], named: Sequence[_HitWords], inputs: LayerInput) -> dict[str, str]:
@@ -77,16 +77,16 @@ def _stating(query: str, ids: Sequence[str], named: Sequence[_HitWords], inputs:
     with_values = [(i, each) for i, each in zip(ids, named, strict=True) if each.values]
     if not with_values:
         return {}
-    met = frozenset[words.Value]().union(*(s.values for i, s in with_values if i in inputs.pinned))
+    met = frozenset[shared_words.Value]().union(*(s.values for i, s in with_values if i in inputs.pinned))
     reasons: dict[str, str] = {}
-    for name, number in sorted(words.values(query) - met):
+    for name, number in sorted(shared_words.values(query) - met):
         stating = [i for i, each in with_values if (name, number) in each.titled]
         for hit_id in stating[:PER_VALUE]:
             reasons.setdefault(hit_id, f"states “{name[:SHOWN_CHARS]} {number}”, as the query does")
     return reasons
 
 
-def _shares(overlap: words.Overlap) -> str:
+def _shares(overlap: shared_words.Overlap) -> str:
     if not overlap.words:
         # Function words count as well, but too little to state a share.
         return "shares only common words" if overlap.share else "shares no word"

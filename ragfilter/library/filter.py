@@ -17,11 +17,11 @@ from ragfilter.engine.gather import Backends
 from ragfilter.engine.pipeline import replay_completed
 from ragfilter.errors import InputError, SettingsError, check_installed
 from ragfilter.judge.call import JudgementCache
-from ragfilter.layers.base import BACKGROUND_FROM
 from ragfilter.layers.cutoff import check_distances_suffice
 from ragfilter.layers.cutoff import cut as cut_values
+from ragfilter.layers.layer import BACKGROUND_FROM
 from ragfilter.layers.quality import always_reranks
-from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.strategies.strategy import strategy
 from ragfilter.layers.tuned_on import SCALED
 from ragfilter.layers.visibility import effective_user
 from ragfilter.library import documents

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ragfilter import model
 from ragfilter.answer.answer import messages
-from ragfilter.answer.context import Context, pack
+from ragfilter.answer.context_packing import Context, pack
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.layers.cutoff import unknown_score_warning
 from ragfilter.layers.visibility import visible_pool, without_hidden_refs

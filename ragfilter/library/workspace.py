@@ -18,7 +18,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.workbench import Workbench
 
 if TYPE_CHECKING:
-    from ragfilter.stores.workspace import StoredCollection
+    from ragfilter.stores.workspace_files import StoredCollection
 
 
 class OpenWorkspace(Workbench):

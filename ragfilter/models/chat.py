@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message, ReplyStore, Usage
 from ragfilter.text.normalise import ends_in_half, mend_characters
-from ragfilter.text.words import estimate_tokens
+from ragfilter.text.shared_words import estimate_tokens
 
 T = TypeVar("T")
 

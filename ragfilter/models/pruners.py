@@ -12,7 +12,7 @@ import numpy as np
 
 from ragfilter.protocols import Embedder, PrunePassage
 from ragfilter.text.sentences import passages_of
-from ragfilter.text.words import FUNCTION_WORDS, words_of
+from ragfilter.text.shared_words import FUNCTION_WORDS, words_of
 
 SHARED = 0.5
 """The increase for a piece that contains all words and numbers of the question."""

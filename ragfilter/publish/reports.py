@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter import __version__
 from ragfilter.answer.answer import DOUBT, Answer
-from ragfilter.answer.context import Context
+from ragfilter.answer.context_packing import Context
 from ragfilter.engine.pool import unfiltered
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
 from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
+from ragfilter.evaluate.measured_runs import ComparedRuns, MeasuredRun, measured_queries, settings_name
 from ragfilter.evaluate.metrics import FIGURES, frontier
-from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, measured_queries, settings_name
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Hit, PoolResult, User
@@ -39,7 +39,7 @@ from ragfilter.text.normalise import mend_characters
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from ragfilter.stores.runs import Run
+    from ragfilter.stores.run_store import Run
 
 
 @dataclass(frozen=True, slots=True)

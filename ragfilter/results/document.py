@@ -12,12 +12,12 @@ from dataclasses import asdict
 from math import isnan
 from typing import Any
 
-from ragfilter.answer.context import prompt_text
+from ragfilter.answer.context_packing import prompt_text
 from ragfilter.engine.pool import unfiltered
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import InputError
 from ragfilter.layers.registry import layer
-from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.strategies.strategy import strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
 from ragfilter.results.rows import COLUMNS, ChunkRow, kept_first, rows
 from ragfilter.results.rows import references as refs_of

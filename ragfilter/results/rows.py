@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ragfilter.basics.files import harmless
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.errors import extra
-from ragfilter.layers.base import EPSILON
+from ragfilter.layers.layer import EPSILON
 from ragfilter.layers.quality import scores_are_current
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.visibility import without_hidden_refs

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ragfilter.answer.context import fits
+from ragfilter.answer.context_packing import fits
 from ragfilter.engine.pool import unfiltered
 from ragfilter.engine.replay import replay_as_user
 from ragfilter.layers.cutoff import cuts_by_strategy

@@ -19,7 +19,7 @@ from ragfilter.layers.cutoff import (
     settings_that_cut,
 )
 from ragfilter.layers.registry import LAYERS, layer
-from ragfilter.layers.strategies.base import EPSILON, strategy
+from ragfilter.layers.strategies.strategy import EPSILON, strategy
 from ragfilter.layers.tuned_on import learned_elsewhere
 from ragfilter.model import VALUE_NAMES, Cut, CutoffDetail, LayerTrace, PoolResult
 from ragfilter.settings.profiles import Fit, profile

@@ -14,7 +14,7 @@ from ragfilter.layers.judge import prompt_for_user
 from ragfilter.model import ExpandedChunk, JudgeDetail, Judgement, Outcome, PoolResult
 from ragfilter.protocols import Usage
 from ragfilter.results.rows import visible_ids
-from ragfilter.text.words import estimate_tokens
+from ragfilter.text.shared_words import estimate_tokens
 
 if TYPE_CHECKING:
     from ragfilter.protocols import Prices

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from ragfilter.answer.context import SHORTENED, defuse, one_line
+from ragfilter.answer.context_packing import SHORTENED, defuse, one_line
 from ragfilter.basics import database
 from ragfilter.errors import ChatError, ChatErrorKind, InputError, RagfilterError, RuleError, extra
 from ragfilter.model import Chunk
@@ -28,7 +28,7 @@ from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import check
 from ragfilter.rules.rule import KEYS, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
-from ragfilter.text.words import estimate_tokens, first_tokens
+from ragfilter.text.shared_words import estimate_tokens, first_tokens
 
 with extra("chroma"):
     import sqlalchemy as sa

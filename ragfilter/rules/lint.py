@@ -31,7 +31,7 @@ from ragfilter.rules.values import (
     words_of,
 )
 from ragfilter.text.normalise import UNSPACED, normalise, script
-from ragfilter.text.words import singular_of
+from ragfilter.text.shared_words import singular_of
 
 MAX_ROUNDS = 50
 SHORT = 3

@@ -31,7 +31,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ragfilter.errors import RagfilterError, RuleError
 from ragfilter.text.normalise import mend_characters, normalise
-from ragfilter.text.words import FUNCTION_WORDS
+from ragfilter.text.shared_words import FUNCTION_WORDS
 
 Match = Literal["word", "substring"]
 

@@ -16,7 +16,7 @@ from itertools import islice, takewhile
 from typing import TypeGuard
 
 from ragfilter.text.normalise import normalise
-from ragfilter.text.words import plural_of, singular_of
+from ragfilter.text.shared_words import plural_of, singular_of
 
 
 def forms(name: str) -> tuple[str, ...]:

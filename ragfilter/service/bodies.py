@@ -20,7 +20,7 @@ from ragfilter.service.access import Caller, Refused
 from ragfilter.settings.config import Given, merge
 from ragfilter.settings.profiles import PROFILES, profile
 from ragfilter.settings.schema import Settings
-from ragfilter.text.words import estimate_tokens
+from ragfilter.text.shared_words import estimate_tokens
 
 MAX_HITS = 1000
 MAX_DOCUMENTS = 200

@@ -19,7 +19,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.protocols import Reranker
 from ragfilter.results.rows import ChunkRow, rows
 from ragfilter.service.access import Caller
-from ragfilter.service.metrics import Metrics
+from ragfilter.service.prometheus import Metrics
 from ragfilter.settings.schema import Settings
 
 ResultWithRows = tuple[Result, tuple[ChunkRow, ...]]

@@ -25,21 +25,21 @@ from ragfilter.model import UNRESTRICTED, User
 from ragfilter.protocols import Progress
 from ragfilter.rules import drafting, journal
 from ragfilter.settings import config
-from ragfilter.stores import labels, opening, preferences, runs
+from ragfilter.stores import label_book, opening, preferences, run_store
 from ragfilter.stores.base import check_name, pages
 from ragfilter.stores.caches import UNFINISHED
 from ragfilter.stores.copies import Copies, StoredRow, content_fingerprint
-from ragfilter.stores.index import counter, locked, rebuild
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.indexer import counter, locked, rebuild
+from ragfilter.stores.workspace_files import Workspace
 
 with extra("chroma"):
     import sqlalchemy as sa
     from sqlalchemy.exc import IntegrityError
 
 if TYPE_CHECKING:
-    from ragfilter.stores.workspace import Store, StoredCollection
+    from ragfilter.stores.workspace_files import Store, StoredCollection
 
-BOOKS = (journal.Journal, drafting.DraftStore, labels.LabelBook, preferences.PreferenceBook, runs.Runs)
+BOOKS = (journal.Journal, drafting.DraftStore, label_book.LabelBook, preferences.PreferenceBook, run_store.Runs)
 PAGE = 1000
 
 
@@ -119,7 +119,7 @@ class EveryTable(database.Book):
     def delete(self, name: str) -> None:
         """Delete all rows that belong to the collection `name`."""
         own_rows = (table.delete().filter_by(collection=name) for table in self._of_collections)
-        self._write(*own_rows, labels.ORPHANS, runs.ORPHANS)
+        self._write(*own_rows, label_book.ORPHANS, run_store.ORPHANS)
 
     def rows(self, table: sa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """All rows of a table by their keys, with times in UTC."""

@@ -26,13 +26,13 @@ from ragfilter.protocols import Embedder
 from ragfilter.settings.deployment import is_address
 from ragfilter.stores.base import CollectionInfo, Opening
 from ragfilter.stores.chroma import ChromaCollection, ChromaStore, Server
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace_files import Workspace
 from ragfilter.text.numbers import chunk_count
 from ragfilter.text.urls import UNSHOWN, shown, web_address
 
 if TYPE_CHECKING:
     from ragfilter.stores.postgres.foreign import TableStore
-    from ragfilter.stores.workspace import Store, StoredCollection
+    from ragfilter.stores.workspace_files import Store, StoredCollection
 
     AnyStore: TypeAlias = Store | TableStore
 

@@ -16,7 +16,7 @@ from itertools import groupby
 
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
-from ragfilter.stores.labels import UNCOUNTED, Found, Label, LabelBook, Quotation, quotation_of, starts_of
+from ragfilter.stores.label_book import UNCOUNTED, Found, Label, LabelBook, Quotation, quotation_of, starts_of
 from ragfilter.text.normalise import normalise
 from ragfilter.text.titles import query_id
 

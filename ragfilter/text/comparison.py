@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import takewhile
 
 from ragfilter.text.normalise import normalise
-from ragfilter.text.words import plural_of, singular_of
+from ragfilter.text.shared_words import plural_of, singular_of
 
 MAX_QUERY = 2000  # characters read of a query; comparisons are at the beginning
 MAX_TEXT = 10_000  # characters of a chunk's text that are searched for a name

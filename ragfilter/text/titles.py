@@ -8,7 +8,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from ragfilter.text.normalise import mend_characters
-from ragfilter.text.words import FUNCTION_WORDS
+from ragfilter.text.shared_words import FUNCTION_WORDS
 
 ELLIPSIS = "…"
 NAMED_BY = 2  # words kept before a distinctive one: ``Armor Class 6``

@@ -26,7 +26,7 @@ from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.engine.pipeline import search_and_filter
 from ragfilter.errors import RagfilterError, SettingsError
-from ragfilter.evaluate import tune
+from ragfilter.evaluate import tuning
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, PoolResult
 from ragfilter.models.embedders import BundledEmbedder
@@ -37,7 +37,7 @@ from ragfilter.settings.deployment import Deployment, read_deployment
 from ragfilter.stores.chroma import ChromaCollection, ChromaStore
 from ragfilter.ui import resources
 from ragfilter.ui.kit.controls import setting_key as key
-from ragfilter.ui.kit.rule_editor import drafting
+from ragfilter.ui.kit.rule_editor import llm_drafts
 from ragfilter.ui.session import link
 from ragfilter.ui.session.state import KEY, Session
 
@@ -94,7 +94,7 @@ class Page:
     def draft(self) -> Page:
         """Ask for a draft of the open rule and wait for it, as the browser does."""
         self.press("rule-draft")
-        job = drafting.last_run("demo", resources.open_resources())
+        job = llm_drafts.last_run("demo", resources.open_resources())
         assert job is None or job.wait(PATIENT_S)
         return self.run()
 
@@ -279,9 +279,9 @@ def open_page(
 @pytest.fixture
 def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuning tries every second value of each setting."""
-    monkeypatch.setattr(tune, "GRID", {name: values[::2] for name, values in tune.GRID.items()})
-    monkeypatch.setattr(tune, "FRACTIONS", {name: values[::2] for name, values in tune.FRACTIONS.items()})
-    monkeypatch.setattr(tune, "COARSE_KS", tune.COARSE_KS[::2])
+    monkeypatch.setattr(tuning, "GRID", {name: values[::2] for name, values in tuning.GRID.items()})
+    monkeypatch.setattr(tuning, "FRACTIONS", {name: values[::2] for name, values in tuning.FRACTIONS.items()})
+    monkeypatch.setattr(tuning, "COARSE_KS", tuning.COARSE_KS[::2])
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragfilter.rules.overview import Checks
-from ragfilter.stores.labels import ASKED
+from ragfilter.stores.label_book import ASKED
 from ragfilter.ui import resources
 from ragfilter.ui.session import asking
 from ragfilter.ui.session.state import PANELS

@@ -22,7 +22,7 @@ from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.queue import JobStatus, queue_of
 from ragfilter.models.embedders import BUNDLED
 from ragfilter.stores import manage
-from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres import tables
 from ragfilter.ui import resources
 from ragfilter.workbench import Workbench
 
@@ -225,7 +225,7 @@ def test_a_full_disk_is_told_and_a_collection_is_deleted_only_by_its_whole_name(
 
 def test_a_table_of_others_is_opened_with_its_columns(page: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = sa.create_engine(address)
-    vector = rows.written(bench().embedder.embed(["Trolls."])[0])
+    vector = tables.written(bench().embedder.embed(["Trolls."])[0])
     with engine.begin() as connection:
         for statement in (
             "CREATE EXTENSION vector",

@@ -18,7 +18,7 @@ from waiting import PATIENT_S
 from ragfilter.rules import edits
 from ragfilter.stores.chroma import ChromaCollection
 from ragfilter.ui import resources
-from ragfilter.ui.kit.rule_editor.drafting import HIDDEN, NO_LLM, UNSENT
+from ragfilter.ui.kit.rule_editor.llm_drafts import HIDDEN, NO_LLM, UNSENT
 
 pytestmark = pytest.mark.model
 

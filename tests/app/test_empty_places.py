@@ -19,14 +19,14 @@ from ragfilter.indexing.queue import queue_of
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.models.embedders import BundledEmbedder
-from ragfilter.stores.index import index
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.indexer import index
+from ragfilter.stores.workspace_files import Workspace
 from ragfilter.ui import resources
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = """
 import sys
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace_files import Workspace
 with Workspace.open(sys.argv[1], kind="index"):
     print("held", flush=True)
     sys.stdin.readline()

@@ -171,7 +171,7 @@ def test_a_stopped_run_says_how_far_it_came_and_goes_on(page: Any, monkeypatch: 
                 first.set()
                 return
 
-    monkeypatch.setattr("ragfilter.evaluate.runs.measure", one)
+    monkeypatch.setattr("ragfilter.evaluate.measured_runs.measure", one)
     page.at.selectbox(key="query-set-box").set_value("few")
     page.slide("cutoff.max_results", 7).press("evaluate")
     assert any("1 of 4 questions measured. Measure continues" in text for text in page.html)

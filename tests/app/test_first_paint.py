@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OTHERS = """ragfilter.cli ragfilter.library ragfilter.publish ragfilter.ui.collections ragfilter.ui.compare
 ragfilter.ui.evaluate ragfilter.ui.kit.rule_editor.editor ragfilter.ui.rules ragfilter.ui.tune ragfilter.models.openai
 ragfilter.ingest.load ragfilter.rules.drafting ragfilter.rules.edits ragfilter.rules.families ragfilter.rules.lint
-ragfilter.rules.templates ragfilter.stores.index openai scipy scripts sentence_transformers sklearn torch
+ragfilter.rules.templates ragfilter.stores.indexer openai scipy scripts sentence_transformers sklearn torch
 transformers""".split()
 
 PAINT = f"""

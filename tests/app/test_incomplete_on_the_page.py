@@ -9,8 +9,8 @@ import pytest
 from killed import Even, killed, records
 from test_collections import indexed, table
 
-from ragfilter.stores.index import index
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.indexer import index
+from ragfilter.stores.workspace_files import Workspace
 
 pytestmark = pytest.mark.model
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.stores.labels import qrels_of
+from ragfilter.stores.label_book import qrels_of
 from ragfilter.ui import resources
 from ragfilter.ui.session.state import MAX_NAME
 

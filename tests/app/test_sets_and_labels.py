@@ -13,7 +13,7 @@ from faults import Handler, Serve
 from test_judging_on_the_page import stop_the_app
 
 from ragfilter.errors import StoreError
-from ragfilter.stores.labels import LabelBook, query_id, quotation_of
+from ragfilter.stores.label_book import LabelBook, query_id, quotation_of
 from ragfilter.stores.relabel import add_spans
 from ragfilter.ui import resources
 from ragfilter.ui.kit import grid

@@ -14,7 +14,7 @@ from labelled_demo import put_labelled
 from ragfilter.evaluate.maps import make as make_map
 from ragfilter.ingest import bundled
 from ragfilter.settings.schema import TunedOn
-from ragfilter.stores.labels import ASKED
+from ragfilter.stores.label_book import ASKED
 from ragfilter.ui import jobs, resources
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.tune import tuning_map

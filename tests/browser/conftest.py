@@ -23,7 +23,7 @@ from waiting import PATIENT_MS, PATIENT_S, PROCESS_S
 
 from browser.scripts import AT_REST, BUSY, STILL, WIRE
 from ragfilter.ingest import bundled
-from ragfilter.stores.labels import LabelBook
+from ragfilter.stores.label_book import LabelBook
 
 SHOWN_MS = 240_000
 """Default time that the page may take to show what is expected. A failing test takes this long."""

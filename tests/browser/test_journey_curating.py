@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.evaluate import evaluation
 from ragfilter.evaluate.effect import GatheredQuestions, make_labelled
 from ragfilter.evaluate.query_records import completed_pools

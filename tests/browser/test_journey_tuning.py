@@ -14,9 +14,9 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.runs import Runs
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.ingest import bundled
-from ragfilter.stores.labels import LabelBook
+from ragfilter.stores.label_book import LabelBook
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 

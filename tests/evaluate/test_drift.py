@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.gate import mover, read_log, shifts, what_moved
+from ragfilter.evaluate.measured_runs import BASELINE, MeasuredRun, earlier, moved_since
 from ragfilter.evaluate.query_records import from_document, records_of, to_document
-from ragfilter.evaluate.runs import BASELINE, MeasuredRun, earlier, moved_since
+from ragfilter.evaluate.regression_gate import mover, read_log, shifts, what_moved
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.runs import Plan, Run
+from ragfilter.stores.run_store import Plan, Run
 
 
 def sample(near: float, kept: float, *, fell: int = 0, seed: int = 0) -> pd.DataFrame:

@@ -11,7 +11,16 @@ from evaluate.test_query_records import CLIFF, FLAT, K4, QRELS
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.evaluation import score
-from ragfilter.evaluate.gate import BaselineOrigin, Limit, decide, junit, reached, read, read_limit, to_baseline
+from ragfilter.evaluate.regression_gate import (
+    BaselineOrigin,
+    Limit,
+    decide,
+    junit,
+    reached,
+    read,
+    read_limit,
+    to_baseline,
+)
 
 # Precision 1 and 2/5, recall 2/3 and 1, kept 2 and 5.
 ROWS = reached(score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4).records)

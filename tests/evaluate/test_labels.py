@@ -9,7 +9,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import labelled_queries, query_sets
 from ragfilter.evaluate.labelled_queries import Labels, missing
 from ragfilter.evaluate.query_sets import are_files
-from ragfilter.stores.labels import LONGEST_NAME
+from ragfilter.stores.label_book import LONGEST_NAME
 
 QUERIES = {"q1": "one", "q2": "two"}
 

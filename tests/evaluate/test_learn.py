@@ -14,7 +14,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Interval, Target, assign_folds, read_target
 from ragfilter.evaluate.learning import Provenance, TrainingExample, calibrate, example
-from ragfilter.evaluate.tune import Tuning, tune
+from ragfilter.evaluate.tuning import Tuning, tune
 from ragfilter.layers.strategies.calibrated import probabilities
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.settings.schema import Calibration, Settings

@@ -9,7 +9,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.recalibrate import as_they_are, start
-from ragfilter.evaluate.tune import MARGIN, recorded
+from ragfilter.evaluate.tuning import MARGIN, recorded
 from ragfilter.evaluate.wording import no_worse, sides
 from ragfilter.layers.tuned_on import seen_labels
 from ragfilter.model import Chunk, Hit, Pool

@@ -18,7 +18,7 @@ from ragfilter.evaluate.query_files import read_spans, span_lines
 from ragfilter.ingest import bundled
 from ragfilter.ingest.passages import passages
 from ragfilter.model import UNRESTRICTED, Chunk, User
-from ragfilter.stores.labels import LabelBook, Quotation, qrels_of, quotation_of, selected_quotation, starts_of
+from ragfilter.stores.label_book import LabelBook, Quotation, qrels_of, quotation_of, selected_quotation, starts_of
 from ragfilter.stores.relabel import QuoteFinder, Relabelled, add_spans, choices, mapped_share, remap, settle
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragfilter.evaluate.effect import make_labelled
 from ragfilter.evaluate.rule_matrix import build_matrix, build_parts
-from ragfilter.layers import base, cutoff
+from ragfilter.layers import cutoff, layer
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
 from ragfilter.rules.match import compiled_rules
 from ragfilter.rules.rule import parse
@@ -180,7 +180,7 @@ PROFILES = ("full", "query-must", "adaptive-gap+entities", "adaptive-retrieval",
 def from_few() -> Iterator[None]:
     """Lower the number of hits needed for a background from 50 to 4."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (base, cutoff):
+        for module in (layer, cutoff):
             patch.setattr(module, "BACKGROUND_FROM", 4)
         yield
 

@@ -15,7 +15,7 @@ from ragfilter.evaluate.metrics import DEEPEST, prefixes, prefixes_of_pools
 from ragfilter.evaluate.query_records import records_of
 from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import variants
-from ragfilter.layers.strategies.base import strategies
+from ragfilter.layers.strategies.strategy import strategies
 from ragfilter.library.filter import Filter
 from ragfilter.model import Chunk, Entity, Hit, Pool, Score, User
 from ragfilter.settings.config import load

@@ -11,10 +11,10 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.tune import Tuning, candidates, recorded, tune, wide_settings
+from ragfilter.evaluate.tuning import Tuning, candidates, recorded, tune, wide_settings
 from ragfilter.evaluate.wording import notes
-from ragfilter.layers.strategies.base import strategies
 from ragfilter.layers.strategies.calibrated import SCORED
+from ragfilter.layers.strategies.strategy import strategies
 from ragfilter.model import Chunk, Failure, Hit, Pool
 from ragfilter.settings.schema import Settings
 

@@ -17,7 +17,7 @@ from ragfilter.models.embedders import BUNDLED
 from ragfilter.protocols import Vectors
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace_files import Workspace
 
 DIMENSION = 384
 

@@ -15,7 +15,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from waiting import PROCESS_S
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.model import PUBLIC
 from ragfilter.settings.config import of_profile

@@ -19,7 +19,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 from llama_index.core.schema import NodeWithScore, TextNode
 
 import ragfilter as rf
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.library.langchain import FilterRetriever, chunk_tools
 from ragfilter.library.tools import ChunkTools
 from ragfilter.settings.config import of_profile

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ragfilter.layers import clearance, visibility
-from ragfilter.layers.base import LayerInput
+from ragfilter.layers.layer import LayerInput
 from ragfilter.model import Chunk, Hit, Pool, User
 from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings

@@ -11,10 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.layers import base, cutoff
-from ragfilter.layers.base import LayerInput
+from ragfilter.layers import cutoff, layer
 from ragfilter.layers.cutoff import apply, cut, cuts_by_strategy
-from ragfilter.layers.strategies.base import strategies
+from ragfilter.layers.layer import LayerInput
+from ragfilter.layers.strategies.strategy import strategies
 from ragfilter.model import PUBLIC, Chunk, CutoffDetail, Hit, Pool
 from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Cutoff, Settings
@@ -295,7 +295,7 @@ def test_the_strategies_side_by_side() -> None:
 @pytest.fixture
 def from_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower the number of hits needed for a background from 50 to 4."""
-    for module in (base, cutoff):
+    for module in (layer, cutoff):
         monkeypatch.setattr(module, "BACKGROUND_FROM", 4)
 
 

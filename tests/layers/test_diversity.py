@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
-from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.diversity import apply
+from ragfilter.layers.layer import LayerInput, LayerOutput
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, User
 from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings

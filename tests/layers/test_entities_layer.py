@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.entities import apply
+from ragfilter.layers.layer import LayerInput, LayerOutput
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool
 from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings

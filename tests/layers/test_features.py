@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragfilter.engine.pool import scan_rules
-from ragfilter.layers.base import LayerInput
+from ragfilter.layers.layer import LayerInput
 from ragfilter.layers.strategies.calibrated import Floats, features, linked, same_type
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool
 from ragfilter.settings.schema import FEATURES, Settings

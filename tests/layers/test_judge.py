@@ -14,8 +14,8 @@ from syrupy.assertion import SnapshotAssertion
 from ragfilter.judge import call
 from ragfilter.judge.parse import parse
 from ragfilter.judge.prompt import build_prompt
-from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.judge import apply
+from ragfilter.layers.layer import LayerInput, LayerOutput
 from ragfilter.layers.visibility import effective_user
 from ragfilter.model import Chunk, Hit, Judgement, Pool, User, Verdict
 from ragfilter.rules.match import compiled_rules

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stores import OneVector
 
 import ragfilter as rf
-from ragfilter.answer.context import prompt_text, without
+from ragfilter.answer.context_packing import prompt_text, without
 from ragfilter.answer.extractive import extract
 from ragfilter.engine.pool import join_pools
 from ragfilter.engine.replay import replay

@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay
 from ragfilter.layers import quality
-from ragfilter.layers.base import LayerInput, LayerOutput
+from ragfilter.layers.layer import LayerInput, LayerOutput
 from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
 from ragfilter.results.summary import layer_line
 from ragfilter.rules.match import compiled_rules

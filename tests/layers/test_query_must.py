@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ragfilter.layers.base import LayerInput
+from ragfilter.layers.layer import LayerInput
 from ragfilter.layers.query_must import apply, replay_rounds
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.rules.match import compiled_rules

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from syrupy.assertion import SnapshotAssertion
 
-from ragfilter.layers.base import estimate_background
+from ragfilter.layers.layer import estimate_background
 from ragfilter.layers.strategies.adaptive_k import cut as adaptive_k
 from ragfilter.layers.strategies.autocut import cut as autocut
-from ragfilter.layers.strategies.base import StrategySpec, strategies
 from ragfilter.layers.strategies.car import cut as car
 from ragfilter.layers.strategies.gap import cut as gap
 from ragfilter.layers.strategies.moving_avg import cut as moving_avg
 from ragfilter.layers.strategies.otsu import cut as otsu
 from ragfilter.layers.strategies.relative import cut as relative
 from ragfilter.layers.strategies.spike import cut as spike
+from ragfilter.layers.strategies.strategy import StrategySpec, strategies
 from ragfilter.model import Cut
 from ragfilter.settings.schema import Cutoff
 

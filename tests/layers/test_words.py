@@ -8,11 +8,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.layers import words
-from ragfilter.layers.base import LayerInput, LayerOutput
+from ragfilter.layers.layer import LayerInput, LayerOutput
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.rules.match import compiled_rules
 from ragfilter.settings.schema import Settings
-from ragfilter.text.words import overlaps
+from ragfilter.text.shared_words import overlaps
 
 QUERY = "What does a cleric with strength 17 roll?"
 TABLE = Chunk("table", "Strength 16: +1. Strength 17: +2.", "Strength Table")

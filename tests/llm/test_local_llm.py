@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from waiting import PATIENT_S, PROCESS_S
 
-from ragfilter.answer import context
+from ragfilter.answer import context_packing
 from ragfilter.answer.answer import AnswerStream
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
@@ -58,7 +58,7 @@ class NoEmbedder:
 
 
 def test_an_answer_is_streamed_and_its_tokens_are_counted(chat: OpenAIChat) -> None:
-    packed = context.pack(HITS, Settings())
+    packed = context_packing.pack(HITS, Settings())
     stream = AnswerStream("How do I kill a troll?", packed, chat, NoEmbedder(), timeout_s=TIMEOUT_S)
     pieces = []
     while_running = []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.answer import answer
-from ragfilter.answer.context import Context
+from ragfilter.answer.context_packing import Context
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.judge.prompt import build_prompt

@@ -11,7 +11,7 @@ import pytest
 from faults import FAULTS, KEY, Behave, Serve, deadline, embeddings, url
 from waiting import PATIENT_S
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.errors import ModelError
 from ragfilter.models.openai import OpenAIEmbedder
 

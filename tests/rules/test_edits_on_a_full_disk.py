@@ -37,7 +37,7 @@ from ragfilter.stores.copies import StoredRow
 from ragfilter.workbench import Workbench
 from ragfilter.settings.deployment import Deployment
 from ragfilter.errors import RagfilterError
-from ragfilter.stores.index import rebuild
+from ragfilter.stores.indexer import rebuild
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.model import Chunk

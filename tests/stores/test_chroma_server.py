@@ -22,7 +22,7 @@ from ragfilter.errors import InputError, StoreUnavailable
 from ragfilter.model import Chunk
 from ragfilter.stores.chroma import ChromaStore, Server
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace_files import Workspace
 
 RIGHT = np.array([1, 0], dtype=np.float32)
 UP = np.array([0, 1], dtype=np.float32)
@@ -94,7 +94,7 @@ def test_writes_of_a_second_client_are_seen(tmp_path: Path, connect: Callable[[s
 def test_two_processes_share_a_workspace_through_a_server(tmp_path: Path) -> None:
     with chroma_run(tmp_path / "server") as (url, _):
         program = (
-            "import sys; from ragfilter.stores.workspace import Workspace;"
+            "import sys; from ragfilter.stores.workspace_files import Workspace;"
             "from ragfilter.stores.chroma import Server;"
             "w = Workspace.open(sys.argv[1], server=Server(sys.argv[2]));"
             "print([i.name for i in w.store().collections()])"

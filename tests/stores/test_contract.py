@@ -21,8 +21,8 @@ from ragfilter.stores.chroma import ChromaStore, Server
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.metadata import to_metadata
 from ragfilter.stores.postgres import collection as collections
-from ragfilter.stores.postgres import rows
 from ragfilter.stores.postgres import store as stores
+from ragfilter.stores.postgres import tables
 from ragfilter.stores.postgres.foreign import TableStore
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.testing import CHUNKS, Make, RuleStoreTests
@@ -195,7 +195,7 @@ class TestTable(RuleStoreTests):
             given = []
             for chunk, vector in zip(chunks, vectors, strict=True):
                 own = to_metadata(chunk)
-                columns = own.pop("source", ""), own.pop("department"), rows.written(vector)
+                columns = own.pop("source", ""), own.pop("department"), tables.written(vector)
                 given.append((chunk.id, chunk.text, *columns, json.dumps(own)))
             with store.writing() as connection:
                 connection.exec_driver_sql(

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from waiting import PATIENT_S
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import UNRESTRICTED, User
@@ -20,7 +20,7 @@ from ragfilter.models.embedders import BUNDLED
 from ragfilter.protocols import Vectors, Where
 from ragfilter.rules import edits
 from ragfilter.stores.base import Opening
-from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres import tables
 from ragfilter.stores.postgres.foreign import OPERATORS, TableStore
 
 RULE = '{"contain":"fire"}'
@@ -99,7 +99,7 @@ def make(address: str, statements: str, vectors: Vectors) -> None:
         for n, (text, vector, own) in enumerate(zip(TEXTS, vectors, fields, strict=True)):
             connection.exec_driver_sql(
                 "INSERT INTO given VALUES (%s, %s, %s, %s::vector, %s)",
-                (n, f"c{n}", text, rows.written(vector), json.dumps(own)),
+                (n, f"c{n}", text, tables.written(vector), json.dumps(own)),
             )
         for statement in statements.split(";"):
             connection.exec_driver_sql(statement)

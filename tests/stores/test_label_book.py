@@ -11,7 +11,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.errors import ConflictError, InputError
-from ragfilter.stores.labels import MAX_ASKED, LabelBook, conflicts, qrels_of, query_id
+from ragfilter.stores.label_book import MAX_ASKED, LabelBook, conflicts, qrels_of, query_id
 
 
 @pytest.fixture

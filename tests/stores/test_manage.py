@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.library.workspace import open_workspace
 from ragfilter.rules import edits
 from ragfilter.stores import manage
-from ragfilter.stores.labels import quotation_of
+from ragfilter.stores.label_book import quotation_of
 from ragfilter.stores.manage import export
 from ragfilter.workbench import Workbench
 

@@ -12,7 +12,7 @@ from stores import OneVector, qdrant
 from test_preferences import FULL, PLAIN
 from test_runs import PLAN
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.errors import InputError, StoreError
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
@@ -20,13 +20,13 @@ from ragfilter.protocols import Progress
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.settings import config
-from ragfilter.stores.index import index
-from ragfilter.stores.labels import LabelBook
+from ragfilter.stores.indexer import index
+from ragfilter.stores.label_book import LabelBook
 from ragfilter.stores.manage import CopiedTable, EveryTable, copy_workspace
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.stores.preferences import PreferenceBook
-from ragfilter.stores.runs import Runs
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.run_store import Runs
+from ragfilter.stores.workspace_files import Workspace
 from ragfilter.testing import CHUNKS, QUERY
 
 RULE = '{"contain":"x"}'

@@ -16,7 +16,7 @@ from faults import KEY, Serve, embeddings
 from syrupy.assertion import SnapshotAssertion
 from test_chroma_server import chroma_run
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.errors import InputError, StoreError
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.library.workspace import open_workspace

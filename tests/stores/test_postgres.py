@@ -26,10 +26,10 @@ from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.copies import Copies, StoredRow
-from ragfilter.stores.index import index
+from ragfilter.stores.indexer import index
 from ragfilter.stores.postgres.collection import PgCollection
 from ragfilter.stores.postgres.store import PgStore
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.workspace_files import Workspace
 from ragfilter.testing import CHUNKS, QUERY, VECTORS
 from ragfilter.workbench import Workbench
 

@@ -12,15 +12,15 @@ from stores import qdrant
 from test_chroma_server import free_port
 from test_postgres import Counting, records
 
-from ragfilter.cli.app import main
+from ragfilter.cli.program import main
 from ragfilter.errors import CollectionMissing, StoreError, StoreUnavailable
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Where
 from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores import manage
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.index import index
-from ragfilter.stores.workspace import Workspace
+from ragfilter.stores.indexer import index
+from ragfilter.stores.workspace_files import Workspace
 from ragfilter.testing import QUERY
 from ragfilter.workbench import open_files_and_store
 

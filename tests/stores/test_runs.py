@@ -9,7 +9,7 @@ import pytest
 
 from ragfilter.errors import InputError
 from ragfilter.model import User
-from ragfilter.stores.runs import Plan, Runs
+from ragfilter.stores.run_store import Plan, Runs
 
 PLAN = Plan(
     collection="c",

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
 from ragfilter.engine.whatif import change_by_one_hit
-from ragfilter.layers.base import BACKGROUND_FROM
 from ragfilter.layers.cutoff import cutoff_detail
+from ragfilter.layers.layer import BACKGROUND_FROM
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, Score
 from ragfilter.results.rows import rows

@@ -10,7 +10,7 @@ import pytest
 
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.query_files import read
-from ragfilter.stores.labels import query_id
+from ragfilter.stores.label_book import query_id
 from ragfilter.ui.evaluate.questions_and_labels import lines, one_line, packed, with_ids
 
 

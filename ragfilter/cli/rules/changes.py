@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from ragfilter.cli import output
-from ragfilter.cli.app import command
 from ragfilter.cli.options import MAX_NUMBER, File, Filtering, Place, Text, Texts, Viewing
+from ragfilter.cli.program import command
 from ragfilter.cli.rules.select import FOUND, OneChunk, Saving, Where, change_text, effect_text, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes

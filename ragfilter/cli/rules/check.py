@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ragfilter.cli import options
-from ragfilter.cli.app import command
 from ragfilter.cli.label_options import QueryOptions
 from ragfilter.cli.output import progress, show, table, warn
+from ragfilter.cli.program import command
 from ragfilter.cli.rules import select as selection
 from ragfilter.cli.rules.select import Where, rules
 from ragfilter.errors import InputError
@@ -23,7 +23,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.rules import lint, rule_files
 from ragfilter.rules.overview import RuleFilter, brief
 from ragfilter.rules.rule import parse, read_text, shorten
-from ragfilter.stores.labels import ASKED
+from ragfilter.stores.label_book import ASKED
 from ragfilter.text.numbers import counted, signed
 from ragfilter.text.titles import telling_titles
 

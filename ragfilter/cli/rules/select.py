@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 
-from ragfilter.cli.app import make_group
 from ragfilter.cli.label_options import QueryOptions
 from ragfilter.cli.options import DryRun, Filtering, Place, Texts, text_argument
 from ragfilter.cli.output import progress, tell, text_of, warn
+from ragfilter.cli.program import make_group
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.effect import Effect, GatheredQuestions, make_labelled

@@ -19,9 +19,9 @@ import typer
 
 from ragfilter.basics.files import kind, read_lines, write_text
 from ragfilter.cli import options, output
-from ragfilter.cli.app import command
 from ragfilter.cli.label_options import QueryOptions
 from ragfilter.cli.options import File, Filtering, Place
+from ragfilter.cli.program import command
 from ragfilter.cli.rules.select import Selection, Where, effect_text, gather_labelled, rules, select
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import effect
@@ -29,7 +29,7 @@ from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.model import Chunk
 from ragfilter.rules import drafting
 from ragfilter.rules.drafting import Draft
-from ragfilter.stores.labels import ASKED
+from ragfilter.stores.label_book import ASKED
 from ragfilter.text.numbers import counted, money, signed
 from ragfilter.workbench import Workbench, chat_of
 

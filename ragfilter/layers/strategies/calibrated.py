@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.answer.context import block_tokens
+from ragfilter.answer.context_packing import block_tokens
 from ragfilter.errors import SettingsError
-from ragfilter.layers.base import LayerInput, estimate_background
-from ragfilter.layers.strategies.base import EPSILON, StrategySpec, steps
+from ragfilter.layers.layer import LayerInput, estimate_background
+from ragfilter.layers.strategies.strategy import EPSILON, StrategySpec, steps
 from ragfilter.layers.tuned_on import differences
 from ragfilter.model import Cut, Hit, Pool
 from ragfilter.settings.schema import Calibration, Cutoff, Settings, Split
-from ragfilter.text import words
+from ragfilter.text import shared_words
 from ragfilter.text.numbers import counted
 
 Floats = NDArray[np.float64]
@@ -142,7 +142,7 @@ def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
     before, after = np.zeros(len(hits)), np.zeros(len(hits))
     before[order[1:]], after[order[:-1]] = steps, steps
     passages = [hit.chunk.passage for hit in hits]
-    share = np.array([overlap.share for overlap in words.overlaps(inputs.pool.query, passages)])
+    share = np.array([overlap.share for overlap in shared_words.overlaps(inputs.pool.query, passages)])
     columns = {
         "way": way,
         "start": np.full(len(hits), best / far if far > 0 else 0.0),
@@ -164,7 +164,7 @@ def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
         columns |= {"score": score, "score_behind": score.max() - score}
         by_likelihood = np.argsort(-score, kind="stable")
     top = [int(i) for i in by_likelihood[:BEST]]
-    columns["alike"] = np.array(words.likeness(passages, top))
+    columns["alike"] = np.array(shared_words.likeness(passages, top))
     columns["kin"] = np.array(same_type([hit.chunk.type for hit in hits], top))
     return columns
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, largest, rising, steps
+from ragfilter.layers.strategies.strategy import EPSILON, StrategySpec, cut_at, largest, rising, steps
 from ragfilter.model import Cut
 from ragfilter.settings.schema import Cutoff
 

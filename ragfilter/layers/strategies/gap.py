@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, largest, steps
+from ragfilter.layers.strategies.strategy import EPSILON, StrategySpec, cut_at, largest, steps
 from ragfilter.model import Cut
 from ragfilter.settings.schema import Cutoff
 

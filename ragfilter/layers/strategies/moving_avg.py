@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, largest, rising, steps
+from ragfilter.layers.strategies.strategy import EPSILON, StrategySpec, cut_at, largest, rising, steps
 from ragfilter.model import Cut
 from ragfilter.settings.schema import Cutoff
 

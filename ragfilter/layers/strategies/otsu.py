@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, rising, steps
+from ragfilter.layers.strategies.strategy import EPSILON, StrategySpec, cut_at, rising, steps
 from ragfilter.model import Cut
 from ragfilter.settings.schema import Cutoff
 

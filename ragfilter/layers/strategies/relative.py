@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragfilter.layers.strategies.base import EPSILON, StrategySpec, steps
+from ragfilter.layers.strategies.strategy import EPSILON, StrategySpec, steps
 from ragfilter.model import Cut
 from ragfilter.settings.schema import Cutoff
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ragfilter.layers.strategies.adaptive_k import cut as largest_drop
-from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, rising, steps
+from ragfilter.layers.strategies.strategy import EPSILON, StrategySpec, cut_at, rising, steps
 from ragfilter.model import Cut
 from ragfilter.settings.schema import Cutoff
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from ragfilter.model import Chunk, Space, by_distance
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores.base import ChunkedCollection, CollectionInfo, query_vector
-from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres import tables
 from ragfilter.stores.postgres.connection import CollectionRow, PgDatabase, VectorDatabase
-from ragfilter.stores.postgres.rows import SEARCHED_TEXT
+from ragfilter.stores.postgres.tables import SEARCHED_TEXT
 
 FEW = 10_000
 """Maximum number of rows to compare one by one, which takes 10 ms."""
@@ -38,7 +38,7 @@ class SqlSearch(NamedTuple):
     by: str
     distance: str
     admits: str
-    parameters: rows.Parameters
+    parameters: tables.Parameters
     dimension: int
     there: int
     total: int
@@ -69,7 +69,7 @@ class RowCollection(ChunkedCollection):
         if n < 1:
             return []
         table, key, by, distance, admits, parameters, dimension, there, total = self.search(ids, where)
-        parameters["query"] = rows.written(query_vector(vector, dimension))
+        parameters["query"] = tables.written(query_vector(vector, dimension))
         wanted = min(n, there)
         search = f"SELECT {key} AS id, {distance} AS d FROM {table} c WHERE {admits} "
         if ids is None and wanted <= WIDEST_SEARCH and there > FEW:
@@ -130,9 +130,9 @@ class PgCollection(RowCollection):
 
     def search(self, ids: Sequence[str] | None, where: Where | None) -> SqlSearch:
         row = self.row
-        admits, parameters = rows.condition(where or Where())
+        admits, parameters = tables.condition(where or Where())
         if ids is not None:
-            admits, parameters = (f"{admits} AND c.id = ANY(%(ids)s)", parameters | {"ids": rows.holdable(ids)})
+            admits, parameters = (f"{admits} AND c.id = ANY(%(ids)s)", parameters | {"ids": tables.holdable(ids)})
         return SqlSearch(
             row.table,
             "c.id",
@@ -146,11 +146,11 @@ class PgCollection(RowCollection):
         )
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        by_id = {row[0]: rows.to_chunk(row) for row in self._get(ids, rows.WHOLE)}
+        by_id = {row[0]: tables.to_chunk(row) for row in self._get(ids, tables.WHOLE)}
         return {i: by_id[i] for i in ids if i in by_id}
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
-        return ((i, rows.read(text)) for i, text in self._get(ids, "c.id, c.vector::text"))
+        return ((i, tables.read(text)) for i, text in self._get(ids, "c.id, c.vector::text"))
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
@@ -164,12 +164,12 @@ class PgCollection(RowCollection):
         if since == row.version:
             return before
         changed = self._store.read(
-            f"SELECT {rows.ENTRY} FROM {row.table} c "
+            f"SELECT {tables.ENTRY} FROM {row.table} c "
             "LEFT JOIN ragfilter_rules r ON r.key = c.rule "
             "WHERE c.edited > %(since)s ORDER BY c.place",
             {"since": since},
         )
-        entries = Catalogue({**before, **{each[0]: rows.to_entry(each) for each in changed}})
+        entries = Catalogue({**before, **{each[0]: tables.to_entry(each) for each in changed}})
         # Under the version before the read, so that later writes are read again.
         self._store.catalogues[row.number] = (row.version, entries)
         return entries
@@ -202,8 +202,8 @@ class PgCollection(RowCollection):
                 "WHERE c.id = new.id RETURNING c.id"
             )
             values = {
-                "ids": list(map(rows.plain, new_rules)),
-                "rules": [rows.rule_key(rule) if rule else None for rule in new_rules.values()],
+                "ids": list(map(tables.plain, new_rules)),
+                "rules": [tables.rule_key(rule) if rule else None for rule in new_rules.values()],
                 "version": row.version,
             }
             known = {i for (i,) in connection.exec_driver_sql(update, values)}
@@ -211,7 +211,7 @@ class PgCollection(RowCollection):
 
     def matching(self, query: str, n: int, *, where: Where | None = None) -> list[tuple[str, float]]:
         """Up to `n` pairs (id, rank) from PostgreSQL's text search for any word of the query."""
-        admits, parameters = rows.condition(where or Where())
+        admits, parameters = tables.condition(where or Where())
         sql = (
             f"SELECT c.id, ts_rank_cd({SEARCHED_TEXT}, q, 1) AS score "
             f"FROM {self.row.table} c, "
@@ -219,12 +219,12 @@ class PgCollection(RowCollection):
             f" AS asked WHERE {SEARCHED_TEXT} @@ q AND {admits} "
             f'ORDER BY score DESC, c.id COLLATE "C" LIMIT {n}'
         )
-        pairs = self._store.read(sql, parameters | {"words": rows.plain(query)})
+        pairs = self._store.read(sql, parameters | {"words": tables.plain(query)})
         return [(i, float(score)) for i, score in pairs]
 
     def _count(self, row: CollectionRow, where: Where | None = None) -> int:
         """The number of chunks of this version that meet the condition; counted once."""
-        admits, parameters = rows.condition(where or Where())
+        admits, parameters = tables.condition(where or Where())
         key = (row.number, row.version, admits, repr(parameters))
         query = f"SELECT count(*) FROM {row.table} c WHERE {admits}"
         return self._store.counts.of(key, lambda: self._store.read(query, parameters)[0][0])
@@ -235,5 +235,5 @@ class PgCollection(RowCollection):
             f"SELECT {fields} FROM {self.row.table} c "
             "LEFT JOIN ragfilter_rules r ON r.key = c.rule WHERE c.id = ANY(%(ids)s)"
         )
-        known = rows.holdable(ids)
+        known = tables.holdable(ids)
         yield from self._store.read(query, {"ids": known}) if known else ()

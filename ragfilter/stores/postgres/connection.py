@@ -13,7 +13,7 @@ from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import CollectionMissing, StoreError, extra
 from ragfilter.protocols import Catalogue
 from ragfilter.stores.base import Opening
-from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres import tables
 
 with extra("postgres"):
     import sqlalchemy as sa
@@ -90,7 +90,7 @@ class PgDatabase(VectorDatabase):
 
     def _prepare(self) -> None:
         with self._writing() as connection:
-            rows.upgrade(connection)
+            tables.upgrade(connection)
         super()._prepare()
 
     @contextmanager
@@ -108,7 +108,7 @@ class PgDatabase(VectorDatabase):
     def row(self, name: str) -> CollectionRow:
         """The registration of a collection. Raises CollectionMissing."""
         query = f"SELECT {COLUMNS} FROM ragfilter_collections WHERE name = %(name)s"
-        registrations = self.read(query, {"name": rows.plain(name)})
+        registrations = self.read(query, {"name": tables.plain(name)})
         if not registrations:
             raise self.missing(name)
         row = CollectionRow(*registrations[0])
@@ -123,9 +123,9 @@ class PgDatabase(VectorDatabase):
     def add_rules(connection: sa.Connection, rules: Sequence[str]) -> None:
         """Add these texts to the distinct rules."""
         if rules:
-            texts = sorted({rows.plain(rule) for rule in rules})
+            texts = sorted({tables.plain(rule) for rule in rules})
             connection.exec_driver_sql(
                 "INSERT INTO ragfilter_rules SELECT * FROM unnest(%(keys)s::bytea[], "
                 "%(texts)s::text[]) ON CONFLICT DO NOTHING",
-                {"keys": list(map(rows.rule_key, texts)), "texts": texts},
+                {"keys": list(map(tables.rule_key, texts)), "texts": texts},
             )

@@ -14,7 +14,7 @@ from ragfilter.model import Chunk
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata
 from ragfilter.stores.base import CollectionInfo, Opening
-from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres import tables
 from ragfilter.stores.postgres.collection import RowCollection, SqlSearch
 from ragfilter.stores.postgres.connection import VectorDatabase
 
@@ -30,7 +30,7 @@ COMPARED = {"int2": "int8", "int4": "int8", "int8": "int8", "uuid": "uuid"}
 POSSIBLE: Mapping[str, Callable[[str], object]] = {
     "int8": lambda i: re.fullmatch("0|-?[1-9][0-9]{0,18}", i) and -(2**63) <= int(i) < 2**63,
     "uuid": re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch,
-    "text": lambda i: rows.plain(i) == i,
+    "text": lambda i: tables.plain(i) == i,
 }
 """Whether a text can be a key of a type; comparing another one would fail."""
 JSON_TYPES = ("json", "jsonb")
@@ -265,7 +265,7 @@ class TableCollection(RowCollection):
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         pairs = self._get(ids, f"c.{_name(self._vector.name)}::text")
-        return ((i, rows.read(text)) for i, text in pairs)
+        return ((i, tables.read(text)) for i, text in pairs)
 
     def catalogue(self) -> Catalogue:
         """Every chunk by id without text: the database checks no conditions, because its fields may hold anything."""
@@ -294,8 +294,8 @@ class TableCollection(RowCollection):
         )
         values = {
             **parameters,
-            "keys": [rows.plain(i) for i in rules],
-            "rules": [rows.plain(rule) if rule else None for rule in rules.values()],
+            "keys": [tables.plain(i) for i in rules],
+            "rules": [tables.plain(rule) if rule else None for rule in rules.values()],
         }
         with self._store.writing() as connection:
             known = {i for (i,) in connection.exec_driver_sql(update, values)}
@@ -357,10 +357,10 @@ class TableCollection(RowCollection):
         query = f"SELECT {self._key_name}::text, {fields} FROM {self._table.sql} c WHERE {condition}"
         return cast(Iterable[tuple[Any, ...]], self._store.read(query, parameters))
 
-    def _among(self, ids: Sequence[str] | None) -> tuple[str, rows.Parameters]:
+    def _among(self, ids: Sequence[str] | None) -> tuple[str, tables.Parameters]:
         """The condition that a row is one of these chunks, or any chunk, with its parameters."""
         parts = [f"c.{_name(self._vector.name)} IS NOT NULL", f"{self._key_name} IS NOT NULL"]
-        parameters = rows.Parameters()
+        parameters = tables.Parameters()
         if self._table.part:
             parts.append("c.collection_id = %(part)s::uuid")
             parameters["part"] = self._table.part

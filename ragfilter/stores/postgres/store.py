@@ -13,7 +13,7 @@ from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.stores.base import CollectionInfo, check_embedder, check_name, pages
 from ragfilter.stores.copies import Bars, CopySummary, StoredRow, text_key, with_rule
-from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres import tables
 from ragfilter.stores.postgres.collection import FEW, PgCollection
 from ragfilter.stores.postgres.connection import COLUMNS, CollectionRow, PgDatabase
 
@@ -88,7 +88,7 @@ class PgStore(PgDatabase):
                 pass
             with self.changing(target) as (_, row):
                 if created:
-                    connection.exec_driver_sql(rows.chunk_table(row.table, row.dimension))
+                    connection.exec_driver_sql(tables.chunk_table(row.table, row.dimension))
                 edited = rules()
                 batch = [with_rule(row, edited) for row in batch]
                 self.add_rules(connection, [r.chunk.rule for r in batch if r.chunk.rule])
@@ -110,8 +110,8 @@ class PgStore(PgDatabase):
         values = {
             "ids": list(bars),
             "levels": [level for level, _, _ in bars.values()],
-            "departments": [rows.plain(of or "").strip() for _, of, _ in bars.values()],
-            "said": [None if text is None else rows.plain(text) for _, _, text in bars.values()],
+            "departments": [tables.plain(of or "").strip() for _, of, _ in bars.values()],
+            "said": [None if text is None else tables.plain(text) for _, _, text in bars.values()],
         }
         table = self.row(name).table
         differing = (
@@ -137,7 +137,7 @@ class PgStore(PgDatabase):
         by_key = {text_key(passage): passage for passage in passages}
         mine = f"FROM {self.row(name).table} WHERE passage = ANY(%(keys)s)"
         pairs = self.read(f"SELECT DISTINCT ON (passage) passage, vector::text {mine}", {"keys": list(by_key)})
-        return {by_key[key]: rows.read(text) for key, text in pairs}
+        return {by_key[key]: tables.read(text) for key, text in pairs}
 
     def texts(self, name: str) -> list[Chunk]:
         """The chunks of a collection with only id, title and text."""
@@ -182,12 +182,12 @@ def _merge(connection: sa.Connection, table: str, part: Sequence[StoredRow], ver
     raw: Any = connection.connection.cursor()
     with raw as cursor:
         if anew:
-            rows.copy_in(cursor, table, part, version)
+            tables.copy_in(cursor, table, part, version)
             return
-        fields = ", ".join(rows.FIELDS)
+        fields = ", ".join(tables.FIELDS)
         cursor.execute(f"CREATE TEMP TABLE incoming AS SELECT {fields} FROM {table} LIMIT 0")
-        rows.copy_in(cursor, "incoming", part, version)
-        fresh = ", ".join(f"{field} = excluded.{field}" for field in rows.FIELDS if field != "id")
+        tables.copy_in(cursor, "incoming", part, version)
+        fresh = ", ".join(f"{field} = excluded.{field}" for field in tables.FIELDS if field != "id")
         cursor.execute(
             f"INSERT INTO {table} ({fields}) SELECT {fields} FROM incoming ON CONFLICT (id) DO UPDATE SET {fresh}"
         )
@@ -196,7 +196,7 @@ def _merge(connection: sa.Connection, table: str, part: Sequence[StoredRow], ver
 
 def _index(connection: sa.Connection, table: str, *, anew: bool) -> None:
     """Create the indexes on chunks, and on their vectors once there are many."""
-    for statement in rows.chunk_indexes(table) if anew else ():
+    for statement in tables.chunk_indexes(table) if anew else ():
         connection.exec_driver_sql(statement)
     size = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
     if size > FEW:

@@ -10,18 +10,18 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.answer import context
+from ragfilter.answer import context_packing
 from ragfilter.answer.answer import Answer
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed
-from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
+from ragfilter.evaluate.measured_runs import ComparedRuns, RunRow, compare, find
 from ragfilter.model import PoolResult
 from ragfilter.protocols import Prices
 from ragfilter.publish.reports import of_runs, of_two
 from ragfilter.results.rows import Pairing, contrast, reason, visible_ids
 from ragfilter.results.summary import tokens_of
-from ragfilter.stores.runs import Plan, Run
+from ragfilter.stores.run_store import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
@@ -127,7 +127,9 @@ def _draw_question(view: View, sides: Sides) -> None:
     opened = next((e for e in contrasted if e.id == state.session().compared_chunk), None)
     if opened is not None:
         _chunk(opened, (a, b))
-    pair = numbered_sides(("A", "B"), (context.pack(a.kept, a.settings), context.pack(b.kept, b.settings)))
+    pair = numbered_sides(
+        ("A", "B"), (context_packing.pack(a.kept, a.settings), context_packing.pack(b.kept, b.settings))
+    )
     with elements.row("compare-steps"):
         step = st.segmented_control("Show", [ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed")
         by_name = {side.name: side for side in pair}

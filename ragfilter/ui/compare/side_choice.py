@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragfilter.errors import InputError, RagfilterError
-from ragfilter.evaluate.runs import run_label, settings_of
+from ragfilter.evaluate.measured_runs import run_label, settings_of
 from ragfilter.evaluate.wording import shown
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.strategies.base import strategies
+from ragfilter.layers.strategies.strategy import strategies
 from ragfilter.layers.visibility import with_clearance_for
 from ragfilter.publish.reports import NamedSettings
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, field_info
-from ragfilter.stores.runs import Run
+from ragfilter.stores.run_store import Run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.session import link, state
 

@@ -17,7 +17,7 @@ from ragfilter.evaluate.crossval import FEW_QUERIES
 from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.results.rows import rows
-from ragfilter.stores.labels import ASKED, GRADES, LABELLED, Label, qrels_of, selected_quotation
+from ragfilter.stores.label_book import ASKED, GRADES, LABELLED, Label, qrels_of, selected_quotation
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.kit import labelled_sets, problems
 from ragfilter.ui.kit.labelled_sets import ChosenSet

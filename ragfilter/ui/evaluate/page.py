@@ -10,17 +10,17 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.evaluate import frame, gate, metrics, runs, wording
+from ragfilter.evaluate import frame, measured_runs, metrics, regression_gate, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
+from ragfilter.evaluate.measured_runs import MeasuredRun
 from ragfilter.evaluate.metrics import DEEPEST, SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
-from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.protocols import Prices
 from ragfilter.publish.reports import of_run
 from ragfilter.settings.schema import STRATEGIES
-from ragfilter.stores.runs import Plan, Run
+from ragfilter.stores.run_store import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import labelling_mode, questions_and_labels
@@ -97,7 +97,9 @@ def _bar(chosen: ChosenSet, *, busy: bool) -> Mapping[int, Run]:
             state.session().run = run.id
             saved = {run.id: run, **saved}
         if len(saved) > 1 or others:
-            labels = {i: runs.run_label(run, state.session().tuned_on, of_set=others) for i, run in saved.items()}
+            labels = {
+                i: measured_runs.run_label(run, state.session().tuned_on, of_set=others) for i, run in saved.items()
+            }
             widget.draw_list("Run", labels, _chosen_id(saved), "run-box", state.set_field, "run", width=330)
         about = "Label chunks, question by question, with the keys 2, 1 and 0."
         elements.button("Label", "open-labelling", state.set_field, True, "labelling", icon="edit_note", about=about)
@@ -190,7 +192,7 @@ def _tabs(measured: MeasuredRun, resources: Resources) -> None:
         sets, bench, plan = state.session().tuned_on, resources.bench, measured.run.plan
         elements.report(
             "run-report",
-            lambda: of_run(measured, bench.prices, since=runs.changed_since(plan, bench), sets=sets),
+            lambda: of_run(measured, bench.prices, since=measured_runs.changed_since(plan, bench), sets=sets),
             f"ragfilter-run-{measured.run.id}.html",
         )
     match view:
@@ -207,18 +209,18 @@ def _tabs(measured: MeasuredRun, resources: Resources) -> None:
 def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
     """Why the figures may not describe the current state."""
     run = measured.run
-    notes = runs.changed_since(run.plan, chosen.resources.bench)
+    notes = measured_runs.changed_since(run.plan, chosen.resources.bench)
     if not run.complete:
         then = "Measure continues if settings, user, labels and collection are unchanged." if chosen.measurable else ""
         notes.insert(0, f"{run.done} of {counted(run.plan.queries, 'question')} measured. {then}".strip())
     if measured.settings != chosen.page_run.settings:
         notes.append("This run used different settings from the sidebar's.")
-    before = runs.earlier(run, chosen.page_run.saved_runs.values()) if run.complete else None
+    before = measured_runs.earlier(run, chosen.page_run.saved_runs.values()) if run.complete else None
     if before is not None:
         previous = measuring.load(before.id, chosen.resources)
         name, moved = (
-            "the baseline" if before.name == runs.BASELINE else f"run {before.id}",
-            runs.moved_since(measured, previous),
+            "the baseline" if before.name == measured_runs.BASELINE else f"run {before.id}",
+            measured_runs.moved_since(measured, previous),
         )
         was, now = (each.row(CURRENT) for each in (previous, measured))
         if was and now and was["f1"] != now["f1"]:
@@ -340,16 +342,16 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         if measured.settings != state.settings():
             elements.aside("This run did not use your settings. Measure yours to guard them.")
         plan, bench = measured.run.plan, resources.bench
-        origin = runs.origin_of(measured)
+        origin = measured_runs.origin_of(measured)
         if bench.version_seen(plan.collection, plan.viewer) == plan.collection_version:
             # The fingerprint is the same wherever the same files are indexed.
             content = bench.workspace.content_of(bench.collection(plan.collection), plan.viewer)
             origin = origin.model_copy(update={"collection_version": content})
-        baseline = gate.to_baseline(gate.reached(measured.records), origin)
+        baseline = regression_gate.to_baseline(regression_gate.reached(measured.records), origin)
         about = "Each question's results in this run, as a small file for git."
-        act, args = state.then_page(bench.runs.rename), (measured.run.id, runs.BASELINE)
+        act, args = state.then_page(bench.runs.rename), (measured.run.id, measured_runs.BASELINE)
         elements.download("Use as baseline", "guard-baseline", baseline.dumps, FILE, about, on_click=act, args=args)
-        saved = bench.runs.get(measured.run.id).name == runs.BASELINE
+        saved = bench.runs.get(measured.run.id).name == measured_runs.BASELINE
         words = f"{FILE} was downloaded: commit it" if saved else "Commit the file"
         elements.aside(f"{words}. In CI, this command fails if the filter gets worse:")
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
@@ -357,7 +359,7 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
 
 def gate_command(plan: Plan) -> str:
     """The command that fails if these settings get worse than the baseline."""
-    words = ["ragfilter", "gate", *runs.measured_queries(plan), "--profile", plan.profile]
+    words = ["ragfilter", "gate", *measured_runs.measured_queries(plan), "--profile", plan.profile]
     # The record of tuning does not change what the settings keep.
     changes = {path: value for path, value in plan.changes.items() if path != "cutoff.tuned_on"}
     for path, value in changes.items():

@@ -23,7 +23,7 @@ from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.labelling import Request
 from ragfilter.evaluate.query_files import read_import, write
 from ragfilter.model import Chunk
-from ragfilter.stores.labels import ASKED, LABELLED, UNCOUNTED, Label, Maker, conflicts
+from ragfilter.stores.label_book import ASKED, LABELLED, UNCOUNTED, Label, Maker, conflicts
 from ragfilter.stores.relabel import choices, settle
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted

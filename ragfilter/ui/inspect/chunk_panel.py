@@ -17,7 +17,7 @@ from ragfilter.layers.visibility import without_hidden_refs
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.results.rows import rerank_score, visible_ids
 from ragfilter.rules.match import compiled_rules
-from ragfilter.stores.labels import GRADES, conflicts
+from ragfilter.stores.label_book import GRADES, conflicts
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, reference_tree

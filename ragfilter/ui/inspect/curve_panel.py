@@ -19,12 +19,12 @@ import streamlit as st
 from ragfilter.engine.whatif import SettingChange, change_by_one_hit, kept_by_value
 from ragfilter.layers.cutoff import cutoff_detail, distances_by_score, settings_that_cut
 from ragfilter.layers.registry import layer
-from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.strategies.strategy import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.results.rows import ChunkRow
 from ragfilter.results.thresholds import CutLine, compared, cut_line, cut_name, limits
 from ragfilter.settings.schema import field_info
-from ragfilter.stores.labels import GRADES
+from ragfilter.stores.label_book import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_plot

@@ -19,13 +19,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ragfilter.layers.base import Mark
-from ragfilter.layers.strategies.base import strategy
+from ragfilter.layers.layer import Mark
+from ragfilter.layers.strategies.strategy import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.results.rows import ChunkRow
 from ragfilter.results.thresholds import CutLine, compared
 from ragfilter.settings import schema
-from ragfilter.stores.labels import GRADES
+from ragfilter.stores.label_book import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme

@@ -14,8 +14,8 @@ from ragfilter.layers.references import DEPTHS, ReachedChunk, finder, preview_ex
 from ragfilter.model import Chunk, PoolResult
 from ragfilter.protocols import Collection
 from ragfilter.text import numbers
+from ragfilter.text.shared_words import estimate_tokens
 from ragfilter.text.titles import telling_titles
-from ragfilter.text.words import estimate_tokens
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.resources import CacheSpec

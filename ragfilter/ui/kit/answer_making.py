@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ragfilter.answer import extractive
 from ragfilter.answer.answer import EXTRACTIVE, VERSION, Answer, AnswerStream, citations
-from ragfilter.answer.context import Context, pack, prompt_text
+from ragfilter.answer.context_packing import Context, pack, prompt_text
 from ragfilter.answer.extractive import Quote
 from ragfilter.engine.pool import unfiltered
 from ragfilter.errors import ModelError

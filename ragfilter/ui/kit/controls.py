@@ -21,7 +21,7 @@ import streamlit as st
 from ragfilter.basics.files import TextFiles
 from ragfilter.errors import RagfilterError
 from ragfilter.judge.call import NO_LLM
-from ragfilter.layers.base import Cost, LayerSpec
+from ragfilter.layers.layer import Cost, LayerSpec
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import User
 from ragfilter.results.summary import effects, layer_line

@@ -14,7 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.basics.files import read_toml
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.crossval import FEW_QUERIES
-from ragfilter.evaluate.runs import BASELINE
+from ragfilter.evaluate.measured_runs import BASELINE
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue
 from ragfilter.layers.tuned_on import origin

@@ -12,8 +12,8 @@ from ragfilter.evaluate import query_sets
 from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.evaluate.query_sets import WITH_LLM
 from ragfilter.model import Chunk, User
-from ragfilter.stores.labels import LABELLED, Label, LabelBook, visible_labels
-from ragfilter.stores.runs import Run
+from ragfilter.stores.label_book import LABELLED, Label, LabelBook, visible_labels
+from ragfilter.stores.run_store import Run
 from ragfilter.text import numbers
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources

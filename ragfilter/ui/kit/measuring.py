@@ -9,14 +9,14 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate import frame, runs, wording
+from ragfilter.evaluate import frame, measured_runs, wording
 from ragfilter.evaluate.frame import Row, interval_of
+from ragfilter.evaluate.measured_runs import MeasuredRun
 from ragfilter.evaluate.metrics import FIGURES, SHOWN_RANKS, Curve, frontier
-from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
 from ragfilter.protocols import Prices
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.runs import Plan, Run
+from ragfilter.stores.run_store import Plan, Run
 from ragfilter.text.numbers import first_of
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
@@ -36,7 +36,7 @@ def plan(chosen: ChosenSet, profile: str, settings: Settings) -> Plan:
     assert chosen.measurable is not None
     resources, user = chosen.resources, state.user()
     backends = resources.backends(chosen.collection)
-    return runs.plan(chosen.measurable, chosen.title, profile, settings, backends, user, resources.bench)
+    return measured_runs.plan(chosen.measurable, chosen.title, profile, settings, backends, user, resources.bench)
 
 
 def unfinished(chosen: ChosenSet) -> Run | None:
@@ -51,7 +51,10 @@ def begin(chosen: ChosenSet, profile: str, settings: Settings, *, unasked: bool 
     backends = resources.backends(chosen.collection)
     run = saved.begin(plan(chosen, profile, settings), who="" if unasked else state.author())
     resources.jobs.start(
-        state.user(), ("run", run.id), lambda job: runs.go_on(run, labels, saved, backends, seen=job.tell), again=True
+        state.user(),
+        ("run", run.id),
+        lambda job: measured_runs.go_on(run, labels, saved, backends, seen=job.tell),
+        again=True,
     )
     return run
 
@@ -79,7 +82,7 @@ def load(run_id: int, resources: Resources) -> MeasuredRun:
     run = saved.get(run_id)
 
     def figures(job: Job[MeasuredRun]) -> MeasuredRun:
-        measured = runs.load(run, saved)
+        measured = measured_runs.load(run, saved)
         # Intervals take a second, which the page would otherwise spend empty.
         _ = measured.rows, measured.over_fixed_k
         return measured

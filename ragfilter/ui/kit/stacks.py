@@ -9,7 +9,7 @@ from itertools import compress
 
 import streamlit as st
 
-from ragfilter.answer.context import fits
+from ragfilter.answer.context_packing import fits
 from ragfilter.engine.pool import unfiltered
 from ragfilter.model import Hit, Outcome, PoolResult
 from ragfilter.results.summary import DropGroup

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.layers.base import Mark
+from ragfilter.layers.layer import Mark
 from ragfilter.model import Outcome, PoolResult, Pruning
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.prose import message

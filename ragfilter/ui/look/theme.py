@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ragfilter.layers import registry
-from ragfilter.layers.base import Mark
+from ragfilter.layers.layer import Mark
 from ragfilter.model import Outcome
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from ragfilter.evaluate.effect import SuggestedRules, suggest
 from ragfilter.rules.bulk import BulkPlan, plan_fixes
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.rule import place_name, pretty_rule
-from ragfilter.stores.labels import ASKED
+from ragfilter.stores.label_book import ASKED
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving, visible_collection
+from ragfilter.ui.kit.rule_editor import llm_drafts, rule_effect, saving, visible_collection
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
@@ -40,7 +40,7 @@ Listed = tuple[str, Finding]
 def draw(visible: VisibleCollection) -> None:
     """Draw the findings, and the effect of applying them."""
     listed_rows.draw_filter(visible)
-    running = drafting.is_running(visible.collection, visible.resources)
+    running = llm_drafts.is_running(visible.collection, visible.resources)
     with st.expander("Draft rules with an LLM", expanded=running):
         many_drafts.draw(visible)
     findings = _findings(visible, _families(visible))

@@ -15,8 +15,8 @@ from ragfilter.rules.families import as_finding
 from ragfilter.rules.lint import Finding, analyse
 from ragfilter.rules.rule import place_name
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit.rule_editor import drafting, rule_effect
-from ragfilter.ui.kit.rule_editor.drafting import NO_LLM, NO_LLM_MORE, tokens_text
+from ragfilter.ui.kit.rule_editor import llm_drafts, rule_effect
+from ragfilter.ui.kit.rule_editor.llm_drafts import NO_LLM, NO_LLM_MORE, tokens_text
 from ragfilter.ui.kit.rule_editor.visible_collection import VisibleCollection
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message, model_label
@@ -33,14 +33,14 @@ MAX_REASONS = 8
 def draw(visible: VisibleCollection) -> None:
     """Draw the cost of drafting the filtered chunks, the progress, and the drafts."""
     collection, resources = visible.collection, visible.resources
-    job = drafting.last_run(collection, resources)
+    job = llm_drafts.last_run(collection, resources)
     # Progress reveals how many chunks the starter drafts, and others must not know.
     sees_job = job is None or visible.user.unrestricted or visible.user == job.owner
-    busy = drafting.is_running(collection, resources)
+    busy = llm_drafts.is_running(collection, resources)
     if resources.bench.chat is None:
         elements.empty(NO_LLM, NO_LLM_MORE)
     elif job is not None and busy and sees_job:
-        drafting.draw_progress(job, collection)
+        llm_drafts.draw_progress(job, collection)
     elif busy:
         elements.aside("Rules are being drafted for another user.")
     else:
@@ -97,7 +97,7 @@ def _begin(visible: VisibleCollection) -> None:
         elements.empty("Nothing to draft.", "No filtered chunk lacks a draft.")
         return
     st.markdown(message(_cost(visible, chunks)))
-    start = partial(state.notice_errors()(drafting.start), visible.collection, [chunk.id for chunk in chunks])
+    start = partial(state.notice_errors()(llm_drafts.start), visible.collection, [chunk.id for chunk in chunks])
     about = "Drafts rules for filtered chunks without a draft. Saves nothing."
     elements.button(f"Draft {counted(len(chunks), 'rule')}", "drafts-begin", start, about=about)
 

@@ -16,14 +16,14 @@ from ragfilter.model import UNRESTRICTED, PoolResult, User
 from ragfilter.results.rows import ChunkRow, rows
 from ragfilter.results.summary import Summary, summary
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.labels import Label, qrels_of
+from ragfilter.stores.label_book import Label, qrels_of
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.state import AskedQuestion
 
 if TYPE_CHECKING:
     from ragfilter.stores.base import CollectionInfo
-    from ragfilter.stores.runs import Run
+    from ragfilter.stores.run_store import Run
 
 
 def refresh_collections(resources: Resources, *, relist: bool = False) -> dict[str, CollectionInfo]:

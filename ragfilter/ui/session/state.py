@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ragfilter.ingest.records import Record
     from ragfilter.rules.journal import Turn
     from ragfilter.stores.base import CollectionInfo
-    from ragfilter.stores.labels import Label, LabelBook
+    from ragfilter.stores.label_book import Label, LabelBook
     from ragfilter.stores.opening import ForeignCheck
     from ragfilter.ui.jobs import Job
 

@@ -18,13 +18,13 @@ from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import RECORDS, carried, start
 from ragfilter.evaluate.sweep import QueryChange, changes
-from ragfilter.evaluate.tune import MARGIN, Tuning, tune_questions, wide_settings
+from ragfilter.evaluate.tuning import MARGIN, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.tuned_on import learned_elsewhere
 from ragfilter.model import Pool, User
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.labels import ASKED
+from ragfilter.stores.label_book import ASKED
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job

@@ -17,7 +17,7 @@ from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, by_factors, gatheri
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import RECORD
 from ragfilter.evaluate.sweep import changes
-from ragfilter.evaluate.tune import recorded
+from ragfilter.evaluate.tuning import recorded
 from ragfilter.evaluate.wording import in_sample, unlabelled
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.tuned_on import chose_strategy, differences, unchanged

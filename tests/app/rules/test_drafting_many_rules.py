@@ -18,7 +18,7 @@ from waiting import PROCESS_S
 
 from ragfilter.model import User
 from ragfilter.ui import resources
-from ragfilter.ui.kit.rule_editor import drafting
+from ragfilter.ui.kit.rule_editor import llm_drafts
 from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
@@ -68,7 +68,7 @@ def rules() -> dict[str, str | None]:
 
 
 def last_run() -> Any:
-    return drafting.last_run("demo", resources.open_resources())
+    return llm_drafts.last_run("demo", resources.open_resources())
 
 
 def drafted(page: Any) -> Any:

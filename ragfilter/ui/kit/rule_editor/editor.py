@@ -17,7 +17,7 @@ from ragfilter.rules.journal import Turn
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.rule import MODES, InvalidRule, Rule, in_words, parse, place_name, pretty_rule, read_rule, starter
 from ragfilter.text.normalise import mend_characters
-from ragfilter.ui.kit.rule_editor import drafting, rule_effect, saving
+from ragfilter.ui.kit.rule_editor import llm_drafts, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
@@ -41,7 +41,7 @@ UNREADABLE = "This is the effect as stored. The effect of your text appears once
 def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     """Draw the editor, and the effect of its text `beside` it or, by default, below."""
     chunk = editing.chunk
-    busy = drafting.collect(editing)
+    busy = llm_drafts.collect(editing)
     unsaved, typed = state.unsaved_rule(chunk.id), saving.unfinished(chunk.id)
     drawn = pretty_rule(saving.base(chunk.id, chunk.rule)) if unsaved is None else unsaved.text
     state.session().rules.drawn = drawn
@@ -83,7 +83,7 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
         editing.draw_effect(rule_effect.as_stored(text if error is None else chunk.rule))
         if error is not None:
             elements.aside(UNREADABLE)
-    drafting.draw_note(editing, busy=busy)
+    llm_drafts.draw_note(editing, busy=busy)
 
 
 def _json(chunk: Chunk, text: str, wrong: str, *, disabled: bool) -> None:
@@ -165,7 +165,7 @@ def _buttons(editing: Editing, *, busy: bool) -> None:
     base = saving.base(chunk.id, chunk.rule)
     with elements.row("rule-actions", "top"):
         elements.button("Save", "rule-save", act_on, "save", base, type="primary", about="Saves the rule.")
-        drafting.draw_button(editing, busy=busy)
+        llm_drafts.draw_button(editing, busy=busy)
         for act, about in TURNS.items() if editing.undo_buttons else ():
             can_act = journal.turnable(act, editing.collection, chunk.id) is not None
             about = about if can_act else f"Nothing to {act}."

@@ -11,7 +11,7 @@ from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.labels import ASKED
+from ragfilter.stores.label_book import ASKED
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.resources import CacheSpec, Resources
 from ragfilter.ui.session import state

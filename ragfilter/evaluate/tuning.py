@@ -38,9 +38,9 @@ from ragfilter.evaluate.metrics import SET_FIGURES, best_fixed_k, best_prefix, p
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import RECORD, as_they_are, quantiles
 from ragfilter.evaluate.sweep import check_reranked, sweep
-from ragfilter.layers.base import estimate_background
+from ragfilter.layers.layer import estimate_background
 from ragfilter.layers.quality import always_reranks, reranker_key
-from ragfilter.layers.strategies.base import strategies, strategy
+from ragfilter.layers.strategies.strategy import strategies, strategy
 from ragfilter.layers.tuned_on import seen_labels
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress

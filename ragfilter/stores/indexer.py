@@ -31,7 +31,7 @@ from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores.base import IndexReport, check_embedder, check_name, pages
 from ragfilter.stores.caches import UNFINISHED, VectorCache
 from ragfilter.stores.copies import Bars, Copies, CopySummary, StoredRow, content_fingerprint, with_rule
-from ragfilter.stores.workspace import Workspace, lock_file, take_lock
+from ragfilter.stores.workspace_files import Workspace, lock_file, take_lock
 
 if TYPE_CHECKING:
     from ragfilter.stores.base import VersionedCollection, VersionedStore

@@ -14,8 +14,8 @@ from importlib import import_module
 from itertools import accumulate
 from operator import sub
 
-from ragfilter.layers.base import EPSILON as EPSILON
-from ragfilter.layers.base import LayerInput
+from ragfilter.layers.layer import EPSILON as EPSILON
+from ragfilter.layers.layer import LayerInput
 from ragfilter.model import Cut, Gap, Hit
 from ragfilter.settings.schema import STRATEGIES, Cutoff
 
@@ -25,8 +25,8 @@ class StrategySpec:
     """One strategy. Choices, sliders, marks on the curve and docs are derived from it.
 
     `reads` lists the cutoff settings that it uses; `--set` sets them, and tuning varies those for which
-    `evaluate/tune.py` has values. `cliff` names the place of the cut in the headline. `decides` names the setting that
-    drops the hits after a cut. `reads_pool`: it compares with the pool's far end, so a pool of full size is gathered.
+    `evaluate/tuning.py` has values. `cliff` names the place of the cut in the headline. `decides` names the setting
+    that drops the hits after a cut. `reads_pool`: it compares with the pool's far end, so a full pool is gathered.
     `values_of` computes values that replace distances for cut and order; None while they are unknown."""
 
     name: str

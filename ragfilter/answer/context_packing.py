@@ -21,7 +21,7 @@ from itertools import compress, pairwise
 
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.schema import Settings
-from ragfilter.text.words import estimate_tokens, first_tokens
+from ragfilter.text.shared_words import estimate_tokens, first_tokens
 
 Span = tuple[int, int]
 """The start and end of a struck part of a text."""

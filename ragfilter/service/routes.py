@@ -35,7 +35,7 @@ from ragfilter.service.access import ASSETS, Caller, Problem, Refused, TokenGate
 from ragfilter.service.bodies import merged
 from ragfilter.service.caller_workspace import CallerWorkspace
 from ragfilter.service.executor import Executor
-from ragfilter.service.metrics import Metrics
+from ragfilter.service.prometheus import Metrics
 from ragfilter.settings.schema import Settings
 from ragfilter.text.urls import served_names
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import InputError, RagfilterError, SettingsError
-from ragfilter.evaluate import frame, gate, query_sets, wording
+from ragfilter.evaluate import frame, query_sets, regression_gate, wording
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval
 from ragfilter.evaluate.frame import PairedTest, Row
 from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable
@@ -26,7 +26,7 @@ from ragfilter.layers.visibility import effective_user, with_clearance_for
 from ragfilter.model import User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.runs import Plan, Run, Runs
+from ragfilter.stores.run_store import Plan, Run, Runs
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -271,17 +271,19 @@ def earlier(run: Run, saved: Iterable[Run]) -> Run | None:
 
 def moved_since(now: MeasuredRun, before: MeasuredRun) -> str:
     """What moved since another run, in the gate's words; empty if nothing did."""
-    rows, known = gate.reached(now.records), gate.reached(before.records)
+    rows, known = regression_gate.reached(now.records), regression_gate.reached(before.records)
     if not rows["id"].isin(known["id"]).any():
         return ""
-    baseline = gate.to_baseline(known, origin_of(before))
-    return gate.decide(rows, baseline=baseline, now=origin_of(now)).verdict
+    baseline = regression_gate.to_baseline(known, origin_of(before))
+    return regression_gate.decide(rows, baseline=baseline, now=origin_of(now)).verdict
 
 
-def origin_of(measured: MeasuredRun) -> gate.BaselineOrigin:
+def origin_of(measured: MeasuredRun) -> regression_gate.BaselineOrigin:
     """The origin of a baseline made from this run."""
     plan, settings = measured.run.plan, measured.settings.changed_from(Settings())
-    return gate.BaselineOrigin(settings=settings, **{name: getattr(plan, name) for name in gate.ORIGINS})
+    return regression_gate.BaselineOrigin(
+        settings=settings, **{name: getattr(plan, name) for name in regression_gate.ORIGINS}
+    )
 
 
 def measured_queries(plan: Plan) -> list[str]:
