@@ -1,8 +1,9 @@
 """How far `full` should cut, on every set of `benchmark.py` and without labels at hand.
 
-Of each offset, what `full` gains in F1 over the best fixed k of the other folds. Then whether something tells questions
-with short answers from others: on all sets but one, the best split by a feature of the curve or of the question's
-words, with an offset for each side, measured on the set that was left out beside the constant offset of `full`.
+Of each offset, what `full` gains in F1 over the best fixed k of the other folds if shared titles make no difference.
+Then whether something tells questions with short answers from others: on all sets but one, the best split by a feature
+of the curve or of the question's words, with an offset for each side, measured on the set that was left out beside the
+constant offset of `full`. Last, the same for shared titles alone, where hits with few of them are cut as before.
 
 Run: PYTHONPATH=. python benchmarks/offsets.py OUT [CRANFIELD [PAGES]], as benchmark.py
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.tuning import wide_settings
 from ragfilter.evaluate.wording import gain
+from ragfilter.layers import layer
 from ragfilter.layers.layer import estimate_background
 from ragfilter.model import Pool
 from ragfilter.settings.config import load
@@ -53,6 +55,7 @@ class Split(NamedTuple):
 
 
 def main(out: Path, cranfield: Path | None, pages: Path | None) -> None:
+    layer.NEARER = 1.0
     f1: dict[str, Floats] = {}
     features: dict[str, Floats] = {}
     print(f"|F1 over k|{'|'.join(map(str, OFFSETS))}|\n|---|{'---|' * len(OFFSETS)}")
@@ -65,13 +68,15 @@ def main(out: Path, cranfield: Path | None, pages: Path | None) -> None:
         _, fixed = best_fixed_k(prefixes_of_pools(pools, labels.qrels, FULL, None), folds, Target("f1"))
         gains = (gain(interval(column - fixed["f1"])) for column in f1[name].T)
         print(f"|{name}|{'|'.join(gains)}|", flush=True)
-    for name, own in f1.items():
-        split = best_split(f1, features, f1.keys() - {name})
-        cut = chosen(own, features[name], split).mean() - own[:, CONSTANT].mean()
-        print(
-            f"{name}, left out: {OFFSETS[split.low]} if {FEATURES[split.feature]} <= {split.limit:.2f},"
-            f" else {OFFSETS[split.high]}: {cut:+.3f}"
-        )
+    every, titles = range(len(FEATURES) - 1), range(len(FEATURES) - 1, len(FEATURES))
+    for tried, lows in ((every, range(len(OFFSETS))), (titles, [CONSTANT])):
+        for name, own in f1.items():
+            split = best_split(f1, features, f1.keys() - {name}, tried, lows)
+            cut = chosen(own, features[name], split).mean() - own[:, CONSTANT].mean()
+            print(
+                f"{name}, left out: {OFFSETS[split.low]} if {FEATURES[split.feature]} <= {split.limit:.2f},"
+                f" else {OFFSETS[split.high]}: {cut:+.3f}"
+            )
 
 
 def features_of(pool: Pool) -> list[float]:
@@ -98,13 +103,16 @@ def features_of(pool: Pool) -> list[float]:
     ]
 
 
-def best_split(f1: dict[str, Floats], features: dict[str, Floats], names: Collection[str]) -> Split:
-    """The split with the highest mean F1, in which each of these sets counts alike."""
+def best_split(
+    f1: dict[str, Floats], features: dict[str, Floats], names: Collection[str], tried: range, lows: Sequence[int]
+) -> Split:
+    """The split with the highest mean F1 among the features `tried`, in which each of these sets counts alike. `lows`
+    are the offsets for values up to the limit."""
     splits = []
-    for feature in range(len(FEATURES)):
+    for feature in tried:
         values = np.concatenate([features[name][:, feature] for name in names])
         limits = np.unique(np.quantile(values, np.linspace(0.1, 0.9, 9)))
-        for limit, low, high in product(limits, range(len(OFFSETS)), range(len(OFFSETS))):
+        for limit, low, high in product(limits, lows, range(len(OFFSETS))):
             split = Split(0, feature, float(limit), low, high)
             mean = np.mean([chosen(f1[name], features[name], split).mean() for name in names])
             splits.append(split._replace(f1=float(mean)))

@@ -309,7 +309,8 @@ class Cutoff(Section):
     """adaptive_k, and spike without a bend: the share of chunks at the far end. A drop before one
     of them does not count. At least one of four or more chunks; 0 for none."""
     relative_offset: float = setting(0.3, unit="share", ge=0, le=1, step=0.01)
-    """relative: keep chunks up to this share of the way from the best distance to the background."""
+    """relative: keep chunks up to this share of the way from the best distance to the background; two thirds of it if
+    many hits share a title."""
     target: Literal["f1", "f2", "recall", "budget"] = setting("f1")
     """calibrated: what decides how many chunks are kept: the highest expected F1, or F2 (recall
     counts twice); a target recall; or the context budget."""
