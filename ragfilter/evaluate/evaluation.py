@@ -17,8 +17,7 @@ from typing import Any
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
-from ragfilter.evaluate import query_records, wording
-from ragfilter.evaluate import tuning as tuning
+from ragfilter.evaluate import query_records, tuning, wording
 from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.frame import Row, best_k, by_variant, cells, frame, noise_reduction, with_bounds
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries, labels_version, missing

@@ -33,12 +33,15 @@ RERANKING = ("quality.mode", "quality.max_top_k", "quality.reranker_top_k", "qua
 """Settings that tuning changes to always rerank."""
 
 
+def _reach(pool: Pool) -> float:
+    return background_reach([hit for hit in pool.hits if hit.found_by == "query"])
+
+
 SAMPLES: Mapping[str, Callable[[Pool, Floats], Floats]] = {
     "cutoff.gap_threshold": lambda _, distances: np.diff(distances),
     "cutoff.distance_offset": lambda _, distances: distances - distances[0],
     "cutoff.relative_offset": lambda pool, distances: (
-        (distances - distances[0])
-        / max(background_reach(pool.hits) * (estimate_background(pool.distances) - distances[0]), 1e-9)
+        (distances - distances[0]) / max(_reach(pool) * (estimate_background(pool.distances) - distances[0]), 1e-9)
     ),
     "quality.score_threshold": lambda pool, distances: np.array([similarity(float(distances[0]), pool.space)]),
     "confidence.high_below": lambda _, distances: distances[:1],

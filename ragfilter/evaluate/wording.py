@@ -186,8 +186,10 @@ def headline(tuning: Tuning, previous: str) -> str:
     if tuned.means["recall"].mean < tuning.target.recall:
         return f"{verdict(tuning)}."
     if not gained.mean and not tuning.seen:
-        figure = tuning.target.figure
-        single = any(each.means[figure].mean > tuning.before[figure].mean for each in tuning.strategies.values())
+        single = any(
+            tuning.gain(each.gain_over_before).mean > 0 and each.means["recall"].mean >= tuning.target.recall
+            for each in tuning.strategies.values()
+        )
         return (
             f"Chosen among all strategies, tuned settings do no better than {previous} on questions they were not "
             f"tuned on. {'One strategy alone may' if single else 'Evaluate compares other profiles'}."

@@ -209,7 +209,7 @@ def _stage(upload: str, content: bytes, folder: Path, left: int) -> list[InputEr
     inner = target / target.name
     if inner.is_dir() and [*target.iterdir()] == [inner]:
         # Otherwise every id would begin with the same name twice.
-        shutil.move(inner, outer := target.with_name(f"{name}.unpacked"))
+        shutil.move(inner, outer := target.with_name(f"{target.name}.unpacked"))
         target.rmdir()
         outer.rename(target)
     return refused

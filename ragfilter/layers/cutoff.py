@@ -29,7 +29,7 @@ from ragfilter.settings.schema import Cutoff, Settings, read_limits
 from ragfilter.text import numbers
 
 SHALLOW = f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hits"
-PASSAGES = "; the background counts as a third nearer, since many hits share a title"
+PASSAGES = "; the background is taken to be a third nearer, since many hits share their titles"
 UNWEIGHED = "cut by gap, since the calibration needs rerank scores: rerank always"
 
 MAX_RESULTS_PATH, MIN_RESULTS_PATH, STRATEGY_PATH = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
@@ -211,27 +211,35 @@ def _cut_input(pins: tuple[Hit, ...], free: tuple[Hit, ...], inputs: LayerInput)
         return _by_score(pins, free, score_by_id, inputs)
     if inputs.reranked and pool.scores_are_ranks:
         return _by_place(pins, free, ORDERED, inputs.raw_background)
-    missing = f"; no hit has a score named {score}" if score else ""
+    note = f"; no hit has a score named {score}" if score else ""
     if inputs.reranked and free:
         rest = tuple(1.0 - (hit.rerank_score or 0.0) for hit in free)
         # A pin without a score gets the first free hit's value, so that there is no step.
         first = (rest[0] if p.rerank_score is None else 1.0 - p.rerank_score for p in pins)
         known = [1.0 - hit.rerank_score for hit in inputs.own_hits if hit.rerank_score is not None]
         background = estimate_background(known) if known and len(inputs.own_hits) >= BACKGROUND_FROM else None
-        given = _CutInput(free, "rerank", (*first, *rest), background, note=missing)
+        given = _CutInput(free, "rerank", (*first, *rest), background, note=note)
     else:
         adjusted, far = inputs.adjusted_distances, inputs.raw_background
         values = tuple(adjusted.get(hit.id, hit.distance) for hit in hits)
         if pool.space == "rank":
-            return _CutInput(free, "place", values, far, "fixed", f"{UNSCORED} to find a cliff in", missing)
-        if far is not None and hits and (reach := background_reach(inputs.own_hits)) < 1:
-            far = min(values) + reach * (far - min(values))
-            missing += PASSAGES if settings.strategy == "relative" else ""
-        given = _CutInput(free, "lowered" if adjusted else "distance", values, far, note=missing)
+            return _CutInput(free, "place", values, far, "fixed", f"{UNSCORED} to find a cliff in", note)
+        far, nearer = _nearer(far, values, inputs)
+        note += nearer
+        given = _CutInput(free, "lowered" if adjusted else "distance", values, far, note=note)
     if values_of is None:
         return given
     fallback = replace(given, stand_in="gap", fallback_reason=UNWEIGHED)
     return _by_probability(pins, free, values_of(hits, inputs), settings) or fallback
+
+
+def _nearer(far: float | None, values: Sequence[float], inputs: LayerInput) -> tuple[float | None, str]:
+    """The background that distances are compared with, which is nearer for passages of longer texts, and a note."""
+    reach = background_reach(inputs.own_hits)
+    if far is None or not values or reach == 1:
+        return far, ""
+    note = PASSAGES if inputs.settings.cutoff.strategy == "relative" else ""
+    return min(values) + reach * (far - min(values)), note
 
 
 def _by_score(pins: tuple[Hit, ...], free: tuple[Hit, ...], of: Mapping[str, float], inputs: LayerInput) -> _CutInput:
@@ -242,7 +250,10 @@ def _by_score(pins: tuple[Hit, ...], free: tuple[Hit, ...], of: Mapping[str, flo
     background = estimate_background(tuple(own)) if len(own) >= BACKGROUND_FROM else None
     if any(hit.scores[score].metric == "rank" for hit in pins + free if score in hit.scores):
         return _by_place(pins, free, f"{score} scores only give an order", background)
-    return _CutInput(free, "named", tuple(of.get(hit.id, far) for hit in pins + free), background)
+    values, note = tuple(of.get(hit.id, far) for hit in pins + free), ""
+    if score == "dense":
+        background, note = _nearer(background, values, inputs)
+    return _CutInput(free, "named", values, background, note=note)
 
 
 def _by_place(pins: tuple[Hit, ...], free: tuple[Hit, ...], reason: str, background: float | None) -> _CutInput:

@@ -243,15 +243,15 @@ def _size(name: str, hits: Sequence[Hit], settings: Settings) -> dict[str, objec
     return {"name": name, "chunks": sent, "tokens": total}
 
 
-def shown_answer(name: str, answer: Answer, context: Context, numbers: Sequence[int] = ()) -> ShownAnswer:
-    """An answer for a report, made from a context. `numbers` are those that its text gives the context's chunks, if not
-    their places."""
+def shown_answer(name: str, answer: Answer, context: Context, cited: Sequence[int] = ()) -> ShownAnswer:
+    """An answer for a report, made from a context. `cited` are the numbers that its text gives the context's chunks,
+    if not their places."""
     titles = [hit.chunk.name for hit in context.chunks]
     return ShownAnswer(
         name,
         QUOTED if answer.extractive else f"by {answer.model}",
         answer.text or answer.error,
-        tuple((numbers[n - 1] if numbers else n, titles[n - 1]) for n in answer.citations if n <= len(titles)),
+        tuple((cited[n - 1] if cited else n, titles[n - 1]) for n in answer.citations if n <= len(titles)),
         (answer.error if answer.text else "") or (DOUBT.format(why=answer.doubt) if answer.doubt else ""),
     )
 
@@ -267,7 +267,8 @@ def of_run(
     sets: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """A report on a run: every alternative with its interval, the gains of each layer, and lost
-    chunks. `since` has the notes of `runs.changed_since`, `sets` is as for `runs.settings_name`."""
+    chunks. `since` has the notes of `measured_runs.changed_since`, `sets` is as for
+    `measured_runs.settings_name`."""
     run, curves, queries = measured.run, measured.curves, measured.questions
     rows = frame.cells(measured.rows)
     lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")

@@ -74,7 +74,7 @@ PROFILES: Mapping[str, Profile] = {
         ),
         Profile(
             "short-answers",
-            "Like full, but cuts sooner: for questions that one to three chunks answer.",
+            "Like full, but cuts sooner: for chunks without titles of which one to three answer a question.",
             _FULL | {"cutoff.relative_offset": 0.2},
             DEMO,
         ),

@@ -48,16 +48,15 @@ def _telling(titles: tuple[str, ...], width: int) -> tuple[str, ...]:
         short = title if len(title) <= width else _rarest(title, title_counts, len(different), width)
         shortened[short].append(title)
     names = {title: short for short, alike in shortened.items() for title in alike}
-    for alike in shortened.values():
-        # What they have in common does not tell these apart: it is kept only after the words that do.
-        common = {
-            word for word, n in Counter(w for t in alike for w in set(map(_key, t.split()))).items() if n == len(alike)
-        }
-        if len(alike) > 1:
-            names |= {title: _rarest(title, title_counts, len(different), width, common) for title in alike}
+    for alike in filter(lambda alike: len(alike) > 1, shortened.values()):
+        # What all of these have in common does not tell them apart.
+        counts = Counter(word for title in alike for word in set(map(_key, title.split())))
+        common = {word for word, count in counts.items() if count == len(alike)}
+        names |= {title: _rarest(title, title_counts, len(different), width, common) for title in alike}
     shown: dict[str, str] = {}
     used: set[str] = set()
-    for title, short in names.items():
+    for title in different:
+        short = names[title]
         name, n = short, 1
         while name in used and len(f" ({n + 1})") < width:
             n += 1

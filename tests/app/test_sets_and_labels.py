@@ -135,7 +135,7 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     assert book().queries("demo", "bakery") == {"b1": "who bakes?", "b2": "who rows?", "b3": "who?"}
     [label, _] = book().standing("demo", "who bakes?")
     assert (label.chunk_id, label.grade, label.who) == (chunk, 2, "bakery.tsv")
-    assert any("1 labelled id not in the collection, such as 'gone'" in each for each in page.warnings)
+    assert any("1 labelled id is not in the collection, such as 'gone'" in each for each in page.warnings)
     warned = " ".join(page.warnings)
     assert "bakery.tsv repeats 1 label, the first in line 2; each counts once" in warned
     assert "bakery.tsv has labels for 1 query not in bakery.csv, such as 'b9'" in warned

@@ -336,7 +336,7 @@ def test_passages_of_longer_texts_share_titles_and_their_background_is_nearer(lo
         assert isinstance(step.detail, CutoffDetail)
         # 0.2 + 0.3 × 0.68 = 0.404, and 0.2 + 0.3 × 0.453 = 0.336.
         assert (step.detail.background, len(step.hits)) == (pytest.approx(background), kept)
-        assert ("since many hits share a title" in step.note) == (kept == 3)
+        assert ("since many hits share their titles" in step.note) == (kept == 3)
 
 
 @pytest.mark.usefixtures("from_few")

@@ -184,7 +184,7 @@ def _columns(files: Sequence[Path]) -> dict[str, str]:
 
 
 def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> str:
-    """The column named after the field or else, for the text, the longest column that is no other field's."""
+    """The column named after the field or else, for the text, the longest column that belongs to no other field."""
     lower = {name.lower(): name for name in reversed(options)}
     wanted = GUESSES.get(field, (field,) if field in COLUMNS else ())
     free = [name for name in options if name.lower() not in (*GUESSES["id"], *GUESSES["title"], *COLUMNS)] or options

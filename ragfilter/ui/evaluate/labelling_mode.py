@@ -70,7 +70,8 @@ def _window(chosen: ChosenSet, labels: tuple[Label, ...], labelled: Collection[s
 def _questions(chosen: ChosenSet) -> Iterator[str]:
     """Typed questions, then the query set's. For sets that nobody stored, questions asked before follow."""
     yield from state.session().typed_questions
-    for name in (chosen.name, ASKED) if chosen.name in (LABELLED, chosen.collection) else (chosen.name,):
+    stored = chosen.name not in (LABELLED, chosen.collection, labelled_sets.OTHERS)
+    for name in (chosen.name,) if stored else (chosen.name, ASKED):
         try:
             by_id = query_sets.questions(chosen.book, chosen.collection, name, chosen.chunks, chosen.user)
         except InputError:

@@ -218,13 +218,12 @@ def _staleness_notes(measured: MeasuredRun, chosen: ChosenSet) -> list[str]:
     before = measured_runs.earlier(run, chosen.page_run.saved_runs.values()) if run.complete else None
     if before is not None:
         previous = measuring.load(before.id, chosen.resources)
-        name, moved = (
-            "the baseline" if before.name == measured_runs.BASELINE else f"run {before.id}",
-            measured_runs.moved_since(measured, previous),
-        )
+        moved = measured_runs.moved_since(measured, previous)
+        name = "the baseline" if before.name == measured_runs.BASELINE else f"run {before.id}"
         was, now = (each.row(CURRENT) for each in (previous, measured))
-        if was and now and was["f1"] != now["f1"]:
-            notes.append(f"Since {name}, F1 went from {was['f1']:.3f} to {now['f1']:.3f}.")
+        if was and now and previous.run.plan.labels_version == run.plan.labels_version:
+            before_now = [f"{row['f1']:.3f}" for row in (was, now)]
+            notes += [f"Since {name}, F1 went from {' to '.join(before_now)}."] if len(set(before_now)) > 1 else []
         notes += [f"Since {name}: {moved[0].lower()}{moved[1:]}"] if moved else []
     return notes
 

@@ -177,8 +177,8 @@ def _import(chosen: ChosenSet, questions: UploadedFile, qrels: UploadedFile | No
     missing = query_sets.import_set(*of_set, who=who, made_by=maker, otherwise="Rename the file, or remove the set.")
     _saved(title)
     if missing:
-        lost = f"{counted(len(missing), 'labelled id')} not in the collection, such as {missing[0]!r}"
-        state.notice(f"{lost}: their labels do not count.")
+        lost, is_ = counted(len(missing), "labelled id"), "is" if len(missing) == 1 else "are"
+        state.notice(f"{lost} {is_} not in the collection, such as {missing[0]!r}. Their labels do not count.")
     for each in warnings:
         state.notice(f"{each}.")
     counts = f"{counted(len(by_id), 'question')} and {counted(len(rows), 'label')}"

@@ -113,7 +113,7 @@ ABOUT_OWN = (
     f"{HIGHEST}: the highest. {OWN}: the run's own. Settings that keep the same chunks share a row. The others are "
     "listed under About these figures."
 )
-HELD_OUT = "Held out: each question is measured with settings that were tuned on the other questions."
+HELD_OUT = "Held out or tuned: each question is measured with settings that were tuned on other questions."
 LONGEST_NAMES = 36
 NARROW, WIDTH = 62, 72
 """Pixels of figure columns: a window 900 wide shows the default ones, one 400 wide the first with its interval."""

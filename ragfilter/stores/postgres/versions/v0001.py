@@ -1,5 +1,5 @@
 """The first version: collections, and their distinct rules. Each collection has its own table of chunks, which
-`rows.chunk_table` makes, so that its vectors have one length and its index contains no other collection's chunks."""
+`tables.chunk_table` makes, so that its vectors have one length and its index contains no other collection's chunks."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ JSON_HELP = (
 HELP = {ALL: "The question must contain each of these.", NONE: "The question must contain none of these."}
 GROUP = "The question must contain one of these. A group without terms is removed."
 NEW = "Type terms to add a group. The question must match every group."
-UNREADABLE = "This is the effect as stored. The effect of your text appears once it can be read."
+UNREADABLE = "This is the effect of the stored rule. The effect of your text appears once it can be read."
 
 
 def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
