@@ -339,7 +339,9 @@ def _bare_numbers(rule: Rule, title: str) -> Iterator[Finding]:
             continue
         message = f"“{shorten(term)}” is a bare number, so any question with that number matches. Add what it counts."
         terms = _counting(rule.demands[part], term, title) if group else None
-        yield _finding("bare", place, message, rule.replaced(part, terms) if terms else None)
+        # A large number, as in "Bosch PowerTube 625", may be asked for by itself.
+        sure = len(term.strip("+-")) < 3
+        yield _finding("bare", place, message, rule.replaced(part, terms) if terms else None, sure=sure)
 
 
 def _counting(group: Sequence[str], term: str, title: str) -> tuple[str, ...]:

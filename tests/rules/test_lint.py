@@ -207,6 +207,12 @@ def test_findings_that_the_title_shows() -> None:
         assert [(kind, fix) for kind, _, fix in found(rule, title)] == ([expected] if expected else [])
 
 
+def test_a_large_number_may_be_asked_for_by_itself() -> None:
+    for number, sure in [("62", True), ("625", False)]:
+        (finding,) = analyse(catalogue({"c": {"contain_one_of": [[number]]}}, {"c": f"Bosch PowerTube {number}"}))
+        assert (finding.kind, finding.fix is None, finding.sure) == ("bare", False, sure)
+
+
 def test_a_value_that_the_text_alone_names() -> None:
     rules = {"c": {"contain": "ac 6"}}
     assert analyse(catalogue(rules, {"c": "To hit"})) == []
