@@ -30,7 +30,7 @@ KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
 PROPOSED = ("family", "draft")
 """The kinds that propose a rule."""
 MAX_LISTED, TITLE_WIDTH = 1_000, 24
-WIDTHS = {"chunk": 176, "finding": 336}
+WIDTHS = {"chunk": 176, "finding": 336, "fix": 88}
 """In pixels, chosen so that a window 900 wide shows the finding."""
 FIXES: CacheSpec[BulkPlan] = CacheSpec(4)
 Listed = tuple[str, Finding]
