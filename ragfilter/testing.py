@@ -237,7 +237,7 @@ class CollectionTests:
     def test_an_unusable_query_vector_is_refused(self, collection: Collection) -> None:
         for vector in (QUERY * np.nan, QUERY * np.inf, QUERY[:3]):
             with pytest.raises(StoreError):
-                collection.nearest(vector, 2)
+                pytest.fail(f"{vector} found {collection.nearest(vector, 2)}")
 
     def test_chunks_come_back_whole_in_the_order_of_their_ids(self, collection: Collection) -> None:
         chunks = collection.chunks(["c03", FULL.id, "nobody", "c03"])

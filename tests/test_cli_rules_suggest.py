@@ -149,7 +149,7 @@ def slow(serve: Serve) -> Server:
 
 def test_an_interruption_loses_nothing(run: Run, slow: Server, tmp_path: Path, bare_environ: dict[str, str]) -> None:
     out = tmp_path / "drafts.jsonl"
-    printed = printed_until(signal.SIGTERM, ["--out", str(out)], run.folder, slow, bare_environ)
+    printed = printed_until(signal.SIGINT, ["--out", str(out)], run.folder, slow, bare_environ)
     assert printed.startswith("1 drafted")
     assert [line["id"] for line in lines(out)] == ["cleric-6"]
 

@@ -167,6 +167,7 @@ def errors(kind: type[rf.RagfilterError] = rf.RagfilterError) -> list[type[rf.Ra
 
 
 def test_every_error_can_be_copied() -> None:
+    assert len(errors()) > 10
     for kind in errors():
         more = {"ChatError": {"kind": "timeout", "retry_after": 7.0}, "RuleError": {"place": "a[1]"}}
         error = kind("It broke.", remedy="Mend it.", **more.get(kind.__name__, {}))

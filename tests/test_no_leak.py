@@ -194,7 +194,7 @@ def worlds(draw: st.DrawFn) -> Ports:
         chunks[chunk_id] = Chunk(
             chunk_id,
             f"{text} says what a cleric needs.",
-            draw(st.sampled_from([title, f"{title} wizard"])),
+            draw(st.sampled_from([title, f"{title} wizard", "Manual"])),
             type="rule",
             source=draw(st.sampled_from(["a.json", "b.json", ""])),
             refs=tuple(draw(st.lists(st.sampled_from([*ids, "gone"]), max_size=4, unique=True))),

@@ -24,6 +24,7 @@ from twins import SECRET, USER, make_twins, still_clocks
 from ragfilter.cli.program import main
 from ragfilter.evaluate import frame
 from ragfilter.evaluate.measured_runs import changed_since
+from ragfilter.layers import cutoff, layer
 from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.settings.config import of_profile
@@ -88,6 +89,7 @@ COMMANDS = {
     """,
     "recalibrate": """
         recalibrate --no-rerank --out again.toml
+        recalibrate FILES --no-rerank
     """,
     "fit-reranker": """
         fit-reranker FILES -p adaptive-retrieval --json
@@ -190,6 +192,9 @@ LLM = {
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
     with still_clocks(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(frame, "RESAMPLES", 99)
+        # The worlds have fewer hits than a background needs.
+        for module in (layer, cutoff):
+            patch.setattr(module, "BACKGROUND_FROM", 10)
         yield make_twins(tmp_path_factory.mktemp("twins"))
 
 

@@ -189,8 +189,9 @@ def test_the_last_decision_counts_and_the_change_is_reported() -> None:
 def test_ids_of_every_shape() -> None:
     ids = "a b c|1. intro|- x|x -> y|GET /v1/ads -> list|“quoted”|[7]|a:b:c|7|chunk_id: x|a,|naïve/ß|keep|x -> KEEP"
     for chunk_id in ids.split("|"):
-        assert parse(f"- `{chunk_id}` -> EXPAND_1", (chunk_id, "z")) == ((Verdict(chunk_id, "EXPAND", 1),), (), ())
-        assert parse(json.dumps({chunk_id: "KEEP"}), (chunk_id,))[0] == (Verdict(chunk_id, "KEEP"),)
+        expanded = parse(f"- `{chunk_id}` -> EXPAND_1", (chunk_id, "z"))
+        assert expanded == ((Verdict(chunk_id, "EXPAND", 1),), (), ()), chunk_id
+        assert parse(json.dumps({chunk_id: "KEEP"}), (chunk_id,))[0] == (Verdict(chunk_id, "KEEP"),), chunk_id
 
 
 def test_ids_that_differ_in_case_only_must_be_written_exactly() -> None:
@@ -211,7 +212,7 @@ def test_what_cannot_be_read_gives_no_decision() -> None:
         "[" * 100_000,
         '{"a":' * 100_000,
     ]:
-        assert parse(text, IDS)[0] == ()
+        assert parse(text, IDS)[0] == (), text[:99]
 
 
 HEAVY = {

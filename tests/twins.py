@@ -25,6 +25,8 @@ from ragfilter.workbench import Workbench
 USER = User(1, ("sales",))
 SECRET = "Secretly"
 """A word that only hidden chunks have."""
+SHARED = "Manual"
+"""The title of so many visible chunks that they count as passages, though with the hidden ones they would not."""
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 TOPICS = {
     "cat": "purrs in the warm sun",
@@ -52,7 +54,7 @@ def visible_records() -> list[dict[str, Any]]:
         for n, form in enumerate(FORMS):
             record: dict[str, Any] = {
                 "id": f"{topic}-{n}",
-                "title": f"{topic.title()} Manual, part {n}",
+                "title": f"{topic.title()} Manual, part {n}" if n < 3 else SHARED,
                 "text": form.format(topic, does),
                 "type": "page",
                 "source": f"{topic}.md",
@@ -80,7 +82,7 @@ def hidden_records(seed: int) -> list[dict[str, Any]]:
             )
             record = {
                 "id": f"hidden-{topic}-{number}" + f"-{copy}" * bool(copy),
-                "title": f"{topic.title()} Manual, part {rng.randint(4, 40)}",
+                "title": f"{topic.title()} Manual, part {len(made) + 4}" if rng.random() < 0.9 else SHARED,
                 "text": f"{question} {SECRET} {copy}.",
                 "source": rng.choice([f"{topic}.md", "vault.md"]),
                 "refs": [f"{topic}-0"],

@@ -338,10 +338,17 @@ def patiently(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[Server]:
-    """A server that the tests of a file have answer as an LLM."""
+def file_endpoint() -> Iterator[Server]:
     with servers() as start:
         yield start(well)
+
+
+@pytest.fixture
+def endpoint(file_endpoint: Server) -> Server:
+    """A server that answers as an LLM, well at first. The tests of a file share it."""
+    file_endpoint.behave = well
+    file_endpoint.asked.clear()
+    return file_endpoint
 
 
 @pytest.fixture

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from time import monotonic, sleep
 from typing import Any
+
+from waiting import PATIENT_S
 
 from ragfilter.ui import resources
 
@@ -29,6 +32,15 @@ def write(page: Any, text: str) -> Any:
 
 def told(page: Any) -> str:
     return "\n".join(page.html)
+
+
+def wait_until_told(page: Any, words: str) -> None:
+    """Run the page again until it has these words, since questions are gathered in the background."""
+    until = monotonic() + PATIENT_S
+    while words not in told(page):
+        assert monotonic() < until, told(page)
+        sleep(0.05)
+        page.run()
 
 
 def stored(chunk_id: str) -> str | None:

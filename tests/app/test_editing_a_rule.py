@@ -32,6 +32,13 @@ SECRET = {"profile": "adaptive-gap", "q": "Which treasure maps are false?"}
 NEAREST = "secret-treasure-maps"
 GOOD = '{"contain_one_of": [["cleric", "clerics"], ["armor class 7", "ac 7"]]}'
 DRUIDS = '{"contain_one_of": [["druid", "druids"], ["armor class 7", "ac 7"]]}'
+TEMPLATE = """
+version = 1
+recognise.title = ['attack matrix']
+prompt.holds = 'The class and the armor.'
+example.title = 'Sappers'
+example.rule = '{"contain": "sapper"}'
+"""
 
 
 @pytest.fixture
@@ -178,7 +185,6 @@ def open_with_llm(
     monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "100000")
     monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "200000")
-    endpoint.asked.clear()
     return lambda link: open_page(link, workspace=workspace)
 
 
@@ -192,7 +198,11 @@ def editor(page: Any) -> str:
     return text
 
 
-def test_a_draft_fills_the_editor_and_nothing_is_saved_or_lost(open_with_llm: Any, endpoint: Server) -> None:
+def test_a_draft_fills_the_editor_and_nothing_is_saved_or_lost(
+    open_with_llm: Any, endpoint: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "to-hit.toml").write_text(TEMPLATE, "utf-8")
+    monkeypatch.setenv("RAGFILTER_RULE_TEMPLATES", str(tmp_path))
     page = open_with_llm(LINK).edit_rule(OTHER)
     before = stored(OTHER)
     # What was typed is not drafted over.
@@ -213,7 +223,7 @@ def test_a_draft_fills_the_editor_and_nothing_is_saved_or_lost(open_with_llm: An
         page.draft()
         assert json.loads(editor(page)) == json.loads(rule)
         assert stored(OTHER) == before
-    assert "Drafted by small-model with the template attack-matrix." in said(page)
+    assert "Drafted by small-model with the template to-hit." in said(page)
     # 7 tokens at 0.1 and 3 at 0.2 each.
     assert "7 + 3 tokens, cost 1.3000 ·" in said(page)
     assert "This question fails the rule" in said(page)
@@ -222,6 +232,7 @@ def test_a_draft_fills_the_editor_and_nothing_is_saved_or_lost(open_with_llm: An
     sent = asked["body"]["messages"][-1]["content"]
     assert "Opponent Armor Class 7" in sent
     assert "studded leather" in sent
+    assert "The class and the armor." in asked["body"]["messages"][0]["content"] + sent
     page.press("rule-save")
     assert json.loads(stored(OTHER) or "") == json.loads(GOOD)
     assert "Drafted" not in said(page)

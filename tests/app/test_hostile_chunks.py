@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
@@ -78,3 +79,5 @@ def test_a_broken_rule_is_named_and_formulas_are_harmless_in_the_csv(open_page: 
     assert any("cannot be read" in text or "not valid JSON" in text for text in page.html)
     cells = {cell for row in page.rows for cell in row.values()}
     assert {"'=1+1", '\'=HYPERLINK("http://x")', "'@SUM(A1)", "'+2", "'-3", "'\t=4"} <= cells
+    formulas = [cell for cell in cells if cell[:1] in tuple("=+-@\t")]
+    assert [cell for cell in formulas if not re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", cell)] == []

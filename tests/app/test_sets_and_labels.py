@@ -99,7 +99,7 @@ def test_a_set_that_another_session_changed_is_not_replaced_and_one_that_is_alwa
     assert book().queries("demo", "mine") == theirs
 
 
-def test_where_the_history_is_off_no_question_is_kept(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_asked_on_inspect_are_kept_unless_history_is_off(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     book().remember("demo", "Who bakes?")
     page.at.toggle(key="history-box").set_value(False)
     page.run()
@@ -122,6 +122,9 @@ def test_where_the_history_is_off_no_question_is_kept(page: Any, monkeypatch: py
     page.at.toggle(key="history-box").set_value(True)
     page.run()
     assert book().records_history("demo")
+    page.at.switch_page("pages/inspect.py")
+    page.run().ask("Who rows?")
+    assert [*book().queries("demo", "asked").values()] == ["Who rows?"]
 
 
 def test_a_set_and_its_labels_come_from_files(page: Any) -> None:

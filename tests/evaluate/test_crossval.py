@@ -85,9 +85,9 @@ def test_few_questions_have_no_interval() -> None:
         ([1.0] * 18 + [0.0] * 2, True),
     ]:
         made = interval(np.array(values))
-        assert made.mean == pytest.approx(np.mean(values))
-        assert (made.ends is not None) == known
-        assert (wording.TOO_FEW in wording.gain(made)) == (not known)
+        assert made.mean == pytest.approx(np.mean(values)), values
+        assert (made.ends is not None) == known, values
+        assert (wording.TOO_FEW in wording.gain(made)) == (not known), values
 
 
 def test_a_gain_is_claimed_only_where_an_interval_excludes_0() -> None:
@@ -102,5 +102,5 @@ def test_a_gain_is_claimed_only_where_an_interval_excludes_0() -> None:
         ([0.1] * 5 + [-0.1] * 4, False),
     ]:
         made, turned = interval(np.array(values)), interval(-np.array(values))
-        assert (made.shows_gain, made.shows_loss) == (gain, False)
-        assert (turned.shows_gain, turned.shows_loss) == (False, gain)
+        assert (made.shows_gain, made.shows_loss) == (gain, False), values
+        assert (turned.shows_gain, turned.shows_loss) == (False, gain), values

@@ -56,8 +56,8 @@ def test_a_limit_is_on_the_mean_and_names_the_queries_beyond_it() -> None:
     ]:
         gate = decide(ROWS, [Limit(figure=figure, at=at, limit=limit)])
         (check,) = gate.limits
-        assert (gate.passed, check.passed, check.figures["value"]) == (passed, passed, pytest.approx(mean))
-        assert [*check.figures["beyond"]] == [*check.reasons] == beyond
+        assert (gate.passed, check.passed, check.figures["value"]) == (passed, passed, pytest.approx(mean)), check
+        assert [*check.figures["beyond"]] == [*check.reasons] == beyond, check
 
 
 def test_limits_are_read() -> None:
@@ -86,8 +86,8 @@ def test_what_breaks_a_gate() -> None:
         baseline = to_baseline(rows(*(1.0,) * 8), ORIGIN)
         gate = decide(rows(*now), baseline=baseline, now=ORIGIN, allowed={"recall": 0.02})
         (drop,) = gate.drops
-        assert (gate.passed, drop.passed, len(drop.figures["severe"])) == (passed, passed, severe)
-        assert drop.figures["before"] - drop.figures["value"] == pytest.approx(1.0 - sum(now) / 8)
+        assert (gate.passed, drop.passed, len(drop.figures["severe"])) == (passed, passed, severe), now
+        assert drop.figures["before"] - drop.figures["value"] == pytest.approx(1.0 - sum(now) / 8), now
 
 
 def test_only_queries_that_both_have_are_compared() -> None:

@@ -10,6 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
+from ragfilter.evaluate import tuning
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.tuning import Tuning, candidates, recorded, tune, wide_settings
 from ragfilter.evaluate.wording import notes
@@ -67,6 +68,13 @@ def test_where_the_same_k_always_fits_nothing_beats_it() -> None:
     made = tune(dict.fromkeys(qrels, flat), qrels, PLAIN, rerank=False)
     assert (made.k, made.best_fixed_k["f1"].mean, made.tuned.gain["f1"].mean) == (4, 1, 0)
     assert not made.beats_fixed_k
+
+
+def test_labels_by_chance_show_no_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In-sample, the best of many candidates looks good on noise; held out it does not."""
+    monkeypatch.setattr(tuning, "KS", tuning.COARSE_KS)
+    qrels = {name: {f"c{(7 * n * n + 11 * i * i + n * i) % 60}": 1 for i in range(3)} for n, name in enumerate(POOLS)}
+    assert not tune(POOLS, qrels, PLAIN, rerank=False).beats_fixed_k
 
 
 def test_what_has_no_label_makes_f1_a_range() -> None:

@@ -166,19 +166,20 @@ WAYS: tuple[Ask, ...] = (
 
 def test_a_user_sees_no_more_than_they_may_in_any_profile() -> None:
     for ask in WAYS:
+        name = ask.__name__
         for profile in PROFILES:
             own = rf.Filter(profile)
             off = rf.Filter(own.settings.with_values({"clearance.enabled": False}))
             for flt in (own, off):
                 for user, seen in SEEN.items():
                     kept = set(ask(flt, user))
-                    assert kept, (profile, user)
-                    assert kept <= seen, (profile, user)
+                    assert kept, (name, profile, user)
+                    assert kept <= seen, (name, profile, user)
             # Without a user the settings decide.
             public = own.settings.clearance.enabled
-            assert set(ask(own, None)) <= (SEEN[GUEST] if public else EVERYTHING), profile
-            assert len(set(ask(off, None))) > 1, profile
-            assert len(set(ask(own, rf.User(unrestricted=True)))) > 1, profile
+            assert set(ask(own, None)) <= (SEEN[GUEST] if public else EVERYTHING), (name, profile)
+            assert len(set(ask(off, None))) > 1, (name, profile)
+            assert len(set(ask(own, rf.User(unrestricted=True)))) > 1, (name, profile)
 
 
 def test_a_result_says_that_the_layer_was_on() -> None:

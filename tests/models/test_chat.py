@@ -121,7 +121,7 @@ MENTIONS = ("It writes `<think>` and then `</think>` [1].", 'It ends with "</thi
 def test_a_thought_is_no_part_of_the_answer() -> None:
     for text in THOUGHTS:
         for said in ("Trolls fear fire [1].", '{"c1": "KEEP"}', *MENTIONS):
-            assert without_thought(text.replace("{}", said)) == said
+            assert without_thought(text.replace("{}", said)) == said, text
 
 
 def test_of_a_thought_alone_nothing_is_left() -> None:
@@ -144,7 +144,7 @@ def test_of_a_thought_alone_nothing_is_left() -> None:
         "&lt;think&gt;Hm",
         "<｜begin▁of▁thinking｜>Hm",
     ]:
-        assert without_thought(text) == ""
+        assert without_thought(text) == "", text
 
 
 def test_what_stands_around_a_thought_stays() -> None:
@@ -191,11 +191,11 @@ def judged(*pieces: str) -> call.Judgement:
 def test_no_listener_takes_a_thought_for_the_answer() -> None:
     for text in THOUGHTS:
         made = answered(*text.replace("{}", "Fire [1]."))
-        assert (made.text, made.citations, made.error) == ("Fire [1].", (1,), "")
-        assert judged(*text.replace("{}", "c1 -> KEEP")).verdicts == (Verdict("c1", "KEEP"),)
+        assert (made.text, made.citations, made.error) == ("Fire [1].", (1,), ""), text
+        assert judged(*text.replace("{}", "c1 -> KEEP")).verdicts == (Verdict("c1", "KEEP"),), text
         rule = '{"contain_one_of": [["troll"]]}'
         draft = suggest.suggest(HIT.chunk, Says((text.replace("{}", rule),)), timeout_s=5)
-        assert draft.text == '{"contain_one_of":[["troll"]]}'
+        assert draft.text == '{"contain_one_of":[["troll"]]}', text
 
 
 def test_the_pieces_hold_no_thought() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ragfilter.ui import resources
 from ragfilter.ui.kit.rule_editor import rule_effect, visible_collection
 
 GATHERED = 20
@@ -20,5 +22,11 @@ def _few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def page(open_page: Any, workspace: Path) -> Any:
-    return open_page(workspace=workspace, on="rules")
+def page(open_page: Any, workspace: Path) -> Iterator[Any]:
+    """The page, whose rules are reverted even if the test fails."""
+    made = open_page(workspace=workspace, on="rules")
+    store = resources.open_resources().bench.collection("demo")
+    before = store.rules([*store.entries()])
+    yield made
+    now = store.rules([*before])
+    store.set_rules({i: rule for i, rule in before.items() if rule != now.get(i)})

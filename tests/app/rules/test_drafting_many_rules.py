@@ -32,7 +32,6 @@ ABSENT = '{"contain_one_of": [["submarine"]]}'
 @pytest.fixture
 def endpoint(endpoint: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     endpoint.behave = says(DRAGON)
-    endpoint.asked.clear()
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     monkeypatch.setenv("OPENAI_MODEL", "small-model")
     monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PROCESS_S))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from faults import Server, says
-from rules_page import CLERIC, MATRIX, choose_part, open_chunk, rules_frame, stored, told, write
+from rules_page import CLERIC, MATRIX, choose_part, open_chunk, rules_frame, stored, told, wait_until_told, write
 
 from ragfilter.errors import InputError
 from ragfilter.ingest import bundled
@@ -95,7 +94,7 @@ def test_the_effect_is_shown_and_harm_asks_once_more_even_if_gathering_failed(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_chunk(page, MATRIX)
-    shown, before = told(page), stored(MATRIX)
+    shown = told(page)
     assert "keep this chunk" in shown
     assert "with this rule" in shown
     assert "without a rule" in shown
@@ -118,7 +117,6 @@ def test_the_effect_is_shown_and_harm_asks_once_more_even_if_gathering_failed(
         assert stored(MATRIX) != WIZARD
     page.press("rule-confirm")
     assert stored(MATRIX) == WIZARD
-    resources.open_resources().bench.collection("demo").set_rules({MATRIX: before})
 
 
 def test_questions_that_were_asked_count_beside_labelled_ones_and_alone(
@@ -129,15 +127,14 @@ def test_questions_that_were_asked_count_beside_labelled_ones_and_alone(
         book.record_history("demo", kept)
     open_chunk(page, MATRIX)
     write(page, WIZARD)
-    assert "of 20 labelled questions would change" in told(page)
+    wait_until_told(page, "of 20 labelled questions would change")
     asked = CLERIC.replace("7th", "8th")
     book.remember("demo", asked)
-    assert "of 20 labelled questions and 1 asked would change" in told(page.run())
+    wait_until_told(page.run(), "of 20 labelled questions and 1 asked would change")
     with monkeypatch.context() as patch:
         patch.setattr(VisibleCollection, "labels", None)
-        page.run()
-        assert "Only labelled questions" in told(page)
-        assert "1 of 1 asked would change." in told(page)
+        assert "Only labelled questions" in told(page.run())
+        wait_until_told(page, "1 of 1 asked would change.")
     page.press("rule-discard")
 
 
@@ -147,13 +144,16 @@ def save(rule: str | None) -> None:
     edits.save(bench.collection("demo"), bench.journal, chunk_id=CHUNK, rule=rule, expected=stored(CHUNK), who="test")
 
 
-def test_neither_template_nor_draft_overwrites_what_was_saved_since(
-    open_page: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch, endpoint: Server
-) -> None:
+@pytest.fixture
+def drafting(monkeypatch: pytest.MonkeyPatch, endpoint: Server) -> None:
     endpoint.behave = says(DRAFT)
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     monkeypatch.setenv("OPENAI_MODEL", "small-model")
-    page = open_chunk(open_page(workspace=workspace, on="rules"), CHUNK)
+
+
+@pytest.mark.usefixtures("drafting")
+def test_neither_template_nor_draft_overwrites_what_was_saved_since(page: Any) -> None:
+    open_chunk(page, CHUNK)
     for propose in (lambda: page.press("rule-template"), page.draft):
         save(THEIRS)
         propose()
