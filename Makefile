@@ -14,9 +14,9 @@ export RAGFILTER_DATA_DIR
 # Workers and the processes they start would otherwise compile a thousand modules each time.
 export PYTHONDONTWRITEBYTECODE :=
 BIN    := $(VENV)/bin
-# Whole files to a worker, since a file shares what it opens; in the order of conftest.py. Three, since
+# Whole files to a worker, since a file shares what it opens; in the order of conftest.py. Four, since
 # tests that drive a browser or a process wait half of their time.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: app port local-llm test quick fast coverage smoke check lint format benchmarks docs clean
 

@@ -126,10 +126,15 @@ class Tab:
         return self.rest()
 
     def switch(self, layer: str) -> Tab:
-        """Flip a layer's switch, which may be folded away."""
-        if not self.keyed(f"set-{layer}-enabled").count():
+        """Flip a layer's switch, which may be folded away. While a job redraws the page, the line that unfolds it may
+        miss a click."""
+        switch = self.keyed(f"set-{layer}-enabled", "label")
+        for _ in range(5):
+            with contextlib.suppress(AssertionError):
+                expect(switch).to_be_visible(timeout=PATIENT_MS / 60)
+                break
             self.click("line-idle")
-        self.keyed(f"set-{layer}-enabled", "label").click()
+        switch.click()
         return self
 
     def open(self, *lines: str) -> Tab:
