@@ -102,13 +102,19 @@ def test_the_job_of_a_killed_instance_goes_on_in_another(
 def test_each_job_goes_to_one_of_two_instances(bench: Workbench, elsewhere: subprocess.Popen[str]) -> None:
     Worker(bench).start()
     queue = queue_of(bench)
-    jobs = [ordered(bench, f"each{n}", 10) for n in range(6)]
-    reports = [until(queue, job, lambda at: at.state == "done").result().report for job in jobs]
-    assert [report.embedded for report in reports] == [10] * 6
-    with queue._writing() as connection:
-        found = connection.exec_driver_sql("SELECT worker, tries FROM index_jobs").all()
-    assert {tries for _, tries in found} == {1}
-    assert len({worker for worker, _ in found}) == 2
+    workers: set[int] = set()
+    # On a busy machine, one of them may take several jobs before the other looks for one.
+    for part in range(20):
+        jobs = [ordered(bench, f"each{part}-{n}", 10) for n in range(6)]
+        reports = [until(queue, job, lambda at: at.state == "done").result().report for job in jobs]
+        assert [report.embedded for report in reports] == [10] * 6
+        with queue._writing() as connection:
+            found = connection.exec_driver_sql("SELECT worker, tries FROM index_jobs").all()
+        assert {tries for _, tries in found} == {1}
+        workers |= {worker for worker, _ in found}
+        if len(workers) == 2:
+            return
+    raise AssertionError(workers)
 
 
 def test_settings_openings_answers_and_sentences_are_there_for_both(
