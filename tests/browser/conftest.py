@@ -130,10 +130,9 @@ class Tab:
         miss a click."""
         switch = self.keyed(f"set-{layer}-enabled", "label")
         for _ in range(5):
-            with contextlib.suppress(AssertionError):
-                expect(switch).to_be_visible(timeout=PATIENT_MS / 60)
+            if switch.count():
                 break
-            self.click("line-idle")
+            self.click("line-idle").rest()
         switch.click()
         return self
 
