@@ -49,9 +49,7 @@ from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.copies import StoredRow
-from ragfilter.stores.postgres import store as stores
-from ragfilter.stores.postgres import tables
-from ragfilter.stores.postgres.collection import search_width
+from ragfilter.stores.postgres import search, tables
 from ragfilter.stores.postgres.store import PgStore
 
 NAME = "scale"
@@ -85,7 +83,7 @@ def asking(store: PgStore, settings: Settings) -> Callable[[Vectors], PoolResult
 
 def plain(store: PgStore, width: int = 0) -> Callable[[Vectors], Any]:
     """A query as one would write it, with this width of its search of the index."""
-    table = store.row(NAME).table
+    table = tables.chunks_of(store.row(NAME))
     query = (
         f"SELECT id, text, vector <-> %(query)s::vector AS d FROM {table} "
         f"ORDER BY vector <-> %(query)s::vector LIMIT {K}"
@@ -120,7 +118,7 @@ def measure(address: str, n: int) -> dict[str, Any]:
     with store.writing() as connection:
         connection.exec_driver_sql("ANALYZE")
     works = {name: asking(store, settings) for name, settings in PROFILES.items()}
-    queries_alone = {"plain": plain(store), "accurate": plain(store, search_width(K, n, n))}
+    queries_alone = {"plain": plain(store), "accurate": plain(store, search.search_width(K, n, n))}
     times = timed(queries_alone | works, queries)
     share = {}
     nearest = [{chunks[i].id for i in np.argsort(-vectors @ query)[:K]} for query in queries]
@@ -148,7 +146,7 @@ def fill(address: str, n: int) -> float:
     basis = rng.normal(size=(LATENT, DIMENSION)).astype(np.float32)
     patterns = made(1_000)[0]
     started = perf_counter()
-    limits: Any = stores
+    limits: Any = search
     few = limits.FEW
     for start in range(0, n, PART):
         size = min(PART, n - start)

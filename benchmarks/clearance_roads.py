@@ -256,9 +256,8 @@ def opened(address: str, folder: Path, seed: int, *, large: bool = False) -> Ite
         damaged = {i: rng.choice(DAMAGE) for i in rng.sample(range(len(listed)), len(listed) // 8)}
         with database.changing("roads") as (connection, row):
             for i, how in damaged.items():
-                connection.exec_driver_sql(
-                    f"UPDATE {row.table} SET {how}, edited = {row.version} WHERE id = %(id)s", {"id": listed[i].id}
-                )
+                change = f"UPDATE {tables.chunks_of(row)} SET {how}, edited = {row.version} WHERE id = %(id)s"
+                connection.exec_driver_sql(change, {"id": listed[i].id})
                 listed[i] = replace(listed[i], clearance=None)
         table = TableStore(address)
         stack.callback(table.close)

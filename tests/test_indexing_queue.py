@@ -144,7 +144,7 @@ def test_what_a_dead_process_left_half_done_goes_on_a_few_times(
     for _ in range(tries):
         assert queue.take(queue.enlist()) == replace(job, status=JobStatus("running"))
         assert queue.take(0) is None
-        with queue._writing() as connection:
+        with queue.writing() as connection:
             connection.execute(sa.text("UPDATE index_workers SET seen = seen - 16"))
     Worker(bench).start()
     assert until(queue, job, lambda status: not status.open).state == ends

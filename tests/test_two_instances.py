@@ -108,7 +108,7 @@ def test_each_job_goes_to_one_of_two_instances(bench: Workbench, elsewhere: subp
         jobs = [ordered(bench, f"each{part}-{n}", 10) for n in range(6)]
         reports = [until(queue, job, lambda at: at.state == "done").result().report for job in jobs]
         assert [report.embedded for report in reports] == [10] * 6
-        with queue._writing() as connection:
+        with queue.writing() as connection:
             found = connection.exec_driver_sql("SELECT worker, tries FROM index_jobs").all()
         assert {tries for _, tries in found} == {1}
         workers |= {worker for worker, _ in found}

@@ -127,7 +127,7 @@ class Book:
                     # that it needs; whoever holds it switches the mode, too.
                     with suppress(OperationalError):
                         connection.execute(sa.text("PRAGMA journal_mode=WAL"))
-            with self._writing() as connection:
+            with self.writing() as connection:
                 if self._engine.dialect.name == "postgresql":
                     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
                 for table in self.tables:
@@ -159,7 +159,8 @@ class Book:
                     yield connection
 
     @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
+    def writing(self) -> Iterator[sa.Connection]:
+        """This thread's transaction, or a new one."""
         with self._guard():
             if (shared := self._shared) is not None:
                 yield shared
@@ -170,7 +171,7 @@ class Book:
 
     def _write(self, *statements: sa.Executable) -> None:
         """Execute statements in one transaction."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             for statement in statements:
                 connection.execute(statement)
 
@@ -187,7 +188,7 @@ class Book:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """One transaction in this thread for all books of the same database."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             token = _together.set((self._url, connection))
             try:
                 yield
@@ -257,7 +258,7 @@ class OptionalBook(Book):
         """Run `work` in one transaction; returns `otherwise` if the database fails."""
         try:
             self._open()
-            with self._writing() as connection:
+            with self.writing() as connection:
                 return work(connection)
         except StoreError as error:
             if not self._told:

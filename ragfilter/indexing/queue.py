@@ -129,7 +129,7 @@ class Queue(database.Book):
         elsewhere = order.temporary and self._engine.dialect.name == "postgresql"
         row = {"given": _json(order), **_row(JobStatus()), "stop": 0, "worker": 0, "tries": 0}
         row["parcel"] = _packed(Path(order.source)) if elsewhere else b""
-        with self._writing() as connection:
+        with self.writing() as connection:
             number: int = connection.execute(_jobs.insert().values(row).returning(_jobs.c.id)).scalar_one()
         return IndexJob(number, order)
 
@@ -189,7 +189,7 @@ class Queue(database.Book):
 
     def enlist(self) -> int:
         """Register a worker. Returns its number."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(_workers.delete().where(_workers.c.seen < self._lost))
             new = _workers.insert().values(seen=self._now).returning(_workers.c.id)
             number: int = connection.execute(new).scalar_one()
@@ -197,7 +197,7 @@ class Queue(database.Book):
 
     def beat(self, worker: int) -> None:
         """Record a worker's heartbeat, even if it had counted as dead."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             this = _workers.c.id == worker
             if not connection.execute(_workers.update().where(this).values(seen=self._now)).rowcount:
                 connection.execute(_workers.insert().values(id=worker, seen=self._now))
@@ -220,7 +220,7 @@ class Queue(database.Book):
         first = sa.select(_jobs.c.id, _jobs.c.tries).where(free).order_by(_jobs.c.id).limit(1)
         if not self._read(first):
             return None
-        with self._writing() as connection:
+        with self.writing() as connection:
             row = connection.execute(first.with_for_update(skip_locked=True)).one_or_none()
             if row is None:
                 return None
@@ -244,7 +244,7 @@ class Queue(database.Book):
         this = _jobs.c.id == job_id
         if worker is not None:
             this &= _jobs.c.worker == worker
-        with self._writing() as connection:
+        with self.writing() as connection:
             done = {"parcel": b""} if status.state == "done" else {}
             update = _jobs.update().where(this).values(_row(status) | done).returning(_jobs.c.stop)
             stop: int | None = connection.execute(update).scalar_one_or_none()

@@ -318,7 +318,7 @@ class DraftStore(database.Book):
     def keep(self, collection: str, draft: Draft) -> None:
         """Store a draft, replacing an earlier one for its chunk. It is on disk on return."""
         body = _DRAFT.dump_json(draft).decode()
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(_delete(collection), [{"gone": draft.chunk_id}])
             connection.execute(_drafts.insert().values(collection=collection, chunk_id=draft.chunk_id, body=body))
 
@@ -326,7 +326,7 @@ class DraftStore(database.Book):
         """Remove these chunks' drafts."""
         rows = [{"gone": chunk_id} for chunk_id in chunk_ids]
         if rows:
-            with self._writing() as connection:
+            with self.writing() as connection:
                 connection.execute(_delete(collection), rows)
 
 

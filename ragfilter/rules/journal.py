@@ -118,7 +118,7 @@ class Journal(database.Book):
         step = {"who": who, "collection": collection, "kind": kind, "state": "pending", "batch": batch}
         rows = [{"at": datetime.now(UTC), **step, **asdict(entry)} for entry in entries]
         try:
-            with self._writing() as connection:
+            with self.writing() as connection:
                 begun = map(_edit, connection.execute(edits.insert().returning(edits), rows))
                 return tuple(sorted(begun, key=lambda edit: edit.id))
         except IntegrityError:
@@ -134,7 +134,7 @@ class Journal(database.Book):
         inner = edits.alias("inner")
         about = sa.select(inner.c.of).where(_together(edit, inner), inner.c.state == "pending", inner.c.of.is_not(None))
         turned = edits.update().where(edits.c.id.in_(about))
-        with self._writing() as connection:
+        with self.writing() as connection:
             if edit.kind != "edit":
                 connection.execute(turned.values(state="undone" if edit.kind == "undo" else "done"))
             connection.execute(_pending(edit).values(state="done"))
@@ -142,7 +142,7 @@ class Journal(database.Book):
 
     def roll_back(self, edit: Edit) -> tuple[Edit, ...]:
         """Mark the pending edits of this edit's step as rolled back. Returns the step's edits."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(_pending(edit).values(state="rolled_back"))
         return self.step(edit.id)
 
@@ -203,7 +203,7 @@ class Journal(database.Book):
 
     def mark_exported(self, collection: str, last_edit: int) -> None:
         """Record that the collection's rules were exported as of this edit."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(exports.delete().where(exports.c.collection == collection))
             row = {"collection": collection, "at": datetime.now(UTC), "edit": last_edit}
             connection.execute(exports.insert().values(row))

@@ -4,9 +4,10 @@ share: the attributes of a collection, such as its model, content and version, a
 from __future__ import annotations
 
 import re
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -118,8 +119,34 @@ class ChunkedCollection(Collection):
         """The rule texts of these chunks; unknown ids are left out."""
 
     @abstractmethod
+    def known_chunks(self, ids: Sequence[str]) -> Iterable[Chunk]:
+        """The complete chunks with these ids; unknown ids are left out."""
+
+    @abstractmethod
     def known_vectors(self, ids: Sequence[str]) -> Iterable[tuple[str, Vectors]]:
         """The vectors of these chunks by id; unknown ids are left out."""
+
+    @property
+    @abstractmethod
+    def embedder(self) -> str:
+        """The embedding model that made the vectors; empty if it is unknown."""
+
+    @property
+    @abstractmethod
+    def ours(self) -> bool:
+        """Whether ragfilter made it."""
+
+    def snapshot(self) -> Self:
+        """A copy pinned for one query, so that the collection is not looked up again."""
+        return self
+
+    def info(self) -> CollectionInfo:
+        now = self.snapshot()
+        return CollectionInfo(self._name, now.count(), now.space, now.embedder, now.ours, now.incomplete)
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        by_id = {chunk.id: chunk for chunk in self.known_chunks(ids)}
+        return {i: by_id[i] for i in ids if i in by_id}
 
     def rule(self, chunk_id: str) -> str | None:
         rules = self.rules([chunk_id])
@@ -179,6 +206,7 @@ VERSION = "ragfilter:version"
 """The attributes of our own collections."""
 
 CHUNKS_KEPT = 5_000
+COUNTS_KEPT = 1000
 
 
 class VersionedCollection(ChunkedCollection):
@@ -211,17 +239,14 @@ class VersionedCollection(ChunkedCollection):
         return frozenset()
 
     def snapshot(self) -> Self:
-        """A copy pinned for one query, so that the collection is not looked up again."""
         return self if self._pinned is not None else type(self)(self._store, self._name, self.raw())
 
     @property
     def embedder(self) -> str:
-        """The embedding model that made the vectors; empty if it is unknown."""
         return self._attribute(EMBEDDER)
 
     @property
     def ours(self) -> bool:
-        """Whether ragfilter made it."""
         return FORMAT in self.attributes
 
     @property
@@ -267,10 +292,6 @@ class VersionedCollection(ChunkedCollection):
             raise StoreError(self._emptied(), remedy=FOUND_AGAIN, action="rebuild")
         message = f"The collection {self._name!r} is empty."
         raise CollectionMissing(message, remedy="Index chunks into it.", action="index")
-
-    def info(self) -> CollectionInfo:
-        now = self.snapshot()
-        return CollectionInfo(self._name, now.count(), now.space, now.embedder, now.ours, now.incomplete)
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
@@ -352,10 +373,7 @@ class VersionedCollection(ChunkedCollection):
 
     def _count_of_version(self) -> int:
         """The number of chunks in this version of our own collection; counted once."""
-        version, counts = self.version, self._store.counts
-        if counts.get(self._name, ("", 0))[0] != version:
-            counts[self._name] = version, self.count()
-        return counts[self._name][1]
+        return self._store.counts.of((self._name, self.version), self.count)
 
     def _renew_entries(self, ids: Sequence[str], before: str) -> None:
         # If nobody else writes, the new entries are enough; reading all takes a second or two for
@@ -384,6 +402,7 @@ class VersionedStore(ABC, Generic[C]):
         """`where` names the store in messages. `shared`: other processes may write to it too."""
         self.where = where
         self.shared = shared
+        self._changing = threading.RLock()
         self.catalogue_limit = inf
         """Searches use no catalogue if one of our collections has more chunks than this."""
         self.opening: Callable[[str], Opening] = lambda name: Opening()
@@ -391,8 +410,8 @@ class VersionedStore(ABC, Generic[C]):
         self.chunks: SharedCache[Chunk] = SharedCache(CHUNKS_KEPT)
         """Complete chunks by collection version and id, since questions share many of them."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
-        self.counts: dict[str, tuple[str, int]] = {}
         """By collection, with the version to which they belong."""
+        self.counts: SharedCache[int] = SharedCache(COUNTS_KEPT)
         self.looked_up: dict[str, Any] = {}
         """The store's own objects since the last write, if nobody else writes. Each write starts a
         new dictionary, so that objects read before it are not used after it."""
@@ -409,9 +428,14 @@ class VersionedStore(ABC, Generic[C]):
     def look_up(self, name: str) -> Any:
         """The store's own object for a collection. Raises CollectionMissing."""
 
-    @abstractmethod
-    def changing(self, name: str) -> AbstractContextManager[None]:
+    @contextmanager
+    def changing(self, name: str) -> Iterator[None]:
         """A context for every write to the collection `name`, one at a time."""
+        with self._changing:
+            try:
+                yield
+            finally:
+                self.looked_up = {}
 
     @abstractmethod
     def set_attributes(self, name: str, values: Mapping[str, str]) -> None:

@@ -274,17 +274,15 @@ class ChromaCollection(VersionedCollection):
             hits = [(i, distance) for i, distance in hits if i in seen and admits(seen[i])]
         return sorted(hits, key=by_distance)[:n]
 
-    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+    def known_chunks(self, ids: Sequence[str]) -> Iterator[Chunk]:
         self._readable()
         ours = self.ours
         version, read = self.version if ours else "", self._store.chunks
-        known_chunks = {i: read.get((version, i)) for i in ids} if ours else {}
-        missing = [i for i in ids if known_chunks.get(i) is None]
-        for i, text, fields in self._get(missing, "documents", "metadatas"):
-            known_chunks[i] = chunk = metadata.to_chunk(i, fields, text, ours=ours)
-            if ours:
-                read.put((version, i), chunk)
-        return {i: known for i in ids if (known := known_chunks.get(i)) is not None}
+        earlier = {i: chunk for i in ids if (chunk := read.get((version, i)))} if ours else {}
+        yield from earlier.values()
+        for i, text, fields in self._get([i for i in ids if i not in earlier], "documents", "metadatas"):
+            chunk = metadata.to_chunk(i, fields, text, ours=ours)
+            yield read.put((version, i), chunk) if ours else chunk
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         return cast(Iterator[tuple[str, Vectors]], self._get(ids, "embeddings"))
@@ -365,7 +363,6 @@ class ChromaStore(VersionedStore[ChromaCollection]):
         super().__init__(where=where, shared=shared)
         self._client = client
         self._opening = threading.Lock()
-        self._writing = threading.RLock()
         self._failed: set[str] = set()
         self.lost: dict[UUID, frozenset[str]] = {}
 
@@ -399,8 +396,7 @@ class ChromaStore(VersionedStore[ChromaCollection]):
 
     @contextmanager
     def changing(self, name: str) -> Iterator[None]:
-        """A context for every write to the collection `name` in Chroma, one at a time."""
-        with self._writing:
+        with super().changing(name):
             self.reopen_after_failure()
             try:
                 with guard(self.where):
@@ -409,14 +405,12 @@ class ChromaStore(VersionedStore[ChromaCollection]):
                 if isinstance(error.__cause__, InternalError) and not self.shared:
                     self._failed.add(name)
                 raise
-            finally:
-                self.looked_up = {}
 
     def reopen_after_failure(self) -> None:
         """Reopen the folder if a write failed, for example on a full disk. Such a write may be in Chroma's log, which
         is only applied when the folder is opened; until then, reads are wrong. The old client's next write may also
         wait forever. Raises StoreError if there is still no room; searches then continue with the old client."""
-        with self._writing:
+        with self._changing:
             if not self._failed:
                 return
             if reason := disk_refusal(Path(self.where)):

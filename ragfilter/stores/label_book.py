@@ -111,7 +111,7 @@ class LabelBook(database.Book):
         quotation: Quotation | None = None,
     ) -> tuple[Label, ...]:
         """Label all chunks alike, with the `quotation` that was judged. Replaces the labeller's earlier labels."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             labels = tuple(
                 _label(connection.execute(_labels.insert().values(row).returning(_labels)).one())
                 for row in (_row(collection, query, i, grade, who, "human") for i in chunk_ids)
@@ -126,7 +126,7 @@ class LabelBook(database.Book):
         """Add many labels as (question, chunk id, grade), all or none. Returns how many."""
         rows = [_row(collection, *each, who, made_by) for each in labels]
         if rows:
-            with self._writing() as connection:
+            with self.writing() as connection:
                 connection.execute(_labels.insert(), rows)
         return len(rows)
 
@@ -144,7 +144,7 @@ class LabelBook(database.Book):
             for i, name in self.unquoted(collection).items()
             if name in chunks
         ]
-        with self._writing() as connection:
+        with self.writing() as connection:
             _insert(connection, rows)
 
     def quotations(self, collection: str) -> dict[int, Quotation]:
@@ -157,7 +157,7 @@ class LabelBook(database.Book):
     def move(self, moved: Mapping[int, tuple[Quotation, Sequence[str]]]) -> None:
         """Give labels new quotations and chunks, all or none. Times stay, so the latest still counts. A label with
         several chunks becomes several labels."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             for label_id, (quotation, chunk_ids) in sorted(moved.items()):
                 removed = _labels.delete().where(_labels.c.id == label_id).returning(_labels)
                 old = connection.execute(removed).mappings().first()
@@ -170,7 +170,7 @@ class LabelBook(database.Book):
 
     def take_back(self, label_ids: Sequence[int]) -> None:
         """Remove labels; the labeller's previous labels count again. Repeating it does nothing."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(_labels.delete().where(_labels.c.id.in_(label_ids)))
             connection.execute(_quotations.delete().where(_quotations.c.label.in_(label_ids)))
 
@@ -218,7 +218,7 @@ class LabelBook(database.Book):
             {"collection": collection, "name": name, "query_id": mend_characters(i), "text": _plain(text)}
             for i, text in queries.items()
         ]
-        with self._writing() as connection:
+        with self.writing() as connection:
             old = _sets.delete().filter_by(collection=collection, name=name)
             replaced = connection.execute(old.returning(_sets.c.query_id, _sets.c.text))
             was = {row.query_id: row.text for row in replaced}
@@ -251,7 +251,7 @@ class LabelBook(database.Book):
 
     def record(self, collection: str, hits: Mapping[str, Sequence[str]]) -> None:
         """Store the chunks retrieved for questions according to a trace, replacing earlier ones."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             for query, ids in hits.items():
                 row = {"collection": collection, "query": _plain(query)}
                 connection.execute(_recorded.delete().filter_by(**row))
@@ -269,7 +269,7 @@ class LabelBook(database.Book):
         row = {"collection": collection, "text": _plain(question)}
         oldest = sa.select(_asked.c.id).filter_by(collection=collection)
         oldest = oldest.order_by(_asked.c.id.desc()).offset(MAX_ASKED)
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(_asked.delete().filter_by(**row))
             connection.execute(_asked.insert().values(at=datetime.now(UTC), **row))
             ids = connection.execute(oldest).scalars().all()
@@ -281,7 +281,7 @@ class LabelBook(database.Book):
 
     def record_history(self, collection: str, on: bool) -> None:
         """Start storing asked questions, or delete them all and stop storing."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(_unrecorded.delete().filter_by(collection=collection))
             if not on:
                 connection.execute(_unrecorded.insert().values(collection=collection))

@@ -130,7 +130,7 @@ class EveryTable(database.Book):
 
     def add(self, table: sa.Table, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add rows with their ids to a table."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(table.insert(), [dict(zip(table.columns.keys(), row, strict=True)) for row in rows])
             if connection.dialect.name == "postgresql" and "id" in table.c:
                 # The sequence does not count ids that were inserted explicitly.

@@ -8,7 +8,6 @@ its conditions."""
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -118,9 +117,8 @@ class QdrantCollection(VersionedCollection):
                 return sorted(hits, key=by_distance)[:n]
             size *= 2
 
-    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        by_id = {i: metadata.to_chunk(i, p, p.pop("text"), ours=True) for i, p in self._payloads(ids, text=True)}
-        return {i: by_id[i] for i in ids if i in by_id}
+    def known_chunks(self, ids: Sequence[str]) -> Iterator[Chunk]:
+        return (metadata.to_chunk(i, p, p.pop("text"), ours=True) for i, p in self._payloads(ids, text=True))
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         self._readable()
@@ -190,7 +188,6 @@ class QdrantStore(VersionedStore[QdrantCollection]):
         """Open the store. Raises InputError, StoreError, StoreUnavailable."""
         where = shown(place.place) if place.shared else str(Path(place.place).expanduser())
         super().__init__(where=where, shared=place.shared)
-        self._changing = threading.RLock()
         # Only one thread at a time can use the client that searches itself.
         self._alone = nullcontext() if place.shared else self._changing
         with _guard(where):
@@ -218,14 +215,6 @@ class QdrantStore(VersionedStore[QdrantCollection]):
     def look_up(self, name: str) -> models.CollectionInfo:
         with self.asking() as client:
             return client.get_collection(name)
-
-    @contextmanager
-    def changing(self, name: str) -> Iterator[None]:
-        with self._changing:
-            try:
-                yield
-            finally:
-                self.looked_up = {}
 
     def set_attributes(self, name: str, values: Mapping[str, str]) -> None:
         with self.changing(name), self.asking() as client:

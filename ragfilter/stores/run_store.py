@@ -65,7 +65,7 @@ class Runs(database.Book):
 
     def begin(self, plan: Plan, *, who: str, name: str = "") -> Run:
         """Continue the unfinished run of exactly this plan, or begin a new run."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             unfinished = _unfinished(connection.execute(_same(plan)))
             if unfinished is not None:
                 who = unfinished.who or who

@@ -49,9 +49,8 @@ if TYPE_CHECKING:
     from ragfilter.stores.caches import VectorCache
     from ragfilter.stores.chroma import Server
     from ragfilter.stores.copies import Copies
-    from ragfilter.stores.postgres.collection import PgCollection
     from ragfilter.stores.postgres.foreign import TableCollection
-    from ragfilter.stores.postgres.store import PgStore
+    from ragfilter.stores.postgres.store import PgCollection, PgStore
     from ragfilter.stores.qdrant import QdrantPlace
 
     Store: TypeAlias = VersionedStore[Any] | PgStore

@@ -20,9 +20,7 @@ from ragfilter.stores.base import Opening, VersionedStore
 from ragfilter.stores.chroma import ChromaStore, Server
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.metadata import to_metadata
-from ragfilter.stores.postgres import collection as collections
-from ragfilter.stores.postgres import store as stores
-from ragfilter.stores.postgres import tables
+from ragfilter.stores.postgres import search, tables
 from ragfilter.stores.postgres.foreign import TableStore
 from ragfilter.stores.postgres.store import PgStore
 from ragfilter.testing import CHUNKS, Make, RuleStoreTests
@@ -133,7 +131,7 @@ class TestPostgres(RuleStoreTests):
 
     def damage(self, collection: Any, how: Any) -> None:
         with collection._store.writing() as connection:
-            connection.exec_driver_sql(f"UPDATE {collection.row.table} SET {how}")
+            connection.exec_driver_sql(f"UPDATE {tables.chunks_of(collection.row)} SET {how}")
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -160,8 +158,7 @@ class TestIndexedPostgres(TestPostgres):
     @classmethod
     def indexed(cls, store: PgStore) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(stores, "FEW", 3)
-            patch.setattr(collections, "FEW", 3)
+            patch.setattr(search, "FEW", 3)
             patch.setattr(store, "catalogue_limit", 3)
             yield
 
@@ -214,5 +211,5 @@ class TestIndexedTable(TestTable):
     @classmethod
     def indexed(cls) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(collections, "FEW", 3)
+            patch.setattr(search, "FEW", 3)
             yield

@@ -27,8 +27,8 @@ from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.copies import Copies, StoredRow
 from ragfilter.stores.indexer import index
-from ragfilter.stores.postgres.collection import PgCollection
-from ragfilter.stores.postgres.store import PgStore
+from ragfilter.stores.postgres import tables
+from ragfilter.stores.postgres.store import PgCollection, PgStore
 from ragfilter.stores.workspace_files import Workspace
 from ragfilter.testing import CHUNKS, QUERY, VECTORS
 from ragfilter.workbench import Workbench
@@ -228,7 +228,7 @@ def test_an_edit_elsewhere_leaves_the_content_and_is_seen_with_the_next_version(
 def test_metadata_that_others_damage_are_shown_as_they_are(ours: PgStore, address: str) -> None:
     for damaged in ("{oops", "[1]", "[" * 100_000):
         with ours.changing("ours") as (connection, row):
-            connection.exec_driver_sql(f"UPDATE {row.table} SET metadata = %(said)s", {"said": damaged})
+            connection.exec_driver_sql(f"UPDATE {tables.chunks_of(row)} SET metadata = %(said)s", {"said": damaged})
         assert ours.collection("ours").chunks([CHUNKS[0].id])[CHUNKS[0].id].metadata == {"metadata": damaged}
 
 

@@ -15,8 +15,7 @@ from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores import metadata
 from ragfilter.stores.base import CollectionInfo, Opening
 from ragfilter.stores.postgres import tables
-from ragfilter.stores.postgres.collection import RowCollection, SqlSearch
-from ragfilter.stores.postgres.connection import VectorDatabase
+from ragfilter.stores.postgres.search import RowCollection, SqlSearch, VectorDatabase
 
 Metric = Literal["l2", "cosine", "ip"]
 OPERATORS: Mapping[Metric, str] = {"l2": "<->", "cosine": "<=>", "ip": "<#>"}
@@ -193,9 +192,11 @@ class TableCollection(RowCollection):
         own = {self._of["text"], self._key.name, *self._json}
         self._plain = {c.name: c.name for c in table.columns if c.name not in own and c.type not in UNREAD}
         self._plain |= {f: c for f, c in chosen_columns.items() if f not in ("id", "text", "embedding", "metadata")}
-
-    def snapshot(self) -> TableCollection:
-        return self
+        self._key_name, self._vector_name = f"c.{_name(self._key.name)}", f"c.{_name(self._vector.name)}"
+        # All fields of a row: its columns as JSON, then each JSON column.
+        plain = ", ".join(f"c.{_name(column)} AS {_name(field)}" for field, column in self._plain.items())
+        inside = (f"c.{_name(name)}" for name in self._json)
+        self._selected = ", ".join((f"(SELECT to_jsonb(f.*) FROM (SELECT {plain}) f)", *inside))
 
     @cached_property
     def space(self) -> Metric:
@@ -215,9 +216,6 @@ class TableCollection(RowCollection):
         if not self.count():
             raise CollectionMissing(f"The table {self._name!r} has no vectors.", remedy="Fill it first.")
 
-    def info(self) -> CollectionInfo:
-        return CollectionInfo(self._name, self.count(), self.space, "", False, "")
-
     def count(self) -> int:
         condition, parameters = self._among(None)
         query = f"SELECT count(*) FROM {self._table.sql} c WHERE {condition}"
@@ -235,8 +233,7 @@ class TableCollection(RowCollection):
         return list({i: (i, d) for i, d in reversed(pairs)}.values())[::-1]
 
     def search(self, ids: Sequence[str] | None, where: Where | None) -> SqlSearch:
-        kind, query = self._vector.type, f"c.{_name(self._vector.name)}"
-        by = f"{query} {OPERATORS[self.space]} %(query)s::{kind}"
+        by = f"{self._vector_name} {OPERATORS[self.space]} %(query)s::{self._vector.type}"
         known = self.entries()
         if where is not None or ids is not None:
             admits, among = metadata.admission(where or Where()), known if ids is None else dict.fromkeys(ids)
@@ -255,17 +252,13 @@ class TableCollection(RowCollection):
             len(known),
         )
 
-    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+    def known_chunks(self, ids: Sequence[str]) -> Iterator[Chunk]:
         text = f"c.{_name(self._of['text'])}::text" if self._of["text"] else "''"
-        by_id = {
-            i: metadata.to_chunk(i, self._fields(*own), content)
-            for i, content, *own in self._get(ids, f"{text}, {self._selected}")
-        }
-        return {i: by_id[i] for i in ids if i in by_id}
+        for i, content, *own in self._get(ids, f"{text}, {self._selected}"):
+            yield metadata.to_chunk(i, self._fields(*own), content)
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
-        pairs = self._get(ids, f"c.{_name(self._vector.name)}::text")
-        return ((i, tables.read(text)) for i, text in pairs)
+        return ((i, tables.read(text)) for i, text in self._get(ids, f"{self._vector_name}::text"))
 
     def catalogue(self) -> Catalogue:
         """Every chunk by id without text: the database checks no conditions, because its fields may hold anything."""
@@ -312,23 +305,8 @@ class TableCollection(RowCollection):
             raise StoreError(message, remedy=f"Add a column {metadata.RULE_KEY} of the type text.")
         name, key = _name(self._json[0]), metadata.RULE_KEY
         kind = self._table.column(self._json[0]).type
-        now = f"coalesce(c.{name}::jsonb, '{{}}')"
-        return (
-            f"{name} = (CASE WHEN new.rule IS NULL THEN {now} - '{key}' "
-            f"ELSE jsonb_set({now}, '{{{key}}}', to_jsonb(new.rule)) END)::{kind}"
-        )
-
-    @property
-    def _key_name(self) -> str:
-        return f"c.{_name(self._key.name)}"
-
-    @property
-    def _selected(self) -> str:
-        """All fields of a row: its columns as JSON, then each JSON column."""
-        plain = ", ".join(f"c.{_name(column)} AS {_name(field)}" for field, column in self._plain.items())
-        return ", ".join(
-            (f"(SELECT to_jsonb(f.*) FROM (SELECT {plain}) f)", *(f"c.{_name(name)}" for name in self._json))
-        )
+        others = f"coalesce(c.{name}::jsonb, '{{}}') - '{key}'"
+        return f"{name} = ({others} || jsonb_strip_nulls(jsonb_build_object('{key}', new.rule)))::{kind}"
 
     @staticmethod
     def _fields(plain: Mapping[str, Any], *inside: object) -> dict[str, Any]:
@@ -343,7 +321,7 @@ class TableCollection(RowCollection):
         if self._vector.size > 0:
             return self._vector.size
         condition, parameters = self._among(None)
-        query = f"SELECT vector_dims(c.{_name(self._vector.name)}) FROM {self._table.sql} c WHERE {condition} LIMIT 1"
+        query = f"SELECT vector_dims({self._vector_name}) FROM {self._table.sql} c WHERE {condition} LIMIT 1"
         sizes = self._store.read(query, parameters)
         return int(sizes[0][0]) if sizes else 0
 
@@ -359,7 +337,7 @@ class TableCollection(RowCollection):
 
     def _among(self, ids: Sequence[str] | None) -> tuple[str, tables.Parameters]:
         """The condition that a row is one of these chunks, or any chunk, with its parameters."""
-        parts = [f"c.{_name(self._vector.name)} IS NOT NULL", f"{self._key_name} IS NOT NULL"]
+        parts = [f"{self._vector_name} IS NOT NULL", f"{self._key_name} IS NOT NULL"]
         parameters = tables.Parameters()
         if self._table.part:
             parts.append("c.collection_id = %(part)s::uuid")

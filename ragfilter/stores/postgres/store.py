@@ -1,44 +1,228 @@
-"""PostgreSQL as a store of collections. Every change to a collection is one transaction, all or nothing."""
+"""PostgreSQL as a store of collections, each behind two protocols: `Collection` and `RuleStore`.
+
+Vectors have unit length, and distances are squared (`l2`, 0..4), as in a folder. Every change to a collection is one
+transaction, all or nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from hashlib import blake2b
+from math import inf
 from typing import Any
 
+from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import CollectionMissing, WorkspaceLocked, extra
-from ragfilter.model import Chunk
-from ragfilter.protocols import Vectors
-from ragfilter.stores.base import CollectionInfo, check_embedder, check_name, pages
+from ragfilter.model import Chunk, Space
+from ragfilter.protocols import Catalogue, Vectors, Where
+from ragfilter.stores.base import COUNTS_KEPT, CollectionInfo, check_embedder, check_name, pages
 from ragfilter.stores.copies import Bars, CopySummary, StoredRow, text_key, with_rule
-from ragfilter.stores.postgres import tables
-from ragfilter.stores.postgres.collection import FEW, PgCollection
-from ragfilter.stores.postgres.connection import COLUMNS, CollectionRow, PgDatabase
+from ragfilter.stores.postgres import search, tables
+from ragfilter.stores.postgres.search import RowCollection, SqlSearch, VectorDatabase
+from ragfilter.stores.postgres.tables import COLLECTIONS, RULES, SEARCHED_TEXT
 
 with extra("postgres"):
     import sqlalchemy as sa
+    from sqlalchemy.dialects import postgresql
 
+CATALOGUED = 100_000
+"""Maximum number of chunks kept in memory without their texts; of larger collections, only the distinct rules are."""
+RULES_KEPT = 4
 BUILD_MEMORY = "1GB"
 """Memory limit for building an index, unless the server's own setting is larger. 50,000 vectors of
 384 dimensions take 80 MB; with too little memory, building is much slower."""
 WRITE_PART = 5_000
 
 
-class PgStore(PgDatabase):
-    """The collections of a workspace in PostgreSQL. Thread-safe. Raises StoreError."""
+class PgCollection(RowCollection):
+    """One collection. Each call looks it up by name, so it survives re-indexing."""
+
+    ours = True
+    space: Space = "l2"
+
+    def __init__(self, store: PgStore, name: str, pinned: sa.Row[Any] | None = None) -> None:
+        super().__init__(store, name)
+        self._store: PgStore = store
+        self._pinned = pinned
+
+    def snapshot(self) -> PgCollection:
+        return PgCollection(self._store, self._name, self.row)
+
+    @property
+    def row(self) -> sa.Row[Any]:
+        """Its row in the list of collections. Raises CollectionMissing."""
+        return self._pinned or self._store.row(self._name)
+
+    @property
+    def embedder(self) -> str:
+        return str(self.row.embedder)
+
+    @property
+    def content(self) -> str:
+        """The fingerprint of the indexed content."""
+        return str(self.row.content)
+
+    @property
+    def version(self) -> str:
+        row = self.row
+        return f"{row.id}:{row.version}"
+
+    def check_not_empty(self) -> None:
+        """Raise CollectionMissing if it does not exist; existing collections have chunks."""
+        _ = self.row
+
+    def count(self) -> int:
+        return self._count(self.row)
+
+    def search(self, ids: Sequence[str] | None, where: Where | None) -> SqlSearch:
+        row = self.row
+        admits, parameters = tables.condition(where or Where())
+        if ids is not None:
+            admits, parameters = (f"{admits} AND c.id = ANY(%(ids)s)", parameters | {"ids": tables.holdable(ids)})
+        return SqlSearch(
+            tables.chunks_of(row),
+            "c.id",
+            "c.vector <-> %(query)s::vector",
+            "vector_l2_squared_distance(c.vector, %(query)s::vector)",
+            admits,
+            parameters,
+            row.dimension,
+            self._count(row, where),
+            self._count(row),
+        )
+
+    def known_chunks(self, ids: Sequence[str]) -> Iterator[Chunk]:
+        return map(tables.to_chunk, self._get(ids, tables.WHOLE))
+
+    def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
+        return ((i, tables.read(text)) for i, text in self._get(ids, "c.id, c.vector::text"))
+
+    def catalogue(self) -> Catalogue | None:
+        """Every chunk by id without text; None if the collection is too large for that."""
+        large = self._count(self.row) > min(self._store.catalogue_limit, CATALOGUED)
+        return None if large else self.entries()
+
+    def entries(self) -> Catalogue:
+        """Every chunk by id without text, whatever their number. Reads only changes since the last read."""
+        row = self.row
+        since, before = self._store.catalogues.get(row.id, (0, Catalogue()))
+        if since == row.version:
+            return before
+        changed = self._store.read(
+            f"SELECT {tables.ENTRY} FROM {tables.chunks_of(row)} c "
+            "LEFT JOIN ragfilter_rules r ON r.key = c.rule "
+            "WHERE c.edited > %(since)s ORDER BY c.place",
+            {"since": since},
+        )
+        entries = Catalogue({**before, **{each[0]: tables.to_entry(each) for each in changed}})
+        # Under the version before the read, so that later writes are read again.
+        self._store.catalogues[row.id] = (row.version, entries)
+        return entries
+
+    def distinct_rules(self) -> tuple[str, ...]:
+        row = self.row
+        query = (
+            f"SELECT r.text FROM ragfilter_rules r WHERE EXISTS "
+            f"(SELECT FROM {tables.chunks_of(row)} c WHERE c.rule = r.key) ORDER BY r.key"
+        )
+        return self._store.distinct_rules.of(
+            (row.id, row.version), lambda: tuple(text for (text,) in self._store.read(query))
+        )
+
+    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
+        return dict(self._get(ids, "c.id, r.text"))
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """One transaction with the journal of the same workspace, in this thread."""
+        return self._store.transaction()
+
+    def set_rules(self, rules: Mapping[str, str | None]) -> None:
+        """Replace rules, all or none."""
+        with self._store.changing(self._name) as (connection, row):
+            new_rules = {i: rule or None for i, rule in rules.items()}
+            self._store.add_rules(connection, [rule for rule in new_rules.values() if rule])
+            update = (
+                f"UPDATE {tables.chunks_of(row)} c SET rule = new.rule, edited = %(version)s "
+                "FROM unnest(%(ids)s::text[], %(rules)s::bytea[]) AS new (id, rule) "
+                "WHERE c.id = new.id RETURNING c.id"
+            )
+            values = {
+                "ids": list(map(tables.plain, new_rules)),
+                "rules": [tables.rule_key(rule) if rule else None for rule in new_rules.values()],
+                "version": row.version,
+            }
+            known = {i for (i,) in connection.exec_driver_sql(update, values)}
+            self.check_known(new_rules, known)
+
+    def matching(self, query: str, n: int, *, where: Where | None = None) -> list[tuple[str, float]]:
+        """Up to `n` pairs (id, rank) from PostgreSQL's text search for any word of the query."""
+        admits, parameters = tables.condition(where or Where())
+        sql = (
+            f"SELECT c.id, ts_rank_cd({SEARCHED_TEXT}, q, 1) AS score "
+            f"FROM {tables.chunks_of(self.row)} c, "
+            "(SELECT replace(plainto_tsquery('english', %(words)s)::text, '&', '|')::tsquery AS q)"
+            f" AS asked WHERE {SEARCHED_TEXT} @@ q AND {admits} "
+            f'ORDER BY score DESC, c.id COLLATE "C" LIMIT {n}'
+        )
+        pairs = self._store.read(sql, parameters | {"words": tables.plain(query)})
+        return [(i, float(score)) for i, score in pairs]
+
+    def _count(self, row: sa.Row[Any], where: Where | None = None) -> int:
+        """The number of chunks of this version that meet the condition; counted once."""
+        admits, parameters = tables.condition(where or Where())
+        key = (row.id, row.version, admits, repr(parameters))
+        query = f"SELECT count(*) FROM {tables.chunks_of(row)} c WHERE {admits}"
+        return self._store.counts.of(key, lambda: self._store.read(query, parameters)[0][0])
+
+    def _get(self, ids: Sequence[str], fields: str) -> Iterator[tuple[Any, ...]]:
+        """Yield these fields of each known chunk."""
+        query = (
+            f"SELECT {fields} FROM {tables.chunks_of(self.row)} c "
+            "LEFT JOIN ragfilter_rules r ON r.key = c.rule WHERE c.id = ANY(%(ids)s)"
+        )
+        known = tables.holdable(ids)
+        yield from self._store.read(query, {"ids": known}) if known else ()
+
+
+class PgStore(VectorDatabase):
+    """The collections of a workspace in PostgreSQL, with caches. Upgrades its tables to the newest version.
+    Thread-safe. Raises StoreError."""
+
+    def __init__(self, address: str) -> None:
+        self.catalogue_limit = inf
+        self.catalogues: dict[int, tuple[int, Catalogue]] = {}
+        """By the number of a collection, with the version to which they belong."""
+        self.versions: dict[int, int] = {}
+        """The newest version seen, by the number of a collection."""
+        self.counts: SharedCache[int] = SharedCache(COUNTS_KEPT)
+        self.distinct_rules: SharedCache[tuple[str, ...]] = SharedCache(RULES_KEPT)
+        super().__init__(address)
+
+    def _prepare(self) -> None:
+        with self.writing() as connection:
+            tables.upgrade(connection)
+        super()._prepare()
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, by name."""
-        names = self.read('SELECT name FROM ragfilter_collections ORDER BY name COLLATE "C"')
-        return tuple(self.collection(name).info() for (name,) in names)
+        return tuple(self.collection(name).info() for name in self.changed())
 
     def collection(self, name: str, *, embedder: str = "") -> PgCollection:
         """The collection called `name`. Raises CollectionMissing, and StoreError if `embedder` is not the model that
         made the collection, since their vectors are not comparable."""
         check_embedder(name, self.row(name).embedder, embedder)
         return PgCollection(self, name)
+
+    def row(self, name: str) -> sa.Row[Any]:
+        """The registration of a collection. Raises CollectionMissing."""
+        query = "SELECT * FROM ragfilter_collections WHERE name = %(name)s"
+        registrations = self.read(query, {"name": tables.plain(name)})
+        if not registrations:
+            raise self._missing(name)
+        row: sa.Row[Any] = registrations[0]
+        self.versions[row.id] = max(row.version, self.versions.get(row.id, 0))
+        return row
 
     def outdated(self, version: str) -> bool:
         """Whether a collection has changed since this version, as far as this process saw. Does not query the store."""
@@ -51,8 +235,18 @@ class PgStore(PgDatabase):
             row = self.row(name)
         except CollectionMissing:
             return CopySummary()
-        chunks = self.read(f"SELECT id, fingerprint, clearance_as_given FROM {row.table}")
+        chunks = self.read(f"SELECT id, fingerprint, clearance_as_given FROM {tables.chunks_of(row)}")
         return CopySummary(row.embedder, {i: mark for i, mark, _ in chunks}, {i: text for i, _, text in chunks})
+
+    @contextmanager
+    def changing(self, name: str) -> Iterator[tuple[sa.Connection, sa.Row[Any]]]:
+        """An exclusive transaction that gives a collection its next version. Raises CollectionMissing."""
+        next_version = COLLECTIONS.update().filter_by(name=name).values(version=COLLECTIONS.c.version + 1)
+        with self.writing() as connection:
+            row = connection.execute(next_version.returning(*COLLECTIONS.c)).one_or_none()
+            if row is None:
+                raise self._missing(name)
+            yield connection, row
 
     def put(
         self,
@@ -74,35 +268,29 @@ class PgStore(PgDatabase):
         check_name(name)
         # Nobody sees this name, and no other collection can have it.
         target = f"{name} (new)" if reset else name
-        with self.transaction(), self._writing() as connection:
+        row = {"name": target, "embedder": embedder, "dimension": len(batch[0].vector)}
+        new = postgresql.insert(COLLECTIONS).values(**row, content="", version=0, removed=0).on_conflict_do_nothing()
+        with self.transaction(), self.writing() as connection:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-            created = connection.exec_driver_sql(
-                "INSERT INTO ragfilter_collections "
-                "(name, embedder, dimension, content, version, removed) "
-                "VALUES (%(name)s, %(embedder)s, %(dimension)s, '', 0, 0) "
-                "ON CONFLICT (name) DO NOTHING",
-                {"name": target, "embedder": embedder, "dimension": len(batch[0].vector)},
-            ).rowcount
+            created = bool(connection.execute(new).rowcount)
             # From here on, edits of rules wait.
             with suppress(CollectionMissing), self.changing(name):
                 pass
             with self.changing(target) as (_, row):
+                table = tables.chunks_of(row)
                 if created:
-                    connection.exec_driver_sql(tables.chunk_table(row.table, row.dimension))
+                    connection.exec_driver_sql(tables.chunk_table(table, row.dimension))
                 edited = rules()
-                batch = [with_rule(row, edited) for row in batch]
-                self.add_rules(connection, [r.chunk.rule for r in batch if r.chunk.rule])
+                batch = [with_rule(each, edited) for each in batch]
+                self.add_rules(connection, (each.chunk.rule for each in batch if each.chunk.rule))
                 for part in pages(batch, WRITE_PART):
-                    _merge(connection, row.table, part, row.version, anew=bool(created))
+                    _merge(connection, table, part, row.version, anew=created)
                     progress(len(part))
-                _index(connection, row.table, anew=bool(created))
+                _index(connection, table, anew=created)
                 if reset:
                     _drop(connection, name)
-                connection.exec_driver_sql(
-                    "UPDATE ragfilter_collections SET name = %(name)s, content = %(content)s, "
-                    "changed = now() WHERE id = %(id)s",
-                    {"name": name, "content": content, "id": row.number},
-                )
+                done = {"name": name, "content": content, "changed": sa.func.now()}
+                connection.execute(COLLECTIONS.update().filter_by(id=row.id).values(**done))
 
     def change_clearances(self, name: str, bars: Mapping[str, Bars]) -> None:
         """Change the clearances of chunks at once. Their fingerprints stay, so their records still
@@ -113,7 +301,7 @@ class PgStore(PgDatabase):
             "departments": [tables.plain(of or "").strip() for _, of, _ in bars.values()],
             "said": [None if text is None else tables.plain(text) for _, _, text in bars.values()],
         }
-        table = self.row(name).table
+        table = tables.chunks_of(self.row(name))
         differing = (
             "FROM unnest(%(ids)s::text[], %(levels)s::bigint[], %(departments)s::text[], "
             "%(said)s::text[]) AS new (id, level, department, said) WHERE c.id = new.id AND "
@@ -128,20 +316,18 @@ class PgStore(PgDatabase):
                 f"clearance_as_given = new.said, edited = {row.version} {differing}",
                 values,
             )
-            connection.exec_driver_sql(
-                "UPDATE ragfilter_collections SET content = '' WHERE id = %(id)s", {"id": row.number}
-            )
+            connection.execute(COLLECTIONS.update().filter_by(id=row.id).values(content=""))
 
     def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:
         """The vectors of these passages that a collection has, by passage."""
         by_key = {text_key(passage): passage for passage in passages}
-        mine = f"FROM {self.row(name).table} WHERE passage = ANY(%(keys)s)"
+        mine = f"FROM {tables.chunks_of(self.row(name))} WHERE passage = ANY(%(keys)s)"
         pairs = self.read(f"SELECT DISTINCT ON (passage) passage, vector::text {mine}", {"keys": list(by_key)})
         return {by_key[key]: tables.read(text) for key, text in pairs}
 
     def texts(self, name: str) -> list[Chunk]:
         """The chunks of a collection with only id, title and text."""
-        table = self.row(name).table
+        table = tables.chunks_of(self.row(name))
         text_rows = self.read(f"SELECT id, text, title FROM {table} ORDER BY place")
         return [Chunk(i, text, title=title) for i, text, title in text_rows]
 
@@ -153,28 +339,37 @@ class PgStore(PgDatabase):
     def rename(self, name: str, new: str) -> None:
         """Rename a collection. Raises CollectionMissing."""
         with self.changing(name) as (connection, row):
-            connection.exec_driver_sql(
-                "UPDATE ragfilter_collections SET name = %(new)s WHERE id = %(id)s", {"new": new, "id": row.number}
-            )
+            connection.execute(COLLECTIONS.update().filter_by(id=row.id).values(name=new))
 
     def delete(self, name: str) -> None:
         """Delete a collection if it exists."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             _drop(connection, name)
 
     @contextmanager
     def only_one(self, name: str) -> Iterator[None]:
         """Lock a collection against indexing and changes by any other process or thread. Raises WorkspaceLocked."""
+        key = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), signed=True)
         with self._guard(), self._reading.connect() as connection:
-            key = {"key": int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), signed=True)}
-            lock = "SELECT pg_try_advisory_lock(%(key)s)"
-            if not connection.exec_driver_sql(lock, key).scalar_one():
+            if not connection.execute(sa.select(sa.func.pg_try_advisory_lock(key))).scalar_one():
                 message = f"Collection {name!r} is already being indexed."
                 raise WorkspaceLocked(message, remedy="Wait until that is done.")
             try:
                 yield
             finally:
-                connection.exec_driver_sql("SELECT pg_advisory_unlock(%(key)s)", key)
+                connection.execute(sa.select(sa.func.pg_advisory_unlock(key)))
+
+    @staticmethod
+    def add_rules(connection: sa.Connection, rules: Iterable[str]) -> None:
+        """Add these texts to the distinct rules."""
+        # In order, so that no two transactions wait for each other.
+        new = [{"key": tables.rule_key(text), "text": text} for text in sorted({*map(tables.plain, rules)})]
+        if new:
+            connection.execute(postgresql.insert(RULES).on_conflict_do_nothing(), new)
+
+    def _missing(self, name: str) -> CollectionMissing:
+        message = f"The collection {name!r} is not in {self.where} (any more)."
+        return CollectionMissing(message, remedy="List the collections, or index it again.")
 
 
 def _merge(connection: sa.Connection, table: str, part: Sequence[StoredRow], version: int, *, anew: bool) -> None:
@@ -199,7 +394,7 @@ def _index(connection: sa.Connection, table: str, *, anew: bool) -> None:
     for statement in tables.chunk_indexes(table) if anew else ():
         connection.exec_driver_sql(statement)
     size = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
-    if size > FEW:
+    if size > search.FEW:
         connection.exec_driver_sql(
             "SELECT set_config('maintenance_work_mem', %(most)s, true) WHERE "
             "pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes(%(most)s)",
@@ -211,6 +406,5 @@ def _index(connection: sa.Connection, table: str, *, anew: bool) -> None:
 
 
 def _drop(connection: sa.Connection, name: str) -> None:
-    delete = f"DELETE FROM ragfilter_collections WHERE name = %(name)s RETURNING {COLUMNS}"
-    for row in connection.exec_driver_sql(delete, {"name": name}).all():
-        connection.exec_driver_sql(f"DROP TABLE {CollectionRow(*row).table}")
+    for row in connection.execute(COLLECTIONS.delete().filter_by(name=name).returning(COLLECTIONS.c.id)).all():
+        connection.exec_driver_sql(f"DROP TABLE {tables.chunks_of(row)}")

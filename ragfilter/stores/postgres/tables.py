@@ -51,6 +51,12 @@ ENTRY = "c.id, c.title, c.type, c.source, c.refs, c.clearance, c.department, r.t
 """The columns of a catalogue entry; the rule's text comes from `ragfilter_rules`, as `r`."""
 WHOLE = f"{ENTRY}, c.text, c.page, c.metadata"
 
+COLLECTIONS = sa.table(
+    "ragfilter_collections",
+    *map(sa.column, ("id", "name", "embedder", "dimension", "content", "version", "removed", "changed")),
+)
+RULES = sa.table("ragfilter_rules", sa.column("key"), sa.column("text"))
+
 Parameters = dict[str, Any]
 
 
@@ -69,6 +75,11 @@ def upgrade(connection: sa.Connection) -> None:
     except CommandError:
         message = "The workspace was changed by a newer version of ragfilter."
         raise StoreError(message, remedy="Install that version here too.") from None
+
+
+def chunks_of(collection: sa.Row[Any]) -> str:
+    """The name of the table for the chunks of a collection, given its row of `COLLECTIONS`."""
+    return f"ragfilter_chunks_{collection.id}"
 
 
 def chunk_table(table: str, dimension: int) -> str:
