@@ -291,8 +291,7 @@ class TableCollection(RowCollection):
             "rules": [tables.plain(rule) if rule else None for rule in rules.values()],
         }
         with self._store.writing() as connection:
-            known = {i for (i,) in connection.exec_driver_sql(update, values)}
-            self.check_known(rules, known)
+            self.check_known(rules, connection.exec_driver_sql(update, values).scalars())
         self._store.edits += 1
 
     @property

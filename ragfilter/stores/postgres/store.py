@@ -20,7 +20,7 @@ from ragfilter.stores.base import COUNTS_KEPT, CollectionInfo, check_embedder, c
 from ragfilter.stores.copies import Bars, CopySummary, StoredRow, text_key, with_rule
 from ragfilter.stores.postgres import search, tables
 from ragfilter.stores.postgres.search import RowCollection, SqlSearch, VectorDatabase
-from ragfilter.stores.postgres.tables import COLLECTIONS, RULES, SEARCHED_TEXT
+from ragfilter.stores.postgres.tables import COLLECTIONS, COLUMNS, SEARCHED_TEXT
 
 with extra("postgres"):
     import sqlalchemy as sa
@@ -140,20 +140,18 @@ class PgCollection(RowCollection):
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         """Replace rules, all or none."""
         with self._store.changing(self._name) as (connection, row):
-            new_rules = {i: rule or None for i, rule in rules.items()}
-            self._store.add_rules(connection, [rule for rule in new_rules.values() if rule])
+            self._store.add_rules(connection, filter(None, rules.values()))
             update = (
                 f"UPDATE {tables.chunks_of(row)} c SET rule = new.rule, edited = %(version)s "
                 "FROM unnest(%(ids)s::text[], %(rules)s::bytea[]) AS new (id, rule) "
                 "WHERE c.id = new.id RETURNING c.id"
             )
             values = {
-                "ids": list(map(tables.plain, new_rules)),
-                "rules": [tables.rule_key(rule) if rule else None for rule in new_rules.values()],
+                "ids": list(map(tables.plain, rules)),
+                "rules": [tables.rule_key(rule) if rule else None for rule in rules.values()],
                 "version": row.version,
             }
-            known = {i for (i,) in connection.exec_driver_sql(update, values)}
-            self.check_known(new_rules, known)
+            self.check_known(rules, connection.exec_driver_sql(update, values).scalars())
 
     def matching(self, query: str, n: int, *, where: Where | None = None) -> list[tuple[str, float]]:
         """Up to `n` pairs (id, rank) from PostgreSQL's text search for any word of the query."""
@@ -216,7 +214,7 @@ class PgStore(VectorDatabase):
 
     def row(self, name: str) -> sa.Row[Any]:
         """The registration of a collection. Raises CollectionMissing."""
-        query = "SELECT * FROM ragfilter_collections WHERE name = %(name)s"
+        query = f"SELECT {COLUMNS} FROM ragfilter_collections WHERE name = %(name)s"
         registrations = self.read(query, {"name": tables.plain(name)})
         if not registrations:
             raise self._missing(name)
@@ -268,8 +266,8 @@ class PgStore(VectorDatabase):
         check_name(name)
         # Nobody sees this name, and no other collection can have it.
         target = f"{name} (new)" if reset else name
-        row = {"name": target, "embedder": embedder, "dimension": len(batch[0].vector)}
-        new = postgresql.insert(COLLECTIONS).values(**row, content="", version=0, removed=0).on_conflict_do_nothing()
+        values = {"name": target, "embedder": embedder, "dimension": len(batch[0].vector)}
+        new = postgresql.insert(COLLECTIONS).values(**values, content="", version=0, removed=0).on_conflict_do_nothing()
         with self.transaction(), self.writing() as connection:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
             created = bool(connection.execute(new).rowcount)
@@ -363,9 +361,13 @@ class PgStore(VectorDatabase):
     def add_rules(connection: sa.Connection, rules: Iterable[str]) -> None:
         """Add these texts to the distinct rules."""
         # In order, so that no two transactions wait for each other.
-        new = [{"key": tables.rule_key(text), "text": text} for text in sorted({*map(tables.plain, rules)})]
-        if new:
-            connection.execute(postgresql.insert(RULES).on_conflict_do_nothing(), new)
+        texts = sorted({*map(tables.plain, rules)})
+        if texts:
+            connection.exec_driver_sql(
+                "INSERT INTO ragfilter_rules SELECT * FROM unnest(%(keys)s::bytea[], %(texts)s::text[]) "
+                "ON CONFLICT DO NOTHING",
+                {"keys": list(map(tables.rule_key, texts)), "texts": texts},
+            )
 
     def _missing(self, name: str) -> CollectionMissing:
         message = f"The collection {name!r} is not in {self.where} (any more)."

@@ -51,11 +51,8 @@ ENTRY = "c.id, c.title, c.type, c.source, c.refs, c.clearance, c.department, r.t
 """The columns of a catalogue entry; the rule's text comes from `ragfilter_rules`, as `r`."""
 WHOLE = f"{ENTRY}, c.text, c.page, c.metadata"
 
-COLLECTIONS = sa.table(
-    "ragfilter_collections",
-    *map(sa.column, ("id", "name", "embedder", "dimension", "content", "version", "removed", "changed")),
-)
-RULES = sa.table("ragfilter_rules", sa.column("key"), sa.column("text"))
+COLUMNS = "id, name, embedder, dimension, content, version"
+COLLECTIONS = sa.table("ragfilter_collections", *map(sa.column, (*COLUMNS.split(", "), "removed", "changed")))
 
 Parameters = dict[str, Any]
 
@@ -78,7 +75,7 @@ def upgrade(connection: sa.Connection) -> None:
 
 
 def chunks_of(collection: sa.Row[Any]) -> str:
-    """The name of the table for the chunks of a collection, given its row of `COLLECTIONS`."""
+    """The name of the table for the chunks of a collection, given its row with the columns `COLUMNS`."""
     return f"ragfilter_chunks_{collection.id}"
 
 
