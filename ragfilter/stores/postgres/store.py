@@ -270,7 +270,7 @@ class PgStore(VectorDatabase):
         new = postgresql.insert(COLLECTIONS).values(**values, content="", version=0, removed=0).on_conflict_do_nothing()
         with self.transaction(), self.writing() as connection:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-            created = bool(connection.execute(new).rowcount)
+            created = connection.execute(new.returning(COLLECTIONS.c.id)).first() is not None
             # From here on, edits of rules wait.
             with suppress(CollectionMissing), self.changing(name):
                 pass
