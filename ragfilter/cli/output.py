@@ -24,6 +24,7 @@ from pydantic import BaseModel
 from ragfilter.basics.files import write_text
 from ragfilter.errors import Action, InputError, RagfilterError
 from ragfilter.protocols import Progress
+from ragfilter.rules.rule import AnyRule
 from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ def write(content: str, out: Path | None, prefix: str = "") -> bool:
 
 
 def plain(value: object) -> Any:
-    """Convert a dataclass, model, time or path to a JSON value. Raises TypeError for others."""
+    """Convert a rule, dataclass, model, time or path to a JSON value. Raises TypeError for others."""
+    if isinstance(value, AnyRule):
+        return value.text
     if isinstance(value, BaseModel):
         return value.model_dump()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -73,8 +73,7 @@ def _doubted(visible: VisibleCollection, unsaved: Sequence[Draft], known: Gather
         for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
             doubts[chunk_id][doubt] = None
     if known is not None:
-        changes = {draft.chunk_id: draft.text for draft in unsaved}
-        for chunk_id, queries in known.effect(changes).losses.items():
+        for chunk_id, queries in known.effect(rules).losses.items():
             if chunk_id in doubts:
                 doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
     chunks, words = visible.chunks, "Drafted with the template"
