@@ -143,7 +143,7 @@ def _measured(draft: Draft, chunk: Chunk, known: effect.GatheredQuestions | None
     if draft.rule is None or known is None:
         return draft, None
     remarks = (*draft.remarks, *_losses(chunk.id, known.effect({chunk.id: draft.rule}).losses))
-    rows = effect.matrix_rows([replace(chunk, rule=draft.text)], known)
+    rows = effect.matrix_rows([replace(chunk, rule=draft.rule.text)], known)
     return replace(draft, remarks=remarks), rows.get(draft.rule)
 
 
@@ -244,7 +244,7 @@ def _draft_text(draft: Draft, chunk: Chunk, place: str, row: RuleRow | None) -> 
     title = " ".join(chunk.name.split())
     return output.text_of(
         f"{place}  {chunk.id}  {title}  ({draft.category}{second})",
-        f"  {draft.text}" if draft.rule is not None else f"  no draft: {draft.error}",
+        f"  {draft.rule.text}" if draft.rule else f"  no draft: {draft.error}",
         "" if row is None else f"  {_row_text(row)}",
         *(f"  doubt: {remark}" for remark in draft.remarks),
     )

@@ -103,7 +103,7 @@ def _findings(visible: VisibleCollection, families: SuggestedRules | None) -> li
     proposed = [(draft.kind, draft) for draft in many_drafts.findings(visible)]
     if families is not None:
         pairs = [(each, visible.chunks.get(each.chunk.id)) for each in families.proposals]
-        known = [(each, chunk) for each, chunk in pairs if chunk is not None and chunk.rule != each.rule.text]
+        known = [(each, chunk) for each, chunk in pairs if chunk is not None and read_rule(chunk.rule) != each.rule]
         proposed = [*((each.family, families.finding(each, chunk)) for each, chunk in known), *proposed]
     without = {kind for kind, finding in proposed if not visible.chunks[finding.chunk_ids[0]].rule}
     id_set = {*ids}
