@@ -38,6 +38,8 @@ _DIGIT = re.compile(r"\d")
 _REMARK = re.compile(r"\s+#")
 
 Tell = Callable[[str], object]
+Reader = Callable[[Path], Iterator[tuple[str, str, str]]]
+"""Yields each question's place in the file, its id (empty without one) and its text."""
 
 
 def known(texts: Queries, labels: Qrels, queries: Path, qrels: Path, *, tell: Tell = log.warning) -> Qrels:
@@ -142,7 +144,6 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _from_jsonl(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield each question's place in the file, its id (empty without one) and its text."""
     for where, record in json_objects(path, 'Write {"_id": …, "text": …} per line.'):
         query_id, text = (
             next((record[name] for name in names if record.get(name) is not None), None) for names in (ID, TEXT)
@@ -198,7 +199,7 @@ def read_questions(path: Path, *, tell: Tell = log.warning) -> dict[str, str]:
     or question) and optionally one with ids; .txt with one question per line; otherwise BEIR's JSONL with fields of the
     same names. A question without an id gets one made from its text. Notes on other columns go to `tell`. Raises
     InputError."""
-    readers = {".csv": partial(_from_csv, tell=tell), ".txt": _from_text}
+    readers: dict[str, Reader] = {".csv": partial(_from_csv, tell=tell), ".txt": _from_text}
     questions: dict[str, str] = {}
     for where, given_id, text in readers.get(path.suffix.lower(), _from_jsonl)(path):
         query_id = given_id or id_of(text)
