@@ -17,7 +17,7 @@ from ragfilter.layers.visibility import without_hidden_refs
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.results.rows import rerank_score, visible_ids
 from ragfilter.rules.match import compiled_rules
-from ragfilter.rules.rule import AnyRule, Changes, read_rule, texts_of
+from ragfilter.rules.rule import AnyRule, read_rule, texts_of
 from ragfilter.stores.label_book import GRADES, conflicts
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -224,9 +224,9 @@ def _rule(view: View, chunk: Chunk) -> None:
 
     collection, resources, result = view.asked.collection, view.resources, view.shown
 
-    def harm_of(changes: Changes) -> str:
+    def harm_of(chunk_id: str, rule: AnyRule | None) -> str:
         visible = visible_collection.current(collection, state.settings(), resources)
-        return rule_effect.harm(visible, changes, immediate=True)
+        return rule_effect.harm_of_rule(visible, chunk_id, rule, immediate=True)
 
     editor.draw(saving.Editing(chunk, collection, result.user, resources, partial(_effect, result, chunk), harm_of))
     saving.keep_in_browser()

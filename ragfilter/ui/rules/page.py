@@ -175,7 +175,7 @@ def _open_chunk(visible: VisibleCollection, rows: Listing, ids: Sequence[str]) -
         with st.container(key="chunk-text", height=TEXT_HEIGHT):
             elements.draw_chunk_text(chunk.text)
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
-        effect, harm_of = partial(rule_effect.draw, visible, chunk), partial(rule_effect.harm, visible)
+        effect, harm_of = partial(rule_effect.draw, visible, chunk), partial(rule_effect.harm_of_rule, visible)
         editing = Editing(
             chunk, visible.collection, visible.user, visible.resources, effect, harm_of, shared, undo_buttons=False
         )

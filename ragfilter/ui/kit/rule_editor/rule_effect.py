@@ -13,8 +13,9 @@ import streamlit as st
 from ragfilter.evaluate.effect import Effect, GatheredQuestions, QueryEffect, make_labelled
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.model import Chunk, Pool
+from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import CompiledRules
-from ragfilter.rules.rule import AnyRule, Changes, read_rule, texts_of
+from ragfilter.rules.rule import AnyRule, Changes, InvalidRule, read_rule, texts_of
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
@@ -135,6 +136,15 @@ def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:
         return True
     elements.draw_action_result(losses, good=False)
     return st.checkbox("Save even though labelled questions lose relevant chunks", key=key, help=losses)
+
+
+def harm_of_rule(visible: VisibleCollection, chunk_id: str, rule: AnyRule | None, *, immediate: bool = False) -> str:
+    """The harm that saving `rule` would do, in words; empty if none. An invalid rule is not saved."""
+    if isinstance(rule, InvalidRule):
+        return ""
+    if rule is not None and any(each.kind == "impossible" for each in check_rule(rule)):
+        return "No question can meet this rule, so the chunk would never be kept."
+    return harm(visible, {chunk_id: rule}, immediate=immediate)
 
 
 def harm(visible: VisibleCollection, changes: Changes, *, immediate: bool = False) -> str:

@@ -16,7 +16,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.lint import Finding
-from ragfilter.rules.rule import AnyRule, Changes, InvalidRule, in_words, pretty_rule, read_rule
+from ragfilter.rules.rule import AnyRule, in_words, pretty_rule, read_rule
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
@@ -33,16 +33,16 @@ DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A chunk whose rule `user` edits. `draw_effect` draws the effect of a rule. `harm_of` says in words what
-    harm a change would do. `more` has the findings about the stored rule that involve other rules. With `undo_buttons`,
-    the editor has its own buttons to undo and redo."""
+    """A chunk whose rule `user` edits. `draw_effect` draws the effect of a rule. `harm_of` takes a chunk's id and a
+    rule, and returns the harm that saving would do, in words. `more` has the findings about the stored rule that
+    involve other rules. With `undo_buttons`, the editor has its own buttons to undo and redo."""
 
     chunk: Chunk
     collection: str
     user: User
     resources: Resources
     draw_effect: Callable[[AnyRule | None], None]
-    harm_of: Callable[[Changes], str]
+    harm_of: Callable[[str, AnyRule | None], str]
     more: Sequence[Finding] = ()
     undo_buttons: bool = True
 
@@ -88,9 +88,8 @@ def perform(editing: Editing, action: Act, expected: str | None, *, confirmed: b
         if action != "save":
             edit = journal.turnable(action, store.name, chunk_id)
             after = None if edit is None else turned(action, edit).after or ""
-        rule = read_rule(after and after.strip())
-        unharmed = confirmed or after is None or isinstance(rule, InvalidRule)
-        if harm := "" if unharmed else editing.harm_of({chunk_id: rule}):
+        harm = "" if confirmed or after is None else editing.harm_of(chunk_id, read_rule(after.strip()))
+        if harm:
             if action == "save":
                 store_unsaved(chunk_id, UnsavedRule(text, expected))
             show_outcome(chunk_id, HarmfulEdit(action, expected, state.unsaved_rule(chunk_id), harm))
