@@ -52,7 +52,7 @@ def save_all(
     chunk is in progress, and StoreError. Nothing is changed then, unless a StoreError says that the next start finishes
     the change or rolls it back."""
     # A changed rule may be too large to be read again.
-    entries = [Entry(i, expected.get(i) or None, rule and parse(rule.text).text) for i, rule in rules.items()]
+    entries = [Entry(i, expected.get(i) or None, parse(rule.text).text if rule else None) for i, rule in rules.items()]
     return _write(store, journal, entries, who=who, kind="edit")
 
 
