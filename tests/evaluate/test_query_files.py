@@ -51,6 +51,13 @@ def test_a_question_in_a_csv_file_stays_whole(tmp_path: Path) -> None:
             query_files.read_questions(path)
 
 
+def test_columns_that_are_not_read_are_named(tmp_path: Path) -> None:
+    path, notes = tmp_path / "q.csv", list[str]()
+    path.write_text("id,question,chunk\n1,one,a\n", "utf-8")
+    assert query_files.read_import(path, None, tell=notes.append)[0] == {"1": "one"}
+    assert notes == [f"{path}: columns left out: chunk; labels belong in a file of their own"]
+
+
 def test_reads_what_other_tools_write(tmp_path: Path) -> None:
     queries = '\ufeff{"id": 7, "text": "seven", "metadata": {}}\r\n\r\n'
     labels = query_files.read_labels(*files(tmp_path, queries, "7\tx\t1\r\n7\tx\t1\r\n"))

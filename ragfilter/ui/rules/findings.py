@@ -170,7 +170,7 @@ def _one(visible: VisibleCollection, finding: Finding | None) -> None:
     rules = {chunk.id: finding.fixed}
     sure = finding.fix is not None and rule_effect.confirm(visible, rules, "finding-sure")
     with elements.row("finding-actions", "top"):
-        elements.button("Apply this one", "finding-apply", many_rules.save, visible, rules, "Apply", disabled=not sure)
+        elements.button("Apply this one", "finding-apply", many_rules.save, visible, rules, disabled=not sure)
         about = "Opens the editor with the fix, if there is one. Nothing is saved."
         elements.button("Edit first", "finding-edit", _edit, visible, finding, about=about)
     if finding.fix is not None:

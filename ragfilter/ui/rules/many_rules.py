@@ -54,12 +54,12 @@ def offer(visible: VisibleCollection, rules: Rules, action: str, *, key: str) ->
     sure = rule_effect.confirm(visible, rules, f"{key}-sure")
     label = literal(f"{action} {counted(len(rules), 'rule')}")
     about = "Saves them as one step, which you can undo."
-    elements.button(label, f"{key}-save", save, visible, rules, action, type="primary", disabled=not sure, about=about)
+    elements.button(label, f"{key}-save", save, visible, rules, type="primary", disabled=not sure, about=about)
     draw_diffs([(visible.name(i), visible.chunks[i].rule, rule) for i, rule in rules.items()], f"{key}-changes")
     rule_effect.wait(visible)
 
 
-def save(visible: VisibleCollection, rules: Rules, action: str) -> None:
+def save(visible: VisibleCollection, rules: Rules) -> None:
     """Store `rules` as one step, unless a rule has changed since the page read it."""
     bench = visible.resources.bench
     collection, expected = bench.collection(visible.collection), {i: visible.chunks[i].rule for i in rules}
@@ -69,7 +69,7 @@ def save(visible: VisibleCollection, rules: Rules, action: str) -> None:
         # A StoreError itself says what was saved.
         put_outcome(str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False)
     else:
-        put_outcome(f"Saved: {action.lower()} {counted(len(saved), 'rule')}.", good=True)
+        put_outcome(f"Saved {counted(len(saved), 'rule')}.", good=True)
         asking.update_after_edits(visible.resources)
 
 

@@ -14,6 +14,7 @@ from ragfilter.errors import RuleError
 from ragfilter.evaluate.effect import Changes, Effect, GatheredQuestions, QueryEffect, make_labelled
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.model import Chunk, Pool
+from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import CompiledRules
 from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.text.numbers import counted
@@ -150,11 +151,15 @@ def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:
 
 
 def harm_of_rule(visible: VisibleCollection, chunk_id: str, text: str, *, immediate: bool = False) -> str:
-    """The harm that saving `text` would do, as worded by `harm`."""
+    """The harm that saving `text` would do, in words; empty if none."""
     try:
-        return harm(visible, {chunk_id: stored_form(text)}, immediate=immediate)
+        rule = stored_form(text)
     except RuleError:
         return ""
+    parsed = read_rule(rule)
+    if parsed is not None and any(each.kind == "impossible" for each in check_rule(parsed)):
+        return "No question can meet this rule, so the chunk would never be kept."
+    return harm(visible, {chunk_id: rule}, immediate=immediate)
 
 
 def harm(visible: VisibleCollection, changes: Changes, *, immediate: bool = False) -> str:
