@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -153,8 +152,8 @@ def table(head: Sequence[str], body: Iterable[Sequence[object]]) -> str:
 
 
 def percent(share: float | None) -> str:
-    """``87.5%``; ``-`` for None and NaN."""
-    return "-" if share is None or isnan(share) else f"{100 * share:.1f}%"
+    """``87.5%``; ``-`` for None."""
+    return "-" if share is None else f"{100 * share:.1f}%"
 
 
 def progress(what: str) -> Progress:

@@ -169,9 +169,11 @@ Form = Literal["beir", "trec"]
 OTHER_FOLDER = "Name another folder."
 
 
-def read(queries: Path, qrels: Path) -> Labels:
-    """Read questions in any of these formats with their labels. Labels of other questions are left
-    out, with a warning. Raises InputError with file and line, also if no question has a label."""
+def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
+    """Labelled queries, with texts and labels by id. Queries are in BEIR format, CSV, or one per
+    line in a .txt file; qrels are in BEIR or TREC format. Labels of other queries are left
+    out, with a warning. Raises InputError with file and line, also if no query has a label."""
+    queries, qrels = Path(queries), Path(qrels)
     texts = read_questions(queries)
     return Labels(texts, known(texts, read_qrels(qrels), queries, qrels))
 
