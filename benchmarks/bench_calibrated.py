@@ -57,7 +57,7 @@ def sets(folder: Path) -> dict[str, Labels]:
     return {
         "demo": choose(demo, only=demo.queries.keys() - {*SEED_QUESTIONS}),
         "adsapi": query_sets.load_files("adsapi", None),
-        "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
+        "cranfield": query_files.read_labels(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
 
 

@@ -21,7 +21,7 @@ from ragfilter.workbench import Workbench
 
 
 def main(folder: Path) -> None:
-    labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
+    labels = query_files.read_labels(folder / "queries.jsonl", folder / "qrels.tsv")
     named = variants(load(profile="full", environ={}).settings)
     with Workbench.open(read_deployment()) as bench:
         backends = bench.backends("cranfield")

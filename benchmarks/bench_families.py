@@ -13,18 +13,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ragfilter.engine.gather import Backends
 from ragfilter.evaluate import evaluation
-from ragfilter.evaluate.effect import Changes, GatheredQuestions, make_labelled, suggest
+from ragfilter.evaluate.effect import GatheredQuestions, make_labelled, suggest
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.ingest import bundled
 from ragfilter.ingest.records import to_record
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
 from ragfilter.rules.families import find_families, propose
-from ragfilter.rules.match import CompiledRules
+from ragfilter.rules.match import check
+from ragfilter.rules.rule import Changes, Rule, read_rule, texts_of
 from ragfilter.settings.config import load
 from ragfilter.stores import indexer
 
@@ -46,13 +48,12 @@ def of_profile(profile: str, backends: Backends) -> None:
     pools = completed_pools({i: t for i, t in queries.items() if i in qrels}, settings, backends)
     written = make_labelled(pools, qrels, settings)
     catalogue = backends.collection.catalogue() or {}
-    none: Changes = dict.fromkeys(catalogue)
-    bare = written.with_changes(none)
+    bare = written.renew(with_rules(catalogue, dict.fromkeys(catalogue)))
     chunks = backends.collection.chunks(list(catalogue)).values()
     start = time.perf_counter()
     suggestion = suggest(chunks, queries.values(), bare)
     took = time.perf_counter() - start
-    every = {each.chunk.id: each.rule.text for each in suggestion.proposals if not each.doubt}
+    every = {each.chunk.id: each.rule for each in suggestion.proposals if not each.doubt}
     sure = {i: rule for i, rule in every.items() if i not in suggestion.losses}
     print(f"{profile}: {len(every)} proposals for {len(suggestion.families)} families in {took:.1f} s")
     compare("all families", bare, every, sure, catalogue)
@@ -60,17 +61,20 @@ def of_profile(profile: str, backends: Backends) -> None:
     compare("attack matrices", bare, matrices, {i: sure[i] for i in matrices if i in sure}, catalogue)
 
 
+def with_rules(catalogue: Mapping[str, Chunk], changes: Changes) -> dict[str, Chunk]:
+    return {i: replace(catalogue[i], rule=text) for i, text in texts_of(changes).items()}
+
+
 def compare(which: str, bare: GatheredQuestions, every: Changes, sure: Changes, catalogue: Mapping[str, Chunk]) -> None:
-    by_hand = {i: catalogue[i].rule for i in every}
-    before, handwritten = noise_reduction(bare), noise_reduction(bare.with_changes(by_hand))
+    by_hand = {i: read_rule(catalogue[i].rule) for i in every}
+    before, handwritten = noise_reduction(bare), noise_reduction(bare.renew(with_rules(catalogue, by_hand)))
     print(f"  {which}: noise reduction without rules {before:.4f}, with the handwritten {handwritten:.4f}")
     for what, rules in (("handwritten", by_hand), ("proposed", every), ("without doubts", sure)):
-        after = noise_reduction(bare.with_changes(rules))
+        after = noise_reduction(bare.renew(with_rules(catalogue, rules)))
         restored = (after - before) / (handwritten - before)
         lost = [(row.query, i) for row in bare.effect(rules).rows for i in row.lost_relevant]
         # The others pass their rules, and another layer drops them, as others are kept instead.
-        book = CompiledRules(rule for rule in rules.values() if rule)
-        dropped = [i for query, i in lost if not book.scan(query).passes(rules.get(i))]
+        dropped = [i for query, i in lost if isinstance(rule := rules.get(i), Rule) and not check(rule, query).passes]
         print(
             f"    {what}: {len(rules)} rules, {after:.4f}, restored {restored:.1%}, relevant "
             f"chunks lost: {len(dropped)} {dropped}, {len(lost) - len(dropped)} displaced"

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from statistics import median, quantiles
 from subprocess import check_output
 from time import perf_counter
@@ -181,7 +181,9 @@ def ask_large(address: str) -> None:
     for name, (took, _) in times.items():
         document[f"{name}_p50_ms"] = round(median(took), 1)
         document[f"{name}_p95_ms"] = round(quantiles(took, n=20)[-1], 1)
-    document["memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    # Not ru_maxrss, which begins with the memory of the process that started this one.
+    status = Path("/proc/self/status").read_text("utf-8")
+    document["memory_mb"] = int(status.partition("VmHWM:")[2].split()[0]) // 1024
     store.close()
     print(json.dumps(document))
 

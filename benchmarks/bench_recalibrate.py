@@ -97,7 +97,7 @@ def main(name: str, folder: Path) -> None:
 def labels_of(name: str, folder: Path) -> Labels:
     if name in DEMOS:
         return query_sets.load_files(name, None)
-    return query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
+    return query_files.read_labels(folder / "queries.jsonl", folder / "qrels.tsv")
 
 
 if __name__ == "__main__":

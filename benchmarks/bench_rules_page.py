@@ -16,11 +16,12 @@ from benchmarks.bench_rules import rules
 from ragfilter.evaluate.effect import make_labelled
 from ragfilter.model import Chunk
 from ragfilter.rules.overview import Checks, RuleFilter, make_listing
+from ragfilter.rules.rule import Rule
 from ragfilter.settings.config import load
 
 CHUNKS = 100_000
 QUESTIONS = 200
-EDITED = '{"contain_one_of":[["paladin"]]}'
+EDITED = Rule(contain_one_of=(("paladin",),))
 
 
 def main() -> None:
@@ -33,7 +34,7 @@ def main() -> None:
     listing = timed("list them again", lambda: make_listing(chunks.values(), checks))
     timed("sort them by what needs attention", lambda: listing.find(RuleFilter()))
     timed("filter them by two words", lambda: listing.find(RuleFilter(text="monsters 77")))
-    changed = {**chunks, "c7": replace(chunks["c7"], rule=EDITED)}
+    changed = {**chunks, "c7": replace(chunks["c7"], rule=EDITED.text)}
     timed("list them after an edit", lambda: make_listing(changed.values(), checks))
     settings = load(profile="full", environ={}).settings
     by_question = pools(list(chunks.values()), QUESTIONS)

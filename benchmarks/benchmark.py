@@ -106,7 +106,7 @@ def measured_sets(out: Path, cranfield: Path | None, pages: Path | None) -> Iter
                     labels = choose(labels, only=labels.queries.keys() - {*SEED_QUESTIONS})
             else:
                 qrels = folder / "qrels" / "test.tsv" if name in PUBLIC else folder / "qrels.tsv"
-                labels = query_files.read(folder / "queries.jsonl", qrels)
+                labels = query_files.read_labels(folder / "queries.jsonl", qrels)
             yield name, labels, bench.backends(name)
 
 

@@ -104,7 +104,7 @@ def main(folder: Path, *, rerank: bool) -> None:
     sets = {
         "demo": choose(demo_labels, only=demo_labels.queries.keys() - {*SEED_QUESTIONS}),
         "adsapi": query_sets.load_files("adsapi", None),
-        "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
+        "cranfield": query_files.read_labels(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
     every = [*rows.values(), *tried.values()]
     f1: list[Floats] = []

@@ -35,7 +35,7 @@ def main(folder: Path) -> None:
     sets = {
         "demo": query_sets.load_files("demo", None),
         "adsapi": query_sets.load_files("adsapi", None),
-        "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
+        "cranfield": query_files.read_labels(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
     with Workbench.open(read_deployment()) as bench:
         for name, given in sets.items():

@@ -34,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
+    labels = query_files.read_labels(folder / "queries.jsonl", folder / "qrels.tsv")
     embedder = BundledEmbedder()
     plain, late = runs(folder, labels, embedder)
     labelled = [i for i in labels.queries if i in labels.qrels]

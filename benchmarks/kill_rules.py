@@ -20,6 +20,7 @@ import numpy as np
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
+from ragfilter.rules.rule import parse
 from ragfilter.settings.deployment import read_deployment
 from ragfilter.stores import chroma
 from ragfilter.stores.copies import StoredRow
@@ -67,7 +68,7 @@ def work(place: str, first: int) -> None:
             if number % 2:
                 edits.save(store, journal, chunk_id=ids[0], rule=rule(number), expected=expected[ids[0]], who="bench")
             else:
-                rules = dict.fromkeys(ids, rule(number))
+                rules = dict.fromkeys(ids, parse(rule(number)))
                 edits.save_all(store, journal, rules=rules, expected=expected, who="bench")
             print(json.dumps({"done": number}), flush=True)
 

@@ -37,7 +37,7 @@ from ragfilter.errors import OutcomeUnknown, RagfilterError
 from ragfilter.model import UNRESTRICTED, Chunk
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
-from ragfilter.rules.rule import stored_form
+from ragfilter.rules.rule import parse
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.postgres.store import PgStore
 
@@ -164,7 +164,7 @@ def main() -> None:
                     edits.save(collection, journal, chunk_id=chunk_id, rule=rule, expected=before, who="editor")
 
                 failed = editing.call(save)
-                stored = stored_form(rule)
+                stored = parse(rule).text
                 if failed is None:
                     last[chunk_id] = {stored}
                 elif isinstance(failed, OutcomeUnknown):

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragfilter.errors import RagfilterError
-    from ragfilter.evaluate.evaluation import measure, read_labels, recalibrate, tune
+    from ragfilter.evaluate.evaluation import measure, recalibrate, tune
+    from ragfilter.evaluate.query_files import read_labels
     from ragfilter.evaluate.recalibrate import carry_over
     from ragfilter.library.filter import Filter, cut
     from ragfilter.library.result import Result
@@ -57,7 +58,7 @@ _PLACES = {
     "cut": "library.filter.cut",
     "measure": "evaluate.evaluation.measure",
     "open_workspace": "library.workspace.open_workspace",
-    "read_labels": "evaluate.evaluation.read_labels",
+    "read_labels": "evaluate.query_files.read_labels",
     "recalibrate": "evaluate.evaluation.recalibrate",
     "trace": "library.tracing.trace",
     "tune": "evaluate.evaluation.tune",

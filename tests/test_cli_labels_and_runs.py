@@ -79,7 +79,7 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
     assert {(each["who"], each["made_by"]) for each in made["labels"]} == {("qrels.tsv", "human")}
     for form, name in (("", "qrels.tsv"), ("--trec", "qrels.txt")):
         cli(f"labels export {tmp_path / name} --set-name mine {form}")
-        again = query_files.read(tmp_path / name / "queries.jsonl", tmp_path / name / name)
+        again = query_files.read_labels(tmp_path / name / "queries.jsonl", tmp_path / name / name)
         assert (again.queries, again.qrels) == (QUERIES, QRELS)
 
 

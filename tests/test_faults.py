@@ -56,7 +56,7 @@ def test_no_draft_but_words(serve: Serve) -> None:
         timeout_s = deadline(fault, SHORT_S)
         draft = suggest(Chunk("c1", "some text", title="A title"), chat, timeout_s=timeout_s)
         assert all(words in draft.error for words in TOLD[fault])
-        assert (draft.failed, draft.rule, draft.text) == (KINDS[fault], None, "")
+        assert (draft.failed, draft.rule) == (KINDS[fault], None)
         assert KEY not in repr(draft), fault
 
 

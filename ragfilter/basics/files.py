@@ -222,32 +222,22 @@ def check_table(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: st
 
 
 DEEPEST, MAX_MERGED = 300, 1_000_000
-YAML_WORDS: dict[str, object] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-}
-_YAML_WORD, _MERGE = re.compile(f"(?:{'|'.join(YAML_WORDS)})$"), re.compile("<<$")
+YAML_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
 @cache
 def _yaml_loader() -> Any:
-    with extra("ingest"):
-        import yaml
+    import yaml
 
-    def value(loader: Any, node: yaml.Node) -> Iterator[Any]:
+    def value(loader: Any, node: yaml.Node) -> Any:
         if isinstance(node, yaml.ScalarNode):
-            yield YAML_WORDS.get(node.value, node.value) if node.tag == "word" else node.value
-        elif isinstance(node, yaml.SequenceNode):
-            yield from loader.construct_yaml_seq(node)
-        else:
-            for key, _ in node.value:
-                key.tag = key.tag.replace("word", "key")
-            yield from loader.construct_yaml_map(node)
+            return YAML_WORDS.get(node.value.lower(), node.value) if node.tag == "word" else node.value
+        sequence = isinstance(node, yaml.SequenceNode)
+        return loader.construct_yaml_seq(node) if sequence else loader.construct_yaml_map(node)
 
     class Loader(yaml.CSafeLoader):
         yaml_implicit_resolvers: ClassVar[Any] = {  # type: ignore[misc]
-            None: [("word", _YAML_WORD), ("tag:yaml.org,2002:merge", _MERGE)]
+            None: [("word", re.compile("(?i:|~|null|true|false)$")), ("tag:yaml.org,2002:merge", re.compile("<<$"))]
         }
         yaml_constructors: ClassVar[Any] = {None: value}
         merged = 0
@@ -257,6 +247,8 @@ def _yaml_loader() -> Any:
             self.merged += len(node.value)
             if self.merged > MAX_MERGED:
                 raise yaml.YAMLError(f"<< merges more than {MAX_MERGED:,} entries")
+            for key, _ in node.value:
+                key.tag = "text"
 
     return Loader
 
@@ -266,23 +258,21 @@ def parse_yaml(text: str, *, place: str, only_syntax: bool = False) -> object:
     are parsed: version 1.10 does not become 1.1, and dates stay text. Keys are text, and tags are ignored. An alias is
     the same object again, so the result may contain cycles. With `only_syntax`, any YAML documents are None, in a
     tenth of the time. Raises InputError naming `place`, line and column."""
-    loader = _yaml_loader()
-    import yaml
+    with extra("ingest"):
+        import yaml
 
     try:
         depth = 0
         # Deep nesting would crash the process when nodes are composed.
-        for event in yaml.parse(text, loader):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
+        for event in yaml.parse(text, _yaml_loader()):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
                 raise yaml.YAMLError(f"it is nested deeper than {DEEPEST} levels")
-        return None if only_syntax else yaml.load(text, loader)
+        return None if only_syntax else yaml.load(text, _yaml_loader())
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        words = getattr(error, "context", None), getattr(error, "problem", None)
-        problem = ", ".join(filter(None, words)) or str(error).partition("\n")[0]
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
         message = f"{place}{line}: this is neither JSON nor YAML ({problem})."
         remedy = "Correct it there. A text that begins with & * @ % or ` needs quotes."
         raise InputError(message, remedy=remedy) from None

@@ -11,11 +11,11 @@ from ragfilter.cli import options, output
 from ragfilter.cli.label_options import LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.program import command
 from ragfilter.cli.report import compared_settings
-from ragfilter.cli.runs import plain_rows, questions_text, rows_text, several_text, shown
+from ragfilter.cli.runs import questions_text, rows_text, several_text, shown
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import evaluation, frame, measured_runs, query_sets, wording
 from ragfilter.evaluate.query_records import QueryRecord, check_llm, measure, viewer_of
-from ragfilter.evaluate.variants import Variant, filtered_and_plain, judged, with_unfiltered
+from ragfilter.evaluate.variants import Variant, judged, with_unfiltered
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.model import User
 from ragfilter.settings.config import Config
@@ -114,55 +114,37 @@ def evaluate(
         )
     if sides.several:
         _several(labelled, place, sides)
-    elif save:
-        _save(labelled, place, sides, save)
     else:
-        _one(labelled, place, sides)
+        _alone(labelled, place, sides, save)
 
 
-def _one(labelled: LabelledOptions, place: options.Place, sides: Sides) -> None:
-    """Measure one set of settings, compared with the unfiltered search."""
+def _alone(labelled: LabelledOptions, place: options.Place, sides: Sides, save: str) -> None:
+    """Measure one set of settings, compared with the unfiltered search or, to `save` it, with all alternatives."""
     ((loaded, user),) = sides.load()
-    settings, name = loaded.settings, f"{loaded.profile}{sides.with_config}"
-    with labelled.open("eval", place, user) as opened:
-        labels = opened.labels
-        options.warn_learned_elsewhere(settings, opened.backends)
+    settings, progress = loaded.settings, output.progress("queries")
+    with labelled.open("eval", place, user) as (bench, backends, labels, unknown):
         warn_of(labels)
-        notes = warn_in_sample(settings, labels, place.collection)
-        measured = evaluation.evaluate(
-            labels.queries, labels.qrels, settings, opened.backends, user, progress=output.progress("queries")
+        if save:
+            title = query_sets.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
+            plan = measured_runs.plan(labels, title, loaded.profile, settings, backends, user, bench)
+            run = bench.runs.begin(plan, who=bench.deployment.user, name=save)
+            measured_runs.go_on(run, labels, bench.runs, backends, seen=progress)
+            document, text = shown(measured_runs.load(bench.runs.get(run.id), bench.runs), bench)
+            output.show(document | {"incomplete": backends.incomplete}, text)
+            return
+        options.warn_learned_elsewhere(settings, backends)
+        head = {"unknown_labels": unknown, "profile": loaded.profile, "with_llm": labelled.llm}
+        head["notes"] = warn_in_sample(settings, labels, place.collection)
+        measured = evaluation.evaluate(labels.queries, labels.qrels, settings, backends, user, progress=progress)
+        output.show(
+            place.head(backends.incomplete) | head | evaluation.document(measured),
+            f"{place.collection}, profile {loaded.profile}{sides.with_config}: "
+            f"{counted(len(measured.rows), 'labelled query')}",
+            rows_text(measured.table, bench.prices),
+            questions_text(frame.questions(measured.records)),
+            wording.unlabelled(frame.cells(measured.table)[0]),
+            wording.fell_back(sum(row.waiting for row in measured.rows)),
         )
-        head = place.head(opened.backends.incomplete) | {
-            "unknown_labels": opened.unknown,
-            "profile": loaded.profile,
-            "with_llm": labelled.llm,
-            "notes": notes,
-        }
-        prices = opened.bench.prices
-    rows = frame.rows(measured.records, filtered_and_plain(settings))
-    output.show(
-        head | evaluation.document(measured),
-        f"{place.collection}, profile {name}: {counted(len(measured.rows), 'labelled query')}",
-        rows_text(rows, prices),
-        questions_text(frame.questions(measured.records)),
-        wording.unlabelled(frame.cells(rows)[0]),
-        wording.fell_back(sum(row.waiting for row in measured.rows)),
-    )
-
-
-def _save(labelled: LabelledOptions, place: options.Place, sides: Sides, name: str) -> None:
-    """Measure one set of settings and all alternatives, as a run."""
-    ((loaded, user),) = sides.load()
-    with labelled.open("eval", place, user) as opened:
-        warn_of(opened.labels)
-        bench, backends = opened.bench, opened.backends
-        title = query_sets.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
-        plan = measured_runs.plan(opened.labels, title, loaded.profile, loaded.settings, backends, user, bench)
-        run = bench.runs.begin(plan, who=bench.deployment.user, name=name)
-        measured_runs.go_on(run, opened.labels, bench.runs, backends, seen=output.progress("queries"))
-        document, text = shown(measured_runs.load(bench.runs.get(run.id), bench.runs), bench)
-        incomplete = backends.incomplete
-    output.show(document | {"incomplete": incomplete}, text)
 
 
 def _several(labelled: LabelledOptions, place: options.Place, sides: Sides) -> None:
@@ -183,14 +165,14 @@ def _several(labelled: LabelledOptions, place: options.Place, sides: Sides) -> N
         compared = with_unfiltered(variants)
         reference = next((v.name for v in variants if sides.against), compared[0].name)
         records: list[QueryRecord] = []
-        total, show = len(labels.labelled or labels.queries), output.progress("queries")
+        total = len(labels.labelled or labels.queries)
 
         def report() -> None:
             if not records and total:
                 return
             done = len({record.id for record in records})
             rows = frame.rows(records, compared, against=reference)
-            queries = plain_rows(frame.frame(records, by="query"))
+            queries = frame.cells(frame.frame(records, by="query"))
             stopped = f"; stopped after {done} of {total}" if done < total else ""
             output.show(
                 place.head(opened.backends.incomplete)
@@ -201,7 +183,7 @@ def _several(labelled: LabelledOptions, place: options.Place, sides: Sides) -> N
                     "with_llm": labelled.llm,
                     "notes": notes,
                     "against": reference,
-                    "rows": plain_rows(rows),
+                    "rows": frame.cells(rows),
                     "per_query": [
                         {**row, "ids": each.ids, "error": each.error}
                         for row, each in zip(queries, records, strict=True)
@@ -213,9 +195,8 @@ def _several(labelled: LabelledOptions, place: options.Place, sides: Sides) -> N
             )
 
         try:
-            measured = measure(labels, compared, opened.backends, user, timed=not sides.vary)
-            for done, of_query in enumerate(measured, start=1):
+            progress = output.progress("queries")
+            for of_query in measure(labels, compared, opened.backends, user, timed=not sides.vary, progress=progress):
                 records += of_query
-                show(done, total)
         finally:
             report()

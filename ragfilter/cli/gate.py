@@ -13,8 +13,8 @@ from ragfilter.cli.label_options import QUERIES, LabelledOptions, warn_in_sample
 from ragfilter.cli.options import File, Texts
 from ragfilter.cli.program import command
 from ragfilter.errors import InputError
+from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate import regression_gate as gating
-from ragfilter.evaluate import wording
 from ragfilter.evaluate.evaluation import evaluate
 from ragfilter.evaluate.labelled_queries import labels_version
 from ragfilter.settings.schema import Settings
@@ -102,14 +102,11 @@ def gate(
         log.warning("%s", note)
     if junit is not None:
         write_text(junit, gating.junit(gate, place.collection, labels.queries), remedy=OTHER_FILE)
-    n, mean = len(measured.rows), measured.filtered
-    waiting = sum(row.waiting for row in measured.rows)
+    n, waiting, own = len(rows), int(rows["waiting"].sum()), frame.cells(measured.table)[0]
     head = place.head(incomplete) | {
         "profile": loaded.profile,
         "queries": n,
-        "f1": mean.f1,
-        "f1_most": mean.f1_most,
-        "unlabelled": mean.unlabelled,
+        **{name: own[name] for name in ("f1", "f1_most", "unlabelled")},
         "waiting": waiting,
         "unknown_labels": unknown,
         "with_llm": labelled.llm,
@@ -123,7 +120,7 @@ def gate(
         f"{counted(failing, 'question')} to look at:" if failing else "",
         *(f"        {line}" for line in gating.broken(reversed(gate.every), labels.queries)),
         gate.verdict,
-        wording.unlabelled({name: rows[name].mean() for name in wording.LABELLED}),
+        wording.unlabelled(own),
         wording.fell_back(waiting),
     )
     if update and baseline is not None and not gate.passed:

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +23,7 @@ from pydantic import BaseModel
 from ragfilter.basics.files import write_text
 from ragfilter.errors import Action, InputError, RagfilterError
 from ragfilter.protocols import Progress
+from ragfilter.rules.rule import AnyRule
 from ragfilter.text.normalise import mend_characters
 
 if TYPE_CHECKING:
@@ -115,7 +115,9 @@ def write(content: str, out: Path | None, prefix: str = "") -> bool:
 
 
 def plain(value: object) -> Any:
-    """Convert a dataclass, model, time or path to a JSON value. Raises TypeError for others."""
+    """Convert a rule, dataclass, model, time or path to a JSON value. Raises TypeError for others."""
+    if isinstance(value, AnyRule):
+        return value.text
     if isinstance(value, BaseModel):
         return value.model_dump()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -150,8 +152,8 @@ def table(head: Sequence[str], body: Iterable[Sequence[object]]) -> str:
 
 
 def percent(share: float | None) -> str:
-    """``87.5%``; ``-`` for None and NaN."""
-    return "-" if share is None or isnan(share) else f"{100 * share:.1f}%"
+    """``87.5%``; ``-`` for None."""
+    return "-" if share is None else f"{100 * share:.1f}%"
 
 
 def progress(what: str) -> Progress:

@@ -112,7 +112,7 @@ def show(
         compared = saved_runs.compare(other, measured, bench)
     a, b = compared.runs
     output.show(
-        {"a": a, "b": b, "paired": compared.paired, "changes": plain_rows(compared.sides), "notes": compared.notes},
+        {"a": a, "b": b, "paired": compared.paired, "changes": cells(compared.sides), "notes": compared.notes},
         paired_text(compared.paired, compared.sides, f"run {a.id} (A)", f"run {b.id} (B)"),
         *compared.notes,
     )
@@ -135,8 +135,8 @@ def shown(measured: saved_runs.MeasuredRun, bench: Workbench) -> tuple[dict[str,
         "run": run,
         "with_llm": query_sets.untitled(run.plan.query_set)[2],
         "gain_over_fixed_k": gain,
-        "rows": plain_rows(rows),
-        "per_query": plain_rows(queries),
+        "rows": cells(rows),
+        "per_query": cells(queries),
         "notes": [*filter(None, [measured.in_sample]), *notes],
     }
     text = (
@@ -146,11 +146,6 @@ def shown(measured: saved_runs.MeasuredRun, bench: Workbench) -> tuple[dict[str,
     sentences = [wording.over_fixed_k(measured.over_fixed_k, measured.in_sample), *notes]
     text += "".join(f"{each}\n" for each in sentences if each) + "\n"
     return document, text if rows.empty else f"{text}{rows_text(rows, bench.prices)}\n"
-
-
-def plain_rows(table: pd.DataFrame) -> list[Row]:
-    """The rows of a frame as plain values, None for figures that were not measured."""
-    return cells(table.astype(object).where(table.notna(), None))
 
 
 def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
@@ -241,7 +236,7 @@ def _gain(row: Row) -> str:
 
 
 def _mean(figure: str, row: Row) -> str:
-    return "–" if pd.isna(row[figure]) else frame.written(figure, row[figure])
+    return "–" if row[figure] is None else frame.written(figure, row[figure])
 
 
 def _ends(interval: Interval | None) -> str:

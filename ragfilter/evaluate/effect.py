@@ -26,13 +26,11 @@ from ragfilter.layers.visibility import effective_user
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.rules.families import Family, Proposal, as_finding, find_families, propose
 from ragfilter.rules.lint import Finding
-from ragfilter.rules.match import CompiledRules, Scan
-from ragfilter.rules.rule import Rule
+from ragfilter.rules.match import CompiledRules, Scan, check
+from ragfilter.rules.rule import AnyRule, Changes, Rule, RuleTexts, texts_of
 from ragfilter.rules.values import telling, words_of
 from ragfilter.settings.schema import Settings
 
-Changes = Mapping[str, str | None]
-"""Chunk id → rule text, None for no rule."""
 Verdict = tuple[bool, bool, bool, bool]
 """Whether there is a rule, whether a question meets it, whether it can be read, and whether it holds."""
 
@@ -67,7 +65,8 @@ class GatheredQuestions:
 
     def effect(self, changes: Changes) -> Effect:
         """The effect of `changes` on these questions."""
-        new_rules = CompiledRules(rule for rule in changes.values() if rule)
+        texts = texts_of(changes)
+        new_rules = CompiledRules(text for text in texts.values() if text)
         touched: dict[str, list[str]] = defaultdict(list)
         for chunk_id in changes:
             for query_id in self.found_by.get(chunk_id, ()):
@@ -81,8 +80,8 @@ class GatheredQuestions:
             relevant = relevant_of(labels or {})
             old = new = self.kept[query_id]
             changed_ids = touched.get(query_id)
-            if changed_ids and self._decides_otherwise(query_id, changed_ids, changes, new_rules):
-                new, clean = self._replay(with_rules(pool, changes), new_rules)
+            if changed_ids and self._decides_otherwise(query_id, changed_ids, texts, new_rules):
+                new, clean = self._replay(with_rules(pool, texts), new_rules)
                 if self._falls_short(query_id, clean):
                     short.add(query_id)
             gained = tuple(i for i in new if i not in old)
@@ -106,14 +105,10 @@ class GatheredQuestions:
             for i, rules in self.found_by.items()
             if i in chunks and any(rule != chunks[i].rule for rule in rules.values())
         }
-        return self.with_changes(changed)
-
-    def with_changes(self, changes: Changes) -> GatheredQuestions:
-        """The same questions with other rules on some chunks."""
-        touched = dict.fromkeys(query_id for i in changes for query_id in self.found_by.get(i, ()))
-        changed = {query_id: with_rules(self.pools[query_id], changes) for query_id in touched}
-        renewed = replace(self, pools={**self.pools, **changed}, kept={**self.kept}, short={*self.short})
-        for query_id, pool in changed.items():
+        touched = dict.fromkeys(query_id for i in changed for query_id in self.found_by[i])
+        pools = {query_id: with_rules(self.pools[query_id], changed) for query_id in touched}
+        renewed = replace(self, pools={**self.pools, **pools}, kept={**self.kept}, short={*self.short})
+        for query_id, pool in pools.items():
             renewed.kept[query_id], clean = renewed._replay(pool)
             if self._falls_short(query_id, clean):
                 renewed.short.add(query_id)
@@ -139,14 +134,14 @@ class GatheredQuestions:
         return [self.verdicts[query, rule] for rule in rules]
 
     def _decides_otherwise(
-        self, query_id: str, chunk_ids: Sequence[str], changes: Changes, new_rules: CompiledRules
+        self, query_id: str, chunk_ids: Sequence[str], texts: RuleTexts, new_rules: CompiledRules
     ) -> bool:
         """Whether the changed rules decide differently about a chunk that the question found: it has a rule, the rule
         can be read, the chunk passes, or the rule holds and may pin it. If not, the result stays the same."""
         query = self.pools[query_id].query
         before = self._verdicts(query, [self.found_by[i][query_id] for i in chunk_ids])
         after = new_rules.scan(query)
-        return before != [_verdict(after, changes[i]) for i in chunk_ids]
+        return before != [_verdict(after, texts[i]) for i in chunk_ids]
 
 
 def make_labelled(
@@ -252,11 +247,11 @@ def suggest(
     if labelled is None or not proposals:
         return SuggestedRules(families, proposals)
     proposals = _learned(proposals, labelled, chunks)
-    return SuggestedRules(families, proposals, labelled.effect(_texts(proposals)))
+    return SuggestedRules(families, proposals, labelled.effect(_rules(proposals)))
 
 
-def matrix_rows(proposed: Iterable[Chunk], labelled: GatheredQuestions | None) -> dict[str, RuleRow]:
-    """The matrix rows of `proposed` chunks by rule text; empty without labels. Several times as slow as an effect."""
+def matrix_rows(proposed: Iterable[Chunk], labelled: GatheredQuestions | None) -> dict[AnyRule, RuleRow]:
+    """The matrix rows of `proposed` chunks by rule; empty without labels. Several times as slow as an effect."""
     if labelled is None:
         return {}
     proposed = tuple(proposed)
@@ -274,7 +269,7 @@ def _learned(
     counts = Counter(word for chunk in chunks for word in set(telling(words_of(chunk.passage))))
     # Proposals without doubts can be accepted without the others, so chunks that the others drop
     # must not hide their losses.
-    every, sure = _texts(proposals), _texts(each for each in proposals if not each.doubt)
+    every, sure = _rules(proposals), _rules(each for each in proposals if not each.doubt)
     lost: dict[str, dict[str, None]] = defaultdict(dict)
     for changes in (every, sure):
         for chunk_id, queries in labelled.effect(changes).losses.items():
@@ -284,7 +279,7 @@ def _learned(
         groups = list(each.rule.contain_one_of)
         in_passage = {*words_of(each.chunk.passage)}
         for query in lost[each.chunk.id]:
-            missed = [i for i, group in enumerate(groups) if not _meets(group, query)]
+            missed = [i for i, group in enumerate(groups) if not check(Rule(contain_one_of=(group,)), query).passes]
             words = [word for word in telling(words_of(query)) if counts[word] and word not in in_passage]
             if words and len(missed) == 1 < len(groups):
                 groups[missed[0]] = (*groups[missed[0]], min(words, key=lambda w: counts[w]))
@@ -293,11 +288,6 @@ def _learned(
     return tuple(learned(each) if each.chunk.id in lost and not each.doubt else each for each in proposals)
 
 
-def _texts(proposals: Iterable[Proposal]) -> dict[str, str]:
-    """The proposed rules as they would be stored, by chunk id."""
-    return {each.chunk.id: each.rule.text for each in proposals}
-
-
-def _meets(group: tuple[str, ...], question: str) -> bool:
-    rule = Rule(contain_one_of=(group,)).text
-    return CompiledRules([rule]).scan(question).passes(rule)
+def _rules(proposals: Iterable[Proposal]) -> dict[str, Rule]:
+    """The proposed rules by chunk id."""
+    return {each.chunk.id: each.rule for each in proposals}

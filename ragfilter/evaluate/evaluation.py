@@ -7,22 +7,20 @@ irrelevant in the unfiltered first k, with the chunks of all queries counted tog
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from itertools import chain
 from operator import index
-from pathlib import Path
-from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragfilter.engine.gather import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_records, tuning, wording
 from ragfilter.evaluate.crossval import read_target
-from ragfilter.evaluate.frame import Row, best_k, by_variant, cells, frame, noise_reduction, with_bounds
+from ragfilter.evaluate.frame import Row, best_k, cells, frame, rows
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries, labels_version, missing
 from ragfilter.evaluate.learning import DEPTH, Provenance
-from ragfilter.evaluate.query_files import read
 from ragfilter.evaluate.query_records import QueryRecord, records_of
 from ragfilter.evaluate.recalibrate import start
 from ragfilter.evaluate.tuning import Tuning, wide_settings
@@ -31,6 +29,9 @@ from ragfilter.model import Pool, PoolResult, Status, User, undecided
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +92,8 @@ class FixedK:
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """`k` is the unfiltered k (`retrieval.k`). `unlabelled` are the queries left out. `best_fixed_k` is None with one
-    query, since nothing can be held out. `records` belong to the settings and to the unfiltered search."""
+    query, since nothing can be held out. `records` belong to the settings and to the unfiltered search, and `table` has
+    their `frame.rows`."""
 
     k: int
     rows: tuple[QueryRow, ...]
@@ -101,6 +103,7 @@ class Evaluation:
     noise_reduction: float | None
     unlabelled: tuple[str, ...]
     records: tuple[QueryRecord, ...]
+    table: pd.DataFrame = field(compare=False)
 
     def __repr__(self) -> str:
         return (
@@ -120,15 +123,9 @@ def evaluate(
 ) -> Evaluation:
     """Measure every labelled query. `progress` is called with (queries done, all). Raises ValueError if no query has a
     label, and what `measure` raises."""
-    labels, records = Labels(queries, qrels), list[QueryRecord]()
-    total = len(labels.labelled)
-    if total:
-        measured = query_records.measure(labels, filtered_and_plain(settings), backends, user)
-        for done, of_query in enumerate(measured, start=1):
-            records += of_query
-            if progress is not None:
-                progress(done, total)
-    return to_evaluation(records, settings.retrieval.k, [i for i in queries if i not in qrels])
+    labels, compared = Labels(queries, qrels), filtered_and_plain(settings)
+    measured = query_records.measure(labels, compared, backends, user, progress=progress) if labels.labelled else ()
+    return to_evaluation(chain.from_iterable(measured), settings, [i for i in queries if i not in qrels])
 
 
 def score(
@@ -141,30 +138,29 @@ def score(
 ) -> Evaluation:
     """Replay every pool under `settings` and score it. Pure. Raises ValueError without labels."""
     compared = filtered_and_plain(settings)
-    records = [
-        record for i, pool in pools.items() if i in qrels for record in records_of(i, pool, qrels[i], compared, user)
-    ]
-    return to_evaluation(records, settings.retrieval.k, unlabelled)
+    measured = (records_of(i, pool, qrels[i], compared, user) for i, pool in pools.items() if i in qrels)
+    return to_evaluation(chain.from_iterable(measured), settings, unlabelled)
 
 
-def to_evaluation(records: Sequence[QueryRecord], k: int, unlabelled: Sequence[str] = ()) -> Evaluation:
-    """Evaluate the records of `filtered_and_plain`. Raises ValueError if there are none."""
+def to_evaluation(measured: Iterable[QueryRecord], settings: Settings, unlabelled: Sequence[str]) -> Evaluation:
+    """Evaluate the records of `filtered_and_plain(settings)`. Raises ValueError if there are none."""
+    records = tuple(measured)
     if not records:
         raise ValueError("no query has a label")
-    table = frame(with_bounds(records), by="query")
-    sides = {name: cells(rows) for name, rows in by_variant(table).items()}
-    # The bounds come after the records.
-    kept = {(each.id, each.variant): _kept(each, row) for each, row in zip(records, cells(table), strict=False)}
-    best = best_k(records)
+    table, best = rows(records, filtered_and_plain(settings)), best_k(records)
+    means = {row["variant"]: row for row in cells(table)}
+    figures = zip(records, cells(frame(records, by="query")), strict=True)
+    kept = {(each.id, each.variant): _kept(each, row) for each, row in figures}
     return Evaluation(
-        k=k,
+        k=settings.retrieval.k,
         rows=tuple(_row(each, kept) for each in records if each.variant == CURRENT),
-        unfiltered=_means(sides[UNFILTERED]),
-        filtered=_means(sides[CURRENT]),
-        best_fixed_k=None if best is None else FixedK(best, _means(sides[FIXED])),
-        noise_reduction=noise_reduction(table[table["variant"] == CURRENT]),
+        unfiltered=_means(means[UNFILTERED]),
+        filtered=_means(means[CURRENT]),
+        best_fixed_k=None if best is None else FixedK(best, _means(means[FIXED])),
+        noise_reduction=means[CURRENT]["noise_reduction"],
         unlabelled=tuple(unlabelled),
-        records=tuple(records),
+        records=records,
+        table=table,
     )
 
 
@@ -206,15 +202,8 @@ def _kept(record: QueryRecord, figures: Row) -> KeptChunks:
     return KeptChunks(record.kept, record.found, unlabelled=record.unlabelled, ids=record.ids, **scores)
 
 
-def _means(rows: Sequence[Row]) -> Means:
-    # Not NumPy's mean: its last digit depends on the order of summation.
-    return Means(**{each.name: fmean(row[each.name.removeprefix("mean_")] for row in rows) for each in fields(Means)})
-
-
-def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
-    """Labelled queries, with texts and labels by id. Queries are in BEIR format, CSV, or one per
-    line in a .txt file; qrels are in BEIR or TREC format. Raises InputError with file and line."""
-    return read(Path(queries), Path(qrels))
+def _means(row: Row) -> Means:
+    return Means(**{each.name: row[each.name.removeprefix("mean_")] for each in fields(Means)})
 
 
 def measure(results: Mapping[str, PoolResult], qrels: Qrels) -> Evaluation:

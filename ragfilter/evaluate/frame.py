@@ -133,12 +133,6 @@ def curves_of(records: Iterable[QueryRecord]) -> list[Curve]:
     return [record.curve for record in _plain(records) if record.curve is not None]
 
 
-def kept_counts(records: Iterable[QueryRecord]) -> tuple[int, ...]:
-    """How many queries keep 0, 1, 2 … chunks with the current settings."""
-    kept = [record.kept for record in records if record.variant == CURRENT]
-    return tuple(np.bincount(kept).tolist())
-
-
 def best_k(records: Iterable[QueryRecord]) -> int | None:
     """The k with the best mean F1 over all queries, the smallest one if tied; None with fewer than two queries."""
     curves = curves_of(records)
@@ -184,12 +178,13 @@ def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> 
     merged = [{**each[0], "names": [row["variant"] for row in each]} for each in alike.values()]
     sign = -1 if figure in SHARES else 1
     # Rows without the figure come last, before the oracle.
-    return sorted(merged, key=lambda row: (row["group"] == "oracle", pd.isna(row[figure]), sign * row[figure]))
+    return sorted(merged, key=lambda row: (row["group"] == "oracle", row[figure] is None, sign * (row[figure] or 0)))
 
 
 def cells(table: pd.DataFrame) -> list[Row]:
-    """The rows of a frame as plain mappings, in order."""
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+    """The rows of a frame as plain mappings, in order; None for what was not measured."""
+    plain = table.astype(object).where(table.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
 
 
 def interval_of(row: Row, figure: str) -> Interval | None:

@@ -145,8 +145,7 @@ class ComparedRuns:
     def worst(self) -> Row | None:
         """The query with the largest loss; None if none is worse with B."""
         # A rounding error between two equal figures is not a loss.
-        worse = (row for row in self.changes if row["gain"] < -1e-9)
-        return min(worse, key=lambda row: row["gain"], default=None)
+        return next((row for row in self.changes if row["gain"] < -frame.SAME), None)
 
     def mean(self, figure: str, side: str) -> float:
         """The mean of a figure for one side, a or b."""
@@ -182,7 +181,7 @@ class ComparedRuns:
             if not run.complete:
                 done = f"{run.done} of {counted(run.plan.queries, 'question')}"
                 notes.append(f"{letter} is measured for {done} only.")
-            means = {each: self.mean(each, side) for each in wording.LABELLED}
+            means = {each: self.mean(each, side) for each in ("kept", "unlabelled", "f1", "f1_most")}
             sentences = *self.since[place], self.in_sample[place], wording.unlabelled(means)
             notes += [f"{letter}: {each[0].lower()}{each[1:]}" for each in sentences if each]
         if self.paired.gain.ends and self.paired.queries < FEW_QUERIES:

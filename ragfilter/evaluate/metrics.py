@@ -14,7 +14,7 @@ SetR and SetF of ir-measures. Cases that these leave undefined:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
 from statistics import fmean
@@ -120,8 +120,7 @@ def ndcg(rankings: Sequence[Sequence[str]], labels: Mapping[str, int]) -> list[f
     return [by_number.get(str(number), 0.0) for number in range(len(rankings))]
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(NamedTuple):
     """Each score is between 0 and 1."""
 
     precision: float
@@ -143,8 +142,7 @@ def _scores(kept: int, found: int, relevant: int) -> Scores:
 
 def mean_of(scores: Sequence[Scores]) -> Scores | None:
     """The mean of each score; None for an empty sequence."""
-    columns = zip(*map(astuple, scores), strict=True)
-    return Scores(*map(fmean, columns)) if scores else None
+    return Scores(*map(fmean, zip(*scores, strict=True))) if scores else None
 
 
 DEEPEST = 50

@@ -11,6 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -37,6 +38,8 @@ _DIGIT = re.compile(r"\d")
 _REMARK = re.compile(r"\s+#")
 
 Tell = Callable[[str], object]
+Reader = Callable[[Path], Iterator[tuple[str, str, str]]]
+"""Yields each question's place in the file, its id (empty without one) and its text."""
 
 
 def known(texts: Queries, labels: Qrels, queries: Path, qrels: Path, *, tell: Tell = log.warning) -> Qrels:
@@ -141,7 +144,6 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _from_jsonl(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield each question's place in the file, its id (empty without one) and its text."""
     for where, record in json_objects(path, 'Write {"_id": …, "text": …} per line.'):
         query_id, text = (
             next((record[name] for name in names if record.get(name) is not None), None) for names in (ID, TEXT)
@@ -167,9 +169,11 @@ Form = Literal["beir", "trec"]
 OTHER_FOLDER = "Name another folder."
 
 
-def read(queries: Path, qrels: Path) -> Labels:
-    """Read questions in any of these formats with their labels. Labels of other questions are left
-    out, with a warning. Raises InputError with file and line, also if no question has a label."""
+def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
+    """Labelled queries, with texts and labels by id. Queries are in BEIR format, CSV, or one per
+    line in a .txt file; qrels are in BEIR or TREC format. Labels of other queries are left
+    out, with a warning. Raises InputError with file and line, also if no query has a label."""
+    queries, qrels = Path(queries), Path(qrels)
     texts = read_questions(queries)
     return Labels(texts, known(texts, read_qrels(qrels), queries, qrels))
 
@@ -180,7 +184,7 @@ def read_import(
     """Read questions in any of these formats with their labels: none if there is no qrels file, or if it is empty.
     Queries with the same text become one question, and the higher grade counts. Notes go to `tell`. Raises InputError
     with file and line."""
-    questions = read_questions(queries)
+    questions = read_questions(queries, tell=tell)
     labels: Qrels = {} if qrels is None else read_qrels(qrels, tell=tell)
     if qrels is not None and labels:
         labels = known(questions, labels, queries, qrels, tell=tell)
@@ -192,11 +196,12 @@ def read_import(
     return questions, [(text, chunk_id, grade) for (text, chunk_id), grade in grades.items()]
 
 
-def read_questions(path: Path) -> dict[str, str]:
+def read_questions(path: Path, *, tell: Tell = log.warning) -> dict[str, str]:
     """Query id → question, in file order. The format depends on the file's suffix: .csv with a column text (or query,
     or question) and optionally one with ids; .txt with one question per line; otherwise BEIR's JSONL with fields of the
-    same names. A question without an id gets one made from its text. Raises InputError."""
-    readers = {".csv": _from_csv, ".txt": _from_text}
+    same names. A question without an id gets one made from its text. Notes on other columns go to `tell`. Raises
+    InputError."""
+    readers: dict[str, Reader] = {".csv": partial(_from_csv, tell=tell), ".txt": _from_text}
     questions: dict[str, str] = {}
     for where, given_id, text in readers.get(path.suffix.lower(), _from_jsonl)(path):
         query_id = given_id or id_of(text)
@@ -226,17 +231,20 @@ def _from_text(path: Path) -> Iterator[tuple[str, str, str]]:
     return ((f"{path}, line {number}", "", line.strip()) for number, line in _lines(path))
 
 
-def _from_csv(path: Path) -> Iterator[tuple[str, str, str]]:
+def _from_csv(path: Path, *, tell: Tell) -> Iterator[tuple[str, str, str]]:
     numbered = rows(read_text(path), str(path))
     names = [name.strip().lower() for name in next(numbered, (1, [*TEXT]))[1]]
     text = next((name for name in TEXT if name in names), "")
     if not text:
         raise InputError(f"{path} has no column with questions.", remedy="Name the column text, query or question.")
+    query_id = next((name for name in ID if name in names), "")
+    if others := [name for name in names if name not in ("", text, query_id)]:
+        tell(f"{path}: columns left out: {', '.join(others)}; labels belong in a file of their own")
     for line, cells in numbered:
         place = f"{path}, line {line}"
         row = by_column(cells, names, place)
         if text in row:
-            yield place, next((row[name] for name in ID if name in row), "").strip(), row[text].strip()
+            yield place, row.get(query_id, "").strip(), row[text].strip()
 
 
 def _qrels(qrels: Qrels, form: Form) -> str:

@@ -91,19 +91,21 @@ def measure(
     *,
     done: Collection[str] = (),
     timed: bool = False,
+    progress: Progress | None = None,
 ) -> Iterator[tuple[QueryRecord, ...]]:
     """Yield the records of every labelled query except those in `done`, or of all queries if none
     has a label. There is one for each variant that applies.
 
     The variants share one search and the models' outputs. `timed` runs every variant by itself to measure its
-    `query_ms`. Raises InputError if a variant needs an LLM and none is configured, SettingsError if the first variant
-    does not apply, and what `search_and_filter` raises."""
+    `query_ms`. `progress` gets (queries done, all). Raises InputError if a variant needs an LLM and none is configured,
+    SettingsError if the first variant does not apply, and what `search_and_filter` raises."""
     check_llm(variants, backends.chat)
     user = viewer_of(variants, user)
-    for number, (query_id, text) in enumerate((labels.labelled or labels.queries).items()):
+    queries = labels.labelled or labels.queries
+    for number, (query_id, text) in enumerate(queries.items(), start=1):
         if query_id in done:
             continue
-        if timed and number == 0:
+        if timed and number == 1:
             # Load everything once beforehand, so the first variant's time does not include it.
             gather(text, variants[0].settings, backends, user)
         pools, times = {}, dict.fromkeys((v.name for v in variants), 0.0)
@@ -112,7 +114,10 @@ def measure(
             pools[variant.name] = completed_pool(text, variant.settings, backends, user)
             times[variant.name] = (perf_counter() - started) * 1000
         pools = pools or shared_pools(text, variants, backends, user)
-        yield records_of(query_id, pools, labels.qrels.get(query_id), variants, user, times=times)
+        records = records_of(query_id, pools, labels.qrels.get(query_id), variants, user, times=times)
+        if progress is not None:
+            progress(number, len(queries))
+        yield records
 
 
 def check_llm(variants: Sequence[Variant], chat: ChatModel | None) -> None:

@@ -10,7 +10,7 @@ from ragfilter.basics.files import kind
 from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, measurable, missing, visible
 from ragfilter.evaluate.labelling import Agreement, agreement
-from ragfilter.evaluate.query_files import read
+from ragfilter.evaluate.query_files import read_labels
 from ragfilter.ingest import bundled
 from ragfilter.ingest.bundled import DEMOS
 from ragfilter.model import UNRESTRICTED, Chunk, User
@@ -213,7 +213,7 @@ def load_files(queries: str, qrels: str | None) -> Labels:
             "The questions or the qrels are not in a file.",
             remedy="Pass two files, a query set of the workspace, or demo or adsapi for both.",
         )
-    return read(Path(queries), Path(qrels))
+    return read_labels(queries, qrels)
 
 
 def of_demo(name: str) -> Labels:

@@ -13,7 +13,7 @@ delta_f1     mean F1 without the rule minus mean F1 with it; > 0: it harms. Also
 *Retrieved* are the hits down to the last one that a later layer can look at, and hits further down that their rule
 pins. If a rule blocks chunks even further down, this has no effect and is not counted, unless references are pinned.
 
-A rule is a rule text: chunks with the same text share a row. A part of a rule (a group, a term) decides about a chunk
+Chunks whose rules have the same text share a row. A part of a rule (a group, a term) decides about a chunk
 if the rule without it would decide differently, or no longer pin the chunk."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.visibility import effective_user, visible_pool, with_clearance_for
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Need, Pool, User, undecided
 from ragfilter.rules.match import CompiledRules, Scan
-from ragfilter.rules.rule import parse
+from ragfilter.rules.rule import AnyRule, parse, read_text
 from ragfilter.settings.schema import Settings
 
 OFTEN = 2
@@ -46,7 +46,7 @@ class RuleRow:
     """One rule, or its part at `place`. Figures that need labels are None without them. `conflicts` are (query id,
     chunk id)."""
 
-    rule: str
+    rule: AnyRule
     chunk_ids: tuple[str, ...]
     place: str = ""
     queries: int = 0
@@ -113,7 +113,7 @@ class _Tally:
             self.f1 += scores.f1 - question.scores.f1
             self.recall += scores.recall - question.scores.recall
 
-    def row(self, rule: str, ids: Sequence[str], place: str, labelled: int) -> RuleRow:
+    def row(self, rule: AnyRule, ids: Sequence[str], place: str, labelled: int) -> RuleRow:
         right, conflicts = self.blocks - len(self.conflicts), tuple(self.conflicts)
         counts = self.queries, self.blocks, self.passes, self.overlap, conflicts
         return RuleRow(
@@ -155,7 +155,7 @@ def build_matrix(
             freed = frozenset() if passes else frozenset(chunk_ids)
             tallies[rule].add(question, freed, len(chunk_ids) * passes, kept)
     labelled = sum(question.scores is not None for question in questions)
-    rows = [tally.row(rule, ids[rule], "", labelled) for rule, tally in tallies.items()]
+    rows = [tally.row(read_text(rule), ids[rule], "", labelled) for rule, tally in tallies.items()]
     return Matrix(
         len(questions),
         labelled,
@@ -173,8 +173,8 @@ def build_parts(
     settings: Settings,
     user: User | None = None,
 ) -> tuple[RuleRow, ...]:
-    """A row for every group and every term of `rule`, most harmful first. Pure. Raises RuleError if the rule cannot be
-    read."""
+    """A row for every group and every term of the rule with this text, most harmful first. Pure. Raises RuleError if
+    it cannot be read."""
     read = parse(rule)
     viewed = effective_user(user, settings)
     ids = [chunk.id for chunk in chunks if chunk.rule == rule and viewed.sees(chunk)]
@@ -199,7 +199,7 @@ def build_parts(
             if decided:
                 freed = frozenset() if was.passes else decided
                 tallies[place].add(question, freed, len(decided) * was.passes, kept)
-    rows = [tally.row(rule, ids, place, labelled) for place, tally in tallies.items()]
+    rows = [tally.row(read, ids, place, labelled) for place, tally in tallies.items()]
     return tuple(sorted(rows, key=_harm))
 
 

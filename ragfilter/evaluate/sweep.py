@@ -7,12 +7,11 @@ exactly the chunks that `replay` keeps."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ragfilter.engine.replay import replay
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, extra
 from ragfilter.evaluate.crossval import Tables
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
 from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1
@@ -23,6 +22,9 @@ from ragfilter.model import CutoffDetail, Hit, Need, Pool, PoolResult, User, und
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import MAX_CHUNKS
 from ragfilter.settings.schema import Cutoff, Settings
+
+with extra("eval"):
+    import pandas as pd
 
 Plan = list[tuple[Settings, Cutoff]]
 ALL = Cutoff(strategy="fixed", max_results=MAX_CHUNKS, min_results=0)
@@ -105,22 +107,11 @@ def check_reranked(pools: Iterable[Pool]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class QueryChange:
-    """One query: how many chunks are kept before and after, how many relevant ones lost and won, and the gain in F1."""
-
-    id: str
-    before: int
-    after: int
-    lost: int
-    won: int
-    gain: float
-
-
 def changes(
     pools: Mapping[str, Pool], qrels: Qrels, before: Settings, after: Settings, user: User | None = None
-) -> tuple[QueryChange, ...]:
-    """The queries whose kept chunks change, sorted by the largest loss first."""
+) -> pd.DataFrame:
+    """The queries whose kept chunks change, sorted by the largest loss in F1 (``gain``) first: ``id``, how many chunks
+    are kept ``before`` and ``after``, and how many relevant ones are ``lost`` and ``won``."""
     planned, changed = plan([before, after]), []
     for query_id, pool in pools.items():
         old, new = ({hit.id for hit in hits} for hits, _ in kept(pool, planned, user))
@@ -128,5 +119,6 @@ def changes(
             relevant = relevant_of(qrels[query_id])
             f1 = [precision_recall_f1(ids, relevant).f1 for ids in (old, new)]
             lost, won = len((old - new) & relevant), len((new - old) & relevant)
-            changed.append(QueryChange(query_id, len(old), len(new), lost, won, f1[1] - f1[0]))
-    return tuple(sorted(changed, key=lambda each: (each.gain, each.id)))
+            changed.append((query_id, len(old), len(new), lost, won, f1[1] - f1[0]))
+    table = pd.DataFrame(changed, columns=["id", "before", "after", "lost", "won", "gain"])
+    return table.sort_values(["gain", "id"], ignore_index=True)

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 ONE = "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a second question."
 TOO_FEW = "too few questions differ for an interval"
-LABELLED = ("kept", "unlabelled", "f1", "f1_most")
-"""The columns that `unlabelled` reads."""
 
 
 def gain(of: Interval, digits: int = 3) -> str:
@@ -70,7 +68,7 @@ def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current 
 
 
 def unlabelled(row: Mapping[str, float]) -> str:
-    """How much F1 may be off because of missing labels, given a row of `frame` by variant; empty without any."""
+    """How much F1 may be off because of missing labels, given means of `frame`; empty without any."""
     if not row["unlabelled"]:
         return ""
     return (

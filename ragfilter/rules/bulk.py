@@ -12,15 +12,13 @@ changes leave such rules as they are and report them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
-from ragfilter.rules.lint import fix_rules, rules_of
 from ragfilter.rules.match import prepared
-from ragfilter.rules.rule import InvalidRule, Rule, parse, read_rule
+from ragfilter.rules.rule import InvalidRule, Rule, ValidChanges, parse, read_rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +34,9 @@ class RuleChange:
 
 @dataclass(frozen=True, slots=True)
 class BulkPlan:
-    """Rules by chunk id: new ones, stored ones, and the reasons why others are left out."""
+    """By chunk id, the new rules, the stored texts, and the reasons why other rules are left out."""
 
-    after: Mapping[str, str | None]
+    after: ValidChanges
     before: Mapping[str, str | None]
     unchanged: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -98,7 +96,7 @@ def replace_term(old: str, new: str) -> RuleChange:
 
 def plan(change: RuleChange, chunks: Iterable[Chunk]) -> BulkPlan:
     """Plan the effect of `change` on the rules of `chunks`."""
-    after: dict[str, str | None] = {}
+    after: dict[str, Rule | None] = {}
     before: dict[str, str | None] = {}
     unchanged: list[str] = []
     refused: dict[str, str] = {}
@@ -116,20 +114,9 @@ def plan(change: RuleChange, chunks: Iterable[Chunk]) -> BulkPlan:
         if rule == stored:
             unchanged.append(chunk.id)
         else:
-            after[chunk.id] = None if rule is None else rule.text
+            after[chunk.id] = rule
             before[chunk.id] = chunk.rule or None
     return BulkPlan(after, before, tuple(unchanged), refused)
-
-
-def plan_fixes(
-    chunks: Iterable[Chunk], kinds: Collection[str] = (), catalogue: Mapping[str, Chunk] = MappingProxyType({})
-) -> BulkPlan:
-    """Plan fixes for the rules of `chunks`, given their titles and any texts: for findings of `kinds`, or by default
-    for all sure ones. The `catalogue` has all chunks, since a rule may be shared with a chunk that is not fixed."""
-    by_id = {chunk.id: chunk for chunk in chunks if chunk.rule}
-    after = fix_rules({**catalogue, **by_id}, rules_of(by_id.values()), kinds)
-    unchanged = tuple(i for i in by_id if i not in after)
-    return BulkPlan(after, {i: by_id[i].rule for i in after}, unchanged)
 
 
 def _terms(terms: Sequence[str]) -> tuple[str, ...]:

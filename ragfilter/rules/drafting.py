@@ -144,11 +144,6 @@ class Draft:
     usage: Usage = field(default_factory=Usage)
     ms: float = field(default=0.0, compare=False)
 
-    @property
-    def text(self) -> str:
-        """The rule's canonical JSON, empty if there is none."""
-        return "" if self.rule is None else self.rule.text
-
 
 def suggest(chunk: Chunk, chat: ChatModel, *, timeout_s: float, templates: Sequence[Template] | None = None) -> Draft:
     """Ask `chat` for a rule for `chunk`, at most twice and within `timeout_s` seconds in all. Never raises and never

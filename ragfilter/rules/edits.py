@@ -11,7 +11,7 @@ takes one pending entry per chunk, and its owner compares the stored rule with t
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from types import EllipsisType
@@ -20,7 +20,7 @@ from uuid import uuid4
 from ragfilter.errors import ConflictError, InputError, OutcomeUnknown, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.journal import Edit, Entry, Journal, Kind, State, Turn, turned
-from ragfilter.rules.rule import stored_form
+from ragfilter.rules.rule import RuleTexts, ValidChanges, parse
 from ragfilter.text.numbers import first_of
 
 log = logging.getLogger(__name__)
@@ -35,21 +35,24 @@ UNDECIDED = "The whole change is finished or rolled back at the next start."
 def save(
     store: RuleStore, journal: Journal, *, chunk_id: str, rule: str | None, expected: str | None, who: str
 ) -> Edit | None:
-    """Store a rule as `save_all` does; None or blank removes it. Returns the edit, or None if it is already stored."""
-    edits = save_all(store, journal, rules={chunk_id: rule}, expected={chunk_id: expected}, who=who)
+    """Store a rule's text as `save_all` does; None or blank removes it. Returns the edit, or None if it is already
+    stored. Raises RuleError for an invalid rule."""
+    read = parse(rule) if rule and rule.strip() else None
+    edits = save_all(store, journal, rules={chunk_id: read}, expected={chunk_id: expected}, who=who)
     return edits[0] if edits else None
 
 
 def save_all(
-    store: RuleStore, journal: Journal, *, rules: Mapping[str, str | None], expected: Mapping[str, str | None], who: str
+    store: RuleStore, journal: Journal, *, rules: ValidChanges, expected: RuleTexts, who: str
 ) -> tuple[Edit, ...]:
-    """Store these rules (chunk id to JSON text, None for no rule) as one change.
+    """Store these rules as one change.
 
     `expected` are the stored texts that the user saw. Returns the edits, empty if nothing had to change. Raises
-    RuleError for an invalid rule, ConflictError if a stored text is not the expected one or another edit of a chunk is
-    in progress, and StoreError. Nothing is changed then, unless a StoreError says that the next start finishes the
-    change or rolls it back."""
-    entries = [Entry(i, expected.get(i) or None, stored_form(rule)) for i, rule in rules.items()]
+    RuleError for a rule that is too large, ConflictError if a stored text is not the expected one or another edit of a
+    chunk is in progress, and StoreError. Nothing is changed then, unless a StoreError says that the next start finishes
+    the change or rolls it back."""
+    # A changed rule may be too large to be read again.
+    entries = [Entry(i, expected.get(i) or None, parse(rule.text).text if rule else None) for i, rule in rules.items()]
     return _write(store, journal, entries, who=who, kind="edit")
 
 

@@ -62,7 +62,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The members of a family. Its unique `pattern` says what their titles or texts count: ``armor class #``."""
+    """The members of a family. Its unique `pattern` says what their titles or texts count: ``armor class #``, or
+    ``number #`` if no word says what."""
 
     pattern: str
     members: tuple[Member, ...]
@@ -93,7 +94,7 @@ def _families(groups: Groups, entries: Mapping[str, Sequence[Chunk]], *, is_coun
             marked = [title for title in titles if 0 < len(marks[title]) <= MAX_MARKS]
         if len(marked) >= MIN_TITLES and (not is_counted or _resemble([entries[title][0].text for title in marked])):
             members = tuple(Member(chunk, marks[title]) for title in marked for chunk in entries[title])
-            yield Family(", ".join(" ".join((*words, "#")) for words in kinds), members, is_counted)
+            yield Family(", ".join(" ".join((*(words or ("number",)), "#")) for words in kinds), members, is_counted)
 
 
 def _by_title(titles: Iterable[str]) -> Groups:

@@ -83,9 +83,9 @@ class Finding(BaseModel):
         return KINDS[self.kind]
 
     @property
-    def fixed(self) -> str | None:
-        """The fix in its stored form, None to remove the rule."""
-        return self.fix.text if self.fix is not None and self.fix.terms else None
+    def fixed(self) -> Rule | None:
+        """The fix, None to remove the rule."""
+        return self.fix if self.fix is not None and self.fix.terms else None
 
     def on(self, *chunk_ids: str) -> Finding:
         """The same finding about these chunks."""
@@ -119,26 +119,26 @@ def rules_of(chunks: Iterable[Chunk]) -> dict[str, AnyRule]:
     return {chunk.id: rule for chunk in chunks if (rule := read_rule(chunk.rule)) is not None}
 
 
-def fix_rules(catalogue: Mapping[str, Chunk], rules: Rules, kinds: Collection[str] = ()) -> dict[str, str | None]:
-    """Fix the `rules` that can be fixed. Returns the stored form of changed rules, None for a rule to remove. Only
-    findings of `kinds` are fixed; by default, only sure ones. The other arguments are as for `analyse`. A rule is fixed
-    one finding at a time, most severe first, since one fix may resolve another finding."""
-    fixed: dict[str, Rule] = {}
+def fix_rules(catalogue: Mapping[str, Chunk], rules: Rules, kinds: Collection[str] = ()) -> dict[str, Rule | None]:
+    """Fix the `rules` that can be fixed. Returns the changed rules, None for a rule to remove. Only findings of `kinds`
+    are fixed; by default, only sure ones. The other arguments are as for `analyse`. A rule is fixed one finding at a
+    time, most severe first, since one fix may resolve another finding."""
+    fixed: dict[str, Rule | None] = {}
     waiting, current = dict(rules), dict(catalogue)
     for _ in range(MAX_ROUNDS):
         for chunk_id, rule in waiting.items():
             current[chunk_id] = replace(current.get(chunk_id, Chunk(chunk_id)), rule=rule.text)
-        fixes: dict[str, Rule] = {}
+        fixes: dict[str, Rule | None] = {}
         for finding in by_severity(analyse(current, waiting)):
             wanted = finding.kind in kinds if kinds else finding.sure
             if wanted and finding.fix is not None:
-                fixes = {**dict.fromkeys(finding.chunk_ids, finding.fix), **fixes}
-        changed = {i: rule for i, rule in fixes.items() if rule.stored != waiting[i].text}
+                fixes = {**dict.fromkeys(finding.chunk_ids, finding.fixed), **fixes}
+        changed = {i: rule for i, rule in fixes.items() if rule != waiting[i]}
         if not changed:
             break
         fixed |= changed
-        waiting = {i: rule for i, rule in changed.items() if rule.terms}
-    return {i: rule.stored for i, rule in fixed.items() if rule.stored != rules[i].text}
+        waiting = {i: rule for i, rule in changed.items() if rule is not None}
+    return {i: rule for i, rule in fixed.items() if rule != rules[i]}
 
 
 def check_rule(rule: AnyRule, title: str = "", text: str = "") -> tuple[Finding, ...]:

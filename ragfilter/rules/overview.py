@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from ragfilter.model import Chunk
-from ragfilter.rules.rule import InvalidRule, read_rule, read_text, shorten
+from ragfilter.rules.rule import AnyRule, InvalidRule, read_text, shorten
 
 if TYPE_CHECKING:
     from ragfilter.rules.lint import Finding, Severity
@@ -150,15 +150,14 @@ def make_listing(
     return Listing(tuple(rows), same, tuple(texts))
 
 
-def brief(rule: str | None) -> str:
+def brief(rule: AnyRule | None) -> str:
     """A rule in one line: each part's first term and the number of its other terms."""
-    read = read_rule(rule)
-    if read is None:
+    if rule is None:
         return ""
-    if isinstance(read, InvalidRule):
-        return f"invalid: {read.error.message}"
-    parts = [_first(group) for group in read.demands.values()]
-    parts += [f"not {_first(read.contain_none_of)}"] if read.contain_none_of else []
+    if isinstance(rule, InvalidRule):
+        return f"invalid: {rule.error.message}"
+    parts = [_first(group) for group in rule.demands.values()]
+    parts += [f"not {_first(rule.contain_none_of)}"] if rule.contain_none_of else []
     more = [f"and {len(parts) - MAX_PARTS} more"] if len(parts) > MAX_PARTS else []
     return ", ".join(parts[:MAX_PARTS] + more) or "asks for nothing"
 

@@ -21,7 +21,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
@@ -91,11 +91,6 @@ class Rule(BaseModel):
     def text(self) -> str:
         """The rule as compact JSON, as stored. ``parse(rule.text) == rule``."""
         return json.dumps(self.value, ensure_ascii=False, separators=(",", ":"))
-
-    @property
-    def stored(self) -> str | None:
-        """The text to store, None for a rule that requires nothing."""
-        return self.text if self.terms else None
 
     @property
     def pretty(self) -> str:
@@ -181,6 +176,12 @@ class InvalidRule:
 
 
 AnyRule = Rule | InvalidRule
+Changes = Mapping[str, AnyRule | None]
+"""New rules by chunk id, None for no rule. Undoing an edit may bring back an invalid one."""
+ValidChanges = Mapping[str, Rule | None]
+"""Changes that can be saved."""
+RuleTexts = Mapping[str, str | None]
+"""Rules as stored, by chunk id, None for no rule."""
 
 
 def parse(text: str) -> Rule:
@@ -230,9 +231,9 @@ def pretty_rule(text: str | None) -> str:
     return "" if rule is None else rule.pretty
 
 
-def stored_form(text: str | None) -> str | None:
-    """The stored form of a rule: compact JSON, None for no rule. Raises RuleError."""
-    return parse(text).text if text and text.strip() else None
+def texts_of(changes: Changes) -> dict[str, str | None]:
+    """The rules as the store and chunks have them."""
+    return {chunk_id: rule.text if rule else None for chunk_id, rule in changes.items()}
 
 
 def terms_at(place: str, group: Sequence[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ import contextlib
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -26,22 +26,23 @@ from ragfilter.basics import files
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.match import CompiledRules
-from ragfilter.rules.rule import load, parse, read_rule
+from ragfilter.rules.rule import Rule, RuleTexts, load, parse, read_rule
 from ragfilter.text.normalise import in_one_line, mend_characters
 
 ID_KEYS = ("id", "_id", "chunk_id")
 RULE_KEY = "query_must"
 REMARKS_KEY = "remarks"
+NO_CHUNK = "the collection has no such chunk"
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """The text to store `after` the rule stored `before`, None for no rule. `doubts` are the remarks of its draft."""
+    """The rule to store `after` the text stored `before`, None for no rule. `doubts` are the remarks of its draft."""
 
     line: int
     chunk_id: str
     before: str | None
-    after: str | None
+    after: Rule | None
     doubts: tuple[str, ...] = ()
 
     @property
@@ -119,16 +120,14 @@ def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False
     """The changes that importing a file would make to `stored` (chunk id → rule text). Without `with_doubts`, drafts
     with doubts are held back. Writes nothing. Raises InputError if the file cannot be read at all."""
     latest, refusals, skipped = _latest(path)
-    changes: list[FileChange] = []
-    for chunk_id, (number, fields) in latest.items():
-        change = _change(number, chunk_id, fields, stored)
-        (refusals if isinstance(change, RefusedLine) else changes).append(change)  # type: ignore[arg-type]
-    new = [change for change in changes if change.before != change.after]
+    outcomes = [_change(number, chunk_id, fields, stored) for chunk_id, (number, fields) in latest.items()]
+    refusals += [outcome for outcome in outcomes if isinstance(outcome, RefusedLine)]
+    new = [outcome for outcome in outcomes if isinstance(outcome, FileChange)]
     return ImportPlan(
         changes=tuple(change for change in new if with_doubts or not change.doubts),
         held=tuple(change for change in new if change.doubts and not with_doubts),
         refusals=tuple(sorted(refusals, key=lambda refusal: refusal.line)),
-        unchanged=len(changes) - len(new),
+        unchanged=outcomes.count(None),
         skipped=skipped,
     )
 
@@ -162,23 +161,21 @@ def _latest(path: Path) -> tuple[dict[str, tuple[int, dict[str, Any]]], list[Ref
 
 def _change(
     number: int, chunk_id: str, record: dict[str, Any], stored: dict[str, str | None]
-) -> FileChange | RefusedLine:
+) -> FileChange | RefusedLine | None:
+    """What a line of the file does to `stored`; None if it changes nothing."""
     if chunk_id not in stored:
-        return RefusedLine(number, chunk_id, "the collection has no such chunk")
+        return RefusedLine(number, chunk_id, NO_CHUNK)
     value = record[RULE_KEY]
-    after = None
-    if isinstance(value, str) and value == stored[chunk_id]:
+    if value == stored[chunk_id]:
         # Even if it is invalid, because an export writes it as stored.
-        after = value
-    elif value is not None:
-        try:
-            after = parse(value if isinstance(value, str) else json.dumps(value)).text
-        except (RuleError, RecursionError) as error:
-            within = f"{RULE_KEY}, " if str(error).startswith("line ") else ""
-            return RefusedLine(number, chunk_id, f"{within}{error}")
-        present = read_rule(stored[chunk_id])
-        if present is not None and after == present.text:
-            after = stored[chunk_id]
+        return None
+    try:
+        after = None if value is None else parse(value if isinstance(value, str) else json.dumps(value))
+    except (RuleError, RecursionError) as error:
+        within = f"{RULE_KEY}, " if str(error).startswith("line ") else ""
+        return RefusedLine(number, chunk_id, f"{within}{error}")
+    if after == read_rule(stored[chunk_id]):
+        return None
     remarks = record.get(REMARKS_KEY)
     # A cell of a CSV file is text.
     listed = [remarks] if isinstance(remarks, str) and remarks.strip() else remarks
@@ -226,7 +223,6 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 # Expectations of rules.
 Wanted = Literal["stay", "go"]
 EXPECTED = 'Write {"question": "…", "stay": ["id"], "go": ["id"]}.'
-NO_CHUNK = "the collection has no such chunk"
 
 
 class Expectation(files.TomlTable):
@@ -282,8 +278,8 @@ def read_expectations(path: Path) -> tuple[Expectation, ...]:
     return expectations
 
 
-def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | None]) -> Outcome:
-    """Check `rules` (chunk id → rule text, None for no rule) against the expectations. Expectations
+def check_rules(expectations: Sequence[Expectation], rules: RuleTexts) -> Outcome:
+    """Check `rules` against the expectations. Expectations
     about other chunks are broken: chunks that the user cannot see count as missing."""
     expected_ids = [i for expected in expectations for i, _ in expected.wanted]
     compiled = CompiledRules(filter(None, {rules.get(i) for i in expected_ids}))

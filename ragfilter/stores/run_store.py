@@ -4,7 +4,7 @@ where it stopped if collection, labels and settings are the same. Source: docs/d
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -65,8 +65,8 @@ class Runs(database.Book):
 
     def begin(self, plan: Plan, *, who: str, name: str = "") -> Run:
         """Continue the unfinished run of exactly this plan, or begin a new run."""
-        with self.writing() as connection:
-            unfinished = _unfinished(connection.execute(_same(plan)))
+        with self.transaction(), self.writing() as connection:
+            unfinished = self.unfinished(plan)
             if unfinished is not None:
                 who = unfinished.who or who
                 connection.execute(_runs.update().filter_by(id=unfinished.id).values(who=who))
@@ -74,8 +74,7 @@ class Runs(database.Book):
             # A new run may get the number of one that was deleted while it was being measured.
             connection.execute(ORPHANS)
             values = {"at": datetime.now(UTC), "who": who, "name": name, **_row(plan)}
-            new = connection.execute(_runs.insert().values(values).returning(_runs.c.id)).one()
-            return _run(connection.execute(_list().filter_by(id=new.id)).one())
+            return self.get(connection.execute(_runs.insert().values(values).returning(_runs.c.id)).scalar_one())
 
     def rename(self, run_id: int, name: str) -> None:
         """Give the run this name, and take it from the collection's other runs of the same query set."""
@@ -91,7 +90,8 @@ class Runs(database.Book):
 
     def unfinished(self, plan: Plan) -> Run | None:
         """The run that `begin` would continue."""
-        return _unfinished(self._read(_same(plan)))
+        same = self._read(_list().filter_by(**_row(plan)).order_by(_runs.c.id.desc()))
+        return next((run for run in map(_run, same) if not run.complete), None)
 
     def keep(self, run_id: int, query_id: str, record: Mapping[str, Any]) -> None:
         """Store the record of a query, replacing any earlier one."""
@@ -129,15 +129,6 @@ class Runs(database.Book):
 def _list() -> sa.Select[Any]:
     done = sa.select(sa.func.count()).where(_records.c.run == _runs.c.id).scalar_subquery().label("done")
     return sa.select(_runs, done)
-
-
-def _same(plan: Plan) -> sa.Select[Any]:
-    """The runs of exactly this plan, newest first."""
-    return _list().filter_by(**_row(plan)).order_by(_runs.c.id.desc())
-
-
-def _unfinished(rows: Iterable[sa.Row[Any]]) -> Run | None:
-    return next((run for run in map(_run, rows) if not run.complete), None)
 
 
 def _row(plan: Plan) -> dict[str, Any]:

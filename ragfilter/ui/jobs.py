@@ -19,6 +19,7 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.basics.threads import Pace
 from ragfilter.errors import ChatError, RagfilterError
@@ -88,11 +89,6 @@ class Job(Generic[V]):
     @property
     def done(self) -> bool:
         return self.future.done()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start."""
-        return monotonic() - self.began
 
     @property
     def failure(self) -> str:
@@ -226,17 +222,23 @@ class Stoppable:
             raise ChatError("It was stopped.", kind="interrupted")
 
 
+def draw_progress(key: str, share: float, line: str, stop: Callable[[], object], about: str) -> DeltaGenerator:
+    """Draw a progress bar, and the button that calls `stop`, with the tooltip `about`; without it, there is no button.
+    Returns the bar."""
+    with st.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
+        if about:
+            elements.button("Stop", f"{key}-stop", stop, icon="stop", about=about)
+        return st.progress(share, text=line)
+
+
 def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
     """Show the progress of a job until it ends. `what` describes it if the job itself does not. `stop` is the tooltip
-    of the Stop button; without it, there is no button. A run may wait for several jobs, each with its own `key`."""
+    of the Stop button, if there is one. A run may wait for several jobs, each with its own `key`."""
     if job.wait(PROGRESS_TICK_S):
         return
-    slot = st.empty()
-    with slot.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
-        if stop:
-            elements.button("Stop", f"{key}-stop", job.stop.set, icon="stop", about=stop)
-        bar = st.progress(0.0, text=f"{what} …")
-    pace = Pace()
+    slot, pace = st.empty(), Pace()
+    with slot:
+        bar = draw_progress(key, 0.0, f"{what} …", job.stop.set, stop)
     while not job.wait(PROGRESS_TICK_S):
         bar.progress(*progress_of(job, what, pace))
     slot.empty()
@@ -246,7 +248,7 @@ def progress_of(job: Job[V], what: str, pace: Pace) -> tuple[float, str]:
     """The share that is done, and a line about it. For at most one step, the line has the seconds since the start."""
     done, total, activity = job.progress
     if total < 2:
-        return 0.0, f"{activity or what} … {job.seconds:.0f} s"
+        return 0.0, f"{activity or what} … {monotonic() - job.began:.0f} s"
     left = time_left(pace.left(done, total)) if done < total else ""
     return min(done / total, 1.0), f"{activity or what}: {done:,} of {total:,}{left and ', '}{left}"
 

@@ -119,6 +119,13 @@ def test_preview_save_undo_redo(page: Any, calls: Counter[str]) -> None:
     assert calls["ChromaCollection.nearest"] == 0
 
 
+def test_a_rule_that_no_question_can_meet_asks_once_more(page: Any) -> None:
+    before = stored(OTHER)
+    write(page, '{"contain": "druid", "contain_none_of": ["druid"]}').press("rule-save")
+    assert "No question can meet this rule" in told(page)
+    assert stored(OTHER) == before
+
+
 def test_losing_what_is_labelled_relevant_asks_once_more_as_on_the_rules_page(page: Any) -> None:
     page.edit_rule(MATRIX)
     before = stored(MATRIX)

@@ -18,6 +18,8 @@ from ragfilter.evaluate.effect import GatheredQuestions, make_labelled
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.ingest import bundled
 from ragfilter.library.workspace import open_workspace
+from ragfilter.model import Chunk
+from ragfilter.rules.rule import Rule, texts_of
 from ragfilter.settings.config import load
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
@@ -60,8 +62,9 @@ def test_a_curator_writes_measures_and_exports_rules(
     accepted = exported(tab, tmp_path / "rules.jsonl")
     # After a reload, Streamlit looks below the page's own address first.
     tab.troubles[:] = [each for each in tab.troubles if "404" not in each]
-    bare = written.with_changes(dict.fromkeys(record["id"] for record in bundled.demo_rows()))
-    before, by_hand, after = map(noise_reduction, (bare, written, bare.with_changes(accepted)))
+    bare = written.renew({record["id"]: Chunk(record["id"]) for record in bundled.demo_rows()})
+    with_accepted = bare.renew({i: Chunk(i, rule=text) for i, text in texts_of(accepted).items()})
+    before, by_hand, after = map(noise_reduction, (bare, written, with_accepted))
     assert after - before >= RESTORED * (by_hand - before) > 0
     assert [row.query for row in bare.effect(accepted).rows if row.lost_relevant] == []
 
@@ -129,19 +132,19 @@ def a_family_is_applied_and_measured(tab: Any) -> None:
     # With this profile nothing but the rules drops a chunk, and these drop none that is relevant.
     expect(tab.rest().keyed("findings-sure")).to_have_count(0)
     tab.click("findings-save")
-    expect(tab.page.get_by_text("Saved: apply 84 rules.")).to_be_visible()
+    expect(tab.page.get_by_text("Saved 84 rules.")).to_be_visible()
     tab.rest().choose("rules-part", "Matrix")
     expect(tab.keyed("rules-work")).to_contain_text("84 rules over 156 labelled questions")
     assert set(column(tab, "conflicts")) == {"0"}
 
 
-def exported(tab: Any, path: Path) -> dict[str, str]:
+def exported(tab: Any, path: Path) -> dict[str, Rule]:
     tab.rest().choose("rules-part", "Files")
     with tab.rest().page.expect_download() as waiting:
         tab.click("files-jsonl")
     waiting.value.save_as(path)
     records = map(json.loads, path.read_text("utf-8").splitlines())
-    return {record["id"]: json.dumps(record["query_must"]) for record in records}
+    return {record["id"]: Rule(**record["query_must"]) for record in records}
 
 
 def column(tab: Any, name: str) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from ragfilter.evaluate.effect import make_labelled
 from ragfilter.model import Chunk, Hit, Pool, User
+from ragfilter.rules.rule import Rule, read_text, texts_of
 from ragfilter.settings.schema import Settings
 
 TROLL = '{"contain_one_of":[["troll"]]}'
@@ -39,7 +40,7 @@ def test_a_rule_that_is_removed_lets_its_chunk_in_and_pushes_another_out() -> No
 
 def test_lost_relevant_chunks_come_first() -> None:
     # Now no question meets the troll's rule, and every question lets the owl in.
-    made = make_labelled(POOLS, QRELS, FIRST_2).effect({"t": OWL, "o": None})
+    made = make_labelled(POOLS, QRELS, FIRST_2).effect({"t": read_text(OWL), "o": None})
     assert [(row.id, row.lost_relevant) for row in made.rows] == [("trolls", ("t",)), ("owls", ("x",))]
     assert made.loses_relevant
     assert made.before is not None
@@ -68,8 +69,8 @@ def test_what_the_user_may_not_see_has_no_effect() -> None:
 
 def test_nothing_changes_where_the_layer_is_off_or_the_rule_means_the_same() -> None:
     off = FIRST_2.with_values({"query_must.enabled": False})
-    assert make_labelled(POOLS, QRELS, off).effect({"o": None, "t": OWL}).rows == ()
-    assert make_labelled(POOLS, QRELS, FIRST_2).effect({"o": OWL, "elsewhere": None}).rows == ()
+    assert make_labelled(POOLS, QRELS, off).effect({"o": None, "t": read_text(OWL)}).rows == ()
+    assert make_labelled(POOLS, QRELS, FIRST_2).effect({"o": read_text(OWL), "elsewhere": None}).rows == ()
 
 
 def test_a_rule_that_still_passes_but_pins_no_longer_loses_its_chunk() -> None:
@@ -79,18 +80,18 @@ def test_a_rule_that_still_passes_but_pins_no_longer_loses_its_chunk() -> None:
         {"query_must.pin": True, "cutoff.enabled": True, "cutoff.strategy": "fixed", "cutoff.max_results": 1}
     )
     labelled = make_labelled({"q": behind}, {"q": {"o": 1}}, pins)
-    made = labelled.effect({"o": '{"contain_none_of":["x"]}'})
+    made = labelled.effect({"o": Rule(contain_none_of=("x",))})
     (row,) = made.rows
     assert (row.lost, row.lost_relevant, made.loses_relevant) == (("o",), ("o",), True)
 
 
 def test_questions_left_with_too_little_need_a_new_search() -> None:
     made = make_labelled(POOLS, QRELS, FIRST_2)
-    assert made.effect({"x": OWL}).short == 0
+    assert made.effect({"x": read_text(OWL)}).short == 0
     # Nothing but the troll is left for trolls, and nothing but the owl for owls.
-    changes = {"x": '{"contain":"boat"}', "y": '{"contain":"boat"}'}
+    changes = dict.fromkeys(("x", "y"), Rule(contain="boat"))
     assert made.effect(changes).short == 2
-    after = made.with_changes(changes)
+    after = made.renew({i: Chunk(i, rule=text) for i, text in texts_of(changes).items()})
     assert after.short == {"trolls", "owls"}
     # Nor does a later change make the old hits enough.
     assert after.effect({"x": None}).short == 2

@@ -51,9 +51,16 @@ def test_a_question_in_a_csv_file_stays_whole(tmp_path: Path) -> None:
             query_files.read_questions(path)
 
 
+def test_columns_that_are_not_read_are_named(tmp_path: Path) -> None:
+    path, notes = tmp_path / "q.csv", list[str]()
+    path.write_text("id,question,chunk\n1,one,a\n", "utf-8")
+    assert query_files.read_import(path, None, tell=notes.append)[0] == {"1": "one"}
+    assert notes == [f"{path}: columns left out: chunk; labels belong in a file of their own"]
+
+
 def test_reads_what_other_tools_write(tmp_path: Path) -> None:
     queries = '\ufeff{"id": 7, "text": "seven", "metadata": {}}\r\n\r\n'
-    labels = query_files.read(*files(tmp_path, queries, "7\tx\t1\r\n7\tx\t1\r\n"))
+    labels = query_files.read_labels(*files(tmp_path, queries, "7\tx\t1\r\n7\tx\t1\r\n"))
     assert (labels.queries, labels.qrels) == ({"7": "seven"}, {"7": {"x": 1}})
 
 
@@ -114,13 +121,13 @@ def test_comments_in_qrels_are_skipped(tmp_path: Path) -> None:
 def test_labels_of_unknown_queries_are_left_out_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    labels = query_files.read(*files(tmp_path, QUERIES, QRELS + "q9\tz\t1\n"))
+    labels = query_files.read_labels(*files(tmp_path, QUERIES, QRELS + "q9\tz\t1\n"))
     assert set(labels.qrels) == {"q1", "q2"}
     assert "q9" in caplog.text
 
 
 def test_a_label_that_is_repeated_counts_once_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    labels = query_files.read(*files(tmp_path, QUERIES, QRELS + "q1\ta\t2\n"))
+    labels = query_files.read_labels(*files(tmp_path, QUERIES, QRELS + "q1\ta\t2\n"))
     assert labels.qrels == {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
     assert "qrels.tsv repeats 1 label, the first in line 5; each counts once" in caplog.text
 
@@ -146,7 +153,7 @@ def test_a_label_that_is_repeated_counts_once_with_a_warning(tmp_path: Path, cap
 )
 def test_bad_files_are_named_with_their_line(tmp_path: Path, queries: str, qrels: str, message: str) -> None:
     with pytest.raises(InputError) as raised:
-        query_files.read(*files(tmp_path, queries, qrels))
+        query_files.read_labels(*files(tmp_path, queries, qrels))
     assert message in raised.value.message
     assert raised.value.remedy
 
@@ -160,7 +167,7 @@ def test_queries_are_in_whole_characters(tmp_path: Path) -> None:
 def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:
     queries, qrels = files(tmp_path, QUERIES, QRELS)
     with pytest.raises(InputError, match=r"nowhere\.tsv cannot be read"):
-        query_files.read(queries, tmp_path / "nowhere.tsv")
+        query_files.read_labels(queries, tmp_path / "nowhere.tsv")
     qrels.write_bytes(b"q1\ta\t1\nq1\t\xff\t1\n")
     with pytest.raises(InputError, match="line 2: not UTF-8"):
-        query_files.read(queries, qrels)
+        query_files.read_labels(queries, qrels)

@@ -145,6 +145,14 @@ def test_a_description_cut_apart_gives_the_same_chunks(tmp_path: Path, ending: s
             },
             {"t:GET/a": ("t:A",), "t:A": ()},
         ),
+        # A map of properties in a file of its own.
+        (
+            {
+                "p.yml": "b: {$ref: 'o.yaml#/components/schemas/B'}",
+                "o.yaml": minimal(components={"schemas": {"A": {"properties": {"$ref": "p.yml"}}, "B": {}}}),
+            },
+            {"t:A": ("t:B",), "t:B": ()},
+        ),
         # Cycles of parts that are not schemas, and of references only.
         (
             {

@@ -195,7 +195,8 @@ def test_no_listener_takes_a_thought_for_the_answer() -> None:
         assert judged(*text.replace("{}", "c1 -> KEEP")).verdicts == (Verdict("c1", "KEEP"),), text
         rule = '{"contain_one_of": [["troll"]]}'
         draft = suggest.suggest(HIT.chunk, Says((text.replace("{}", rule),)), timeout_s=5)
-        assert draft.text == '{"contain_one_of":[["troll"]]}', text
+        assert draft.rule is not None, text
+        assert draft.rule.text == '{"contain_one_of":[["troll"]]}', text
 
 
 def test_the_pieces_hold_no_thought() -> None:

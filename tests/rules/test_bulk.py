@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ragfilter.model import Chunk
 from ragfilter.rules import bulk
+from ragfilter.rules.rule import texts_of
 
 ROW = '{"contain_one_of":[["cleric","AC 6"],["hit"]],"contain_none_of":["undead"]}'
 BROKEN = '{"contains":1}'
@@ -34,7 +35,7 @@ def test_each_change() -> None:
         ),
     ]:
         plan = bulk.plan(change, [Chunk("c", rule=before)])
-        assert plan.after == {"c": after}
+        assert texts_of(plan.after) == {"c": after}
         assert plan.before == {"c": before}
 
 
@@ -51,16 +52,7 @@ def test_what_stays_is_no_change() -> None:
         assert (plan.after, plan.unchanged) == ({}, ("c",)), change
 
 
-def test_fixes_know_the_rules_that_are_not_fixed() -> None:
-    rule = '{"contain":"cleric"}'
-    six, seven = (Chunk(f"ac-{n}", title=f"Clerics, AC {n}", rule=rule) for n in (6, 7))
-    assert bulk.plan_fixes([seven]).after == {}
-    fixed = bulk.plan_fixes([seven], ["shared"], catalogue={c.id: c for c in (six, seven)}).after
-    assert list(fixed) == ["ac-7"]
-    assert '"ac 7"' in (fixed["ac-7"] or "")
-
-
 def test_a_rule_that_cannot_be_read_is_refused_and_the_others_are_changed() -> None:
     plan = bulk.plan(bulk.add_group(["a"]), [Chunk("c", rule=BROKEN), Chunk("d")])
-    assert plan.after == {"d": '{"contain_one_of":[["a"]]}'}
+    assert texts_of(plan.after) == {"d": '{"contain_one_of":[["a"]]}'}
     assert plan.refused == {"c": "contains: unknown key. Did you mean contain?"}

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from ragfilter.errors import ConflictError, InputError, RuleError, StoreError, StoreUnavailable
 from ragfilter.rules.edits import recover, save, save_all, turn
 from ragfilter.rules.journal import Edit, Journal
+from ragfilter.rules.rule import Rule
 
 A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'
+RULE_C = Rule(contain="c")
 
 
 class FakeStore:
@@ -86,6 +88,8 @@ def test_an_invalid_rule_is_refused_before_anything_is_touched(journal: Journal)
     with pytest.raises(RuleError) as caught:
         put(store, journal, '{"contain_one_of": [["a"], []]}', expected=A)
     assert caught.value.place == "contain_one_of[1]"
+    with pytest.raises(RuleError, match="limit is 1,000"):
+        save_all(store, journal, rules={"c": Rule(contain_all_of=("a",) * 1001)}, expected={"c": A}, who="ann")
     assert (store.writes, states(journal)) == (0, [])
 
 
@@ -238,7 +242,9 @@ def store() -> FakeStore:
 
 
 def change_two(store: FakeStore, journal: Journal) -> int:
-    made = save_all(store, journal, rules={"x": C, "y": C, "z": B}, expected=BEFORE, who="ann")
+    made = save_all(
+        store, journal, rules={"x": RULE_C, "y": RULE_C, "z": Rule(contain="b")}, expected=BEFORE, who="ann"
+    )
     assert [edit.chunk_id for edit in made] == ["x", "y"]
     return made[0].id
 
@@ -260,7 +266,7 @@ def test_a_step_is_saved_undone_and_redone_as_a_whole(store: FakeStore, journal:
 
 def test_an_earlier_step_is_undone_unless_it_was_changed_since(store: FakeStore, journal: Journal) -> None:
     first = change_two(store, journal)
-    later = save_all(store, journal, rules={"z": C}, expected={"z": B}, who="ann")
+    later = save_all(store, journal, rules={"z": RULE_C}, expected={"z": B}, who="ann")
     turn("undo", store, journal, edit_id=first, who="ann")
     assert store.held == {"x": A, "y": None, "z": C}
     turn("redo", store, journal, edit_id=first, who="ann")
@@ -310,7 +316,7 @@ def test_a_conflict_names_the_chunks_and_writes_nothing(
     store: FakeStore, journal: Journal, expected: dict[str, str | None], named: str
 ) -> None:
     with pytest.raises(ConflictError, match=f"The rules of {named} have changed since"):
-        save_all(store, journal, rules={"x": C, "y": C}, expected=expected, who="ann")
+        save_all(store, journal, rules={"x": RULE_C, "y": RULE_C}, expected=expected, who="ann")
     assert store.held == BEFORE
     assert journal.steps("rules") == ()
 

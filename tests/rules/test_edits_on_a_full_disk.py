@@ -40,6 +40,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.stores.indexer import rebuild
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
+from ragfilter.rules.rule import parse
 from ragfilter.model import Chunk
 
 folder, page, ids = Path(sys.argv[1]), int(sys.argv[2]), "xy"
@@ -55,7 +56,7 @@ def limit(size):
 def save(bench, rule, before, ids=ids):
     store, journal = bench.collection("small"), bench.journal
     try:
-        rules, expected = dict.fromkeys(ids, rule), dict.fromkeys(ids, before)
+        rules, expected = dict.fromkeys(ids, parse(rule)), dict.fromkeys(ids, before)
         edits.save_all(store, journal, rules=rules, expected=expected, who="me")
     except RagfilterError as error:
         return str(error)

@@ -14,7 +14,7 @@ from ragfilter.ingest import bundled
 from ragfilter.model import Chunk
 from ragfilter.rules.lint import Finding, analyse, check_rule, fix_rules, rules_of
 from ragfilter.rules.match import check
-from ragfilter.rules.rule import Rule, read_text
+from ragfilter.rules.rule import Rule, read_text, texts_of
 from ragfilter.rules.values import Value, spellings
 
 MATRIX = "I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class 6"
@@ -42,7 +42,7 @@ def catalogue(rules: Mapping[str, Any], titles: Mapping[str, str] | None = None,
 
 
 def fixed(chunks: Mapping[str, Chunk], *kinds: str) -> dict[str, Any]:
-    fixes = fix_rules(chunks, rules_of(chunks.values()), kinds)
+    fixes = texts_of(fix_rules(chunks, rules_of(chunks.values()), kinds))
     return {i: text and json.loads(text) for i, text in fixes.items()}
 
 
@@ -290,6 +290,16 @@ def test_the_mode_of_a_rule_is_never_changed_unasked() -> None:
     chunks = catalogue({"a": stems, "b": {"contain_one_of": [["攻撃", "port"]]}})
     assert fixed(chunks) == {}
     assert fixed(catalogue({"a": stems}), "loose") == {"a": {"contain_one_of": [["regenerat"], ["1st level"]]}}
+
+
+def test_fixes_know_the_rules_that_are_not_fixed() -> None:
+    six, seven = (Chunk(f"ac-{n}", title=f"Clerics, AC {n}", rule='{"contain":"cleric"}') for n in (6, 7))
+    rules = rules_of([seven])
+    assert fix_rules({"ac-7": seven}, rules) == {}
+    fixes = fix_rules({"ac-6": six, "ac-7": seven}, rules, ["shared"])
+    assert list(fixes) == ["ac-7"]
+    assert fixes["ac-7"] is not None
+    assert '"ac 7"' in fixes["ac-7"].text
 
 
 def test_fixing_ends_in_rules_without_findings() -> None:

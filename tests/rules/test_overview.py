@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ragfilter.model import Chunk
 from ragfilter.rules.overview import Checks, RuleFilter, brief, make_listing
+from ragfilter.rules.rule import parse
 
 RULES = {
     "good": '{"contain":"cleric"}',
@@ -28,7 +29,7 @@ def listed(wanted: RuleFilter, drafts: Sequence[str] = (), **given: object) -> l
 
 def test_a_rule_in_a_line_names_the_first_term_of_each_part() -> None:
     rule = '{"contain_one_of":[["psionic","psionics"],["1"]],"contain_none_of":["arctic","tundra"]}'
-    assert brief(rule).split(", ") == ["psionic (+1)", "1", "not arctic (+1)"]
+    assert brief(parse(rule)).split(", ") == ["psionic (+1)", "1", "not arctic (+1)"]
 
 
 def test_what_needs_attention_comes_first() -> None:

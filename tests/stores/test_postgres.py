@@ -22,6 +22,7 @@ from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
+from ragfilter.rules.rule import Rule
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
@@ -97,17 +98,16 @@ def test_an_edit_is_one_transaction_and_another_instance_sees_it(ours: PgStore, 
     mine, theirs = ours.collection("ours"), other.collection("ours")
     before = theirs.version
     assert theirs.entries()["c01"].rule is None
-    (edit,) = edits.save_all(mine, journal, rules={"c01": '{"contain": "x"}'}, expected={"c01": None}, who="a")
+    (edit,) = edits.save_all(mine, journal, rules={"c01": Rule(contain="x")}, expected={"c01": None}, who="a")
     assert (edit.state, theirs.rule("c01")) == ("done", edit.after)
     assert theirs.entries()["c01"].rule == edit.after
     assert theirs.version != before
     assert mine.chunks(["c01"])["c01"].rule == edit.after
     with pytest.raises(ConflictError):
         edits.save(theirs, journal, chunk_id="c01", rule=None, expected=None, who="b")
+    rules = dict.fromkeys(("c02", "nobody"), Rule(contain="y"))
     with pytest.raises(ConflictError):
-        edits.save_all(
-            theirs, journal, rules={"c02": '{"contain": "y"}', "nobody": '{"contain": "y"}'}, expected={}, who="b"
-        )
+        edits.save_all(theirs, journal, rules=rules, expected={}, who="b")
     assert theirs.rule("c02") is None
     assert journal.unfinished() == ()
     assert [each.id for each in journal.history("ours")] == [edit.id]

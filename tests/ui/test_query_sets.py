@@ -9,7 +9,7 @@ from zipfile import ZipFile
 import pytest
 
 from ragfilter.evaluate.labelled_queries import Labels
-from ragfilter.evaluate.query_files import read
+from ragfilter.evaluate.query_files import read_labels
 from ragfilter.stores.label_book import query_id
 from ragfilter.ui.evaluate.questions_and_labels import lines, one_line, packed, with_ids
 
@@ -53,4 +53,4 @@ def test_the_export_holds_the_labels_in_both_forms(tmp_path: Path) -> None:
         archive.extractall(tmp_path)
     assert (tmp_path / "qrels.txt").read_text("utf-8") == "q1 0 c1 2\nq1 0 c2 0\n"
     for qrels in ("qrels.tsv", "qrels.txt"):
-        assert read(tmp_path / "queries.jsonl", tmp_path / qrels) == given
+        assert read_labels(tmp_path / "queries.jsonl", tmp_path / qrels) == given

@@ -17,6 +17,7 @@ from ragfilter.rules import bulk as changes
 from ragfilter.rules import edits, rule_files
 from ragfilter.rules.journal import Edit, Step, Turn
 from ragfilter.rules.overview import brief
+from ragfilter.rules.rule import read_rule, texts_of
 from ragfilter.text.normalise import in_one_line
 from ragfilter.text.numbers import counted
 
@@ -72,7 +73,7 @@ def bulk(
     document = place.head(selected.incomplete) | {"dry_run": saving.dry_run, "saved": saved.done, **output.plain(plan)}
     output.show(
         document | {"effect": saved.effect},
-        "" if saved.done else change_text(plan.before, plan.after),
+        "" if saved.done else change_text(plan.before, texts_of(plan.after)),
         *(f"refused: {i}: {why}" for i, why in plan.refused.items()),
         f"{place.collection}: {change.label}: {counted(len(plan.after), 'rule')} "
         f"{'changed' if saved.done else 'would be changed'}, {len(plan.unchanged)} unchanged, "
@@ -139,7 +140,8 @@ def import_(
 
 def _import_lines(collection: str, plan: rule_files.ImportPlan, *, saved: bool) -> Iterator[str]:
     if not saved:
-        yield from (f"{each.kind}: {each.chunk_id}: {each.after or 'no rule'}" for each in plan.changes)
+        for each in plan.changes:
+            yield f"{each.kind}: {each.chunk_id}: {each.after.text if each.after else 'no rule'}"
     for what, listed in {"with doubts": plan.changes, "held back": plan.held}.items():
         for each in listed:
             if each.doubts:
@@ -211,7 +213,7 @@ def _turn(kind: Turn, place: Place, filtering: Filtering, saving: Saving, chunk:
         store, journal = bench.collection(place.collection), bench.journal
         entries = edits.plan_turn(kind, store, journal, edit_id=edit, chunk_id=chunk)
         after = {entry.chunk_id: entry.after for entry in entries}
-        saved = saving.weigh(after, bench, place, filtering)
+        saved = saving.weigh({i: read_rule(text) for i, text in after.items()}, bench, place, filtering)
         if saved.done:
             who = bench.deployment.user
             turned = edits.turn(kind, store, journal, who=who, edit_id=edit, chunk_id=chunk)
@@ -241,5 +243,5 @@ def _row(step: Step) -> tuple[object, ...]:
         edit.kind,
         edit.state if step.done in (0, step.size) else f"{step.done} of {step.size} done",
         edit.chunk_id if alone else counted(step.size, "chunk"),
-        f"{brief(edit.before)} -> {brief(edit.after)}" if alone else "one step",
+        f"{brief(read_rule(edit.before))} -> {brief(read_rule(edit.after))}" if alone else "one step",
     )

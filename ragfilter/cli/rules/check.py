@@ -22,7 +22,7 @@ from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 from ragfilter.model import Chunk, User
 from ragfilter.rules import lint, rule_files
 from ragfilter.rules.overview import RuleFilter, brief
-from ragfilter.rules.rule import parse, read_text, shorten
+from ragfilter.rules.rule import RuleTexts, ValidChanges, parse, read_rule, shorten, texts_of
 from ragfilter.stores.label_book import ASKED
 from ragfilter.text.numbers import counted, signed
 from ragfilter.text.titles import telling_titles
@@ -64,7 +64,7 @@ def check(
         return selection.FOUND if refused or any(f.severity in grave for f in findings) else 0
 
     user = filtering.viewer
-    fixed: dict[str, str | None] = {}
+    fixed: ValidChanges = {}
     proposals: list[lint.Finding] = []
     saved = selection.SaveOutcome()
     with place.open("rules") as bench:
@@ -82,19 +82,18 @@ def check(
         stored |= {i: None for finding in proposals for i in finding.chunk_ids}
         ruled = lint.rules_of(selected.chunks)
         if apply:
-            fixed = lint.fix_rules(catalogue, ruled, kinds or ())
-            fixed |= {i: each.fixed for each in proposals if each.sure for i in each.chunk_ids}
+            accepted = {i: each.fixed for each in proposals if each.sure for i in each.chunk_ids}
+            fixed = lint.fix_rules(catalogue, ruled, kinds or ()) | accepted
             saved = saving.save(fixed, stored, bench, place, filtering)
     if saved.done:
-        ruled |= {i: read_text(rule) for i, rule in fixed.items() if rule}
-        ruled = {i: rule for i, rule in ruled.items() if fixed.get(i, rule) is not None}
+        ruled = {i: rule for i, rule in {**ruled, **fixed}.items() if rule is not None}
         proposals = [each for each in proposals if not each.sure]
     findings = _of_kinds([*lint.analyse(catalogue, ruled), *proposals], kinds)
     document, lines = _summary(place.collection, len(ruled), findings)
     document["incomplete"] = selected.incomplete
     if apply:
         document |= {"fixed": fixed, "saved": saved.done, "effect": saved.effect}
-        diff = selection.change_text(stored, fixed) if saving.dry_run else ""
+        diff = selection.change_text(stored, texts_of(fixed)) if saving.dry_run else ""
         outcome = f"{counted(len(fixed), 'rule')} {'fixed' if saved.done else 'would be fixed'}"
         lines += [diff, outcome, selection.effect_text(saved.effect)]
     show(document, *lines)
@@ -112,7 +111,8 @@ def _summary(name: str, rules: int, findings: Sequence[lint.Finding]) -> tuple[d
         place = f" {finding.place}" if finding.place else ""
         lines.append(f"{finding.severity}: {', '.join(finding.chunk_ids)}{place}: {finding.message}")
         if finding.fix is not None:
-            lines.append(f"  {'better' if finding.sure else 'perhaps'}: {finding.fix.stored or 'no rule'}")
+            better = finding.fixed.text if finding.fixed else "no rule"
+            lines.append(f"  {'better' if finding.sure else 'perhaps'}: {better}")
     counts = Counter(finding.severity for finding in findings)
     figures = ", ".join(counted(counts[severity], severity) for severity in lint.SEVERITIES)
     lines.append(f"{name}: {counted(rules, 'rule')}, {figures}")
@@ -129,7 +129,7 @@ def run_expectations(
 ) -> int:
     """Check that rules keep and drop the chunks that a file expects. Exits with 1 if not."""
     expectations = rule_files.read_expectations(file)
-    known: Mapping[str, str | None]
+    known: RuleTexts
     incomplete = ""
     if rules_file is not None:
         in_file, refused = rule_files.read(rules_file)
@@ -191,14 +191,15 @@ def list_(
             "state": row.state,
             "changed": row.changed,
             "rule": row.chunk.rule or None,
-            "brief": brief(row.chunk.rule),
+            "brief": brief(read_rule(row.chunk.rule)),
         }
         for row in listed
     ]
     titles = telling_titles([row.chunk.title for row in listed], TITLE_WIDTH)
     # The rule comes last, since it may be long.
     body = [
-        (", ".join(row.words), row.id, title, brief(row.chunk.rule)) for row, title in zip(listed, titles, strict=True)
+        (", ".join(row.words), row.id, title, document["brief"])
+        for row, title, document in zip(listed, titles, documents, strict=True)
     ]
     first = f", the first {len(body):,} shown" if len(body) < len(rows) else ""
     show(
@@ -242,7 +243,8 @@ def matrix(
         show(head | {name: result}, name, _rows_text(result.rules, "chunks", names), _matrix_text(result))
     else:
         rows = rule_matrix.build_parts(rule, *questions)
-        names = [f"{row.place} {shorten(parse(row.rule).written(row.place))}" for row in rows]
+        read = parse(rule)
+        names = [f"{row.place} {shorten(read.written(row.place))}" for row in rows]
         show(head | {name: rows}, name, _rows_text(rows, "part", names))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -23,6 +23,7 @@ from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.model import Chunk, User
 from ragfilter.rules import edits
 from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
+from ragfilter.rules.rule import Changes, RuleTexts, ValidChanges
 from ragfilter.text.numbers import counted
 from ragfilter.workbench import Workbench
 
@@ -117,10 +118,6 @@ def select(
     return Selection(tuple(chunks.values()), store.incomplete)
 
 
-Rules = Mapping[str, str | None]
-"""Rule texts by chunk id, None for no rule."""
-
-
 @dataclass(frozen=True, slots=True)
 class SaveOutcome:
     """The outcome of a change: its effect, if measured, and whether it was saved (`done`). `wanted`
@@ -139,7 +136,7 @@ class Saving(QueryOptions):
     yes: Annotated[bool, "--yes", "-y", "Save even if labelled queries lose recall."] = False
     dry_run: DryRun = False
 
-    def weigh(self, rules: Rules, bench: Workbench, place: Place, filtering: Filtering) -> SaveOutcome:
+    def weigh(self, rules: Changes, bench: Workbench, place: Place, filtering: Filtering) -> SaveOutcome:
         """Measure the change. Asks whether to save it if labelled queries would lose relevant chunks."""
         effect = None
         if rules and not (self.queries is None and self.yes):
@@ -148,7 +145,9 @@ class Saving(QueryOptions):
         wanted = self.dry_run or self._agrees(effect)
         return SaveOutcome(effect, wanted, done=wanted and not self.dry_run)
 
-    def save(self, rules: Rules, expected: Rules, bench: Workbench, place: Place, filtering: Filtering) -> SaveOutcome:
+    def save(
+        self, rules: ValidChanges, expected: RuleTexts, bench: Workbench, place: Place, filtering: Filtering
+    ) -> SaveOutcome:
         """Save `rules` as one change, unless it is not wanted. Raises what `edits.save_all` raises."""
         saved = self.weigh(rules, bench, place, filtering)
         if saved.done:
@@ -187,8 +186,8 @@ def gather_labelled(
     return make_labelled(pools, labels.qrels, settings, user)
 
 
-def change_text(before: Rules, after: Rules) -> str:
-    """The rules before and after a change, as a diff."""
+def change_text(before: RuleTexts, after: RuleTexts) -> str:
+    """The texts of rules before and after a change, as a diff."""
     return "".join(f"{i}\n- {before[i] or 'no rule'}\n+ {rule or 'no rule'}\n" for i, rule in after.items())
 
 

@@ -142,9 +142,9 @@ def _measured(draft: Draft, chunk: Chunk, known: effect.GatheredQuestions | None
     """The draft, with a doubt if labelled queries would lose its chunk, and its matrix row."""
     if draft.rule is None or known is None:
         return draft, None
-    remarks = (*draft.remarks, *_losses(chunk.id, known.effect({chunk.id: draft.text}).losses))
-    rows = effect.matrix_rows([replace(chunk, rule=draft.text)], known)
-    return replace(draft, remarks=remarks), rows.get(draft.text)
+    remarks = (*draft.remarks, *_losses(chunk.id, known.effect({chunk.id: draft.rule}).losses))
+    rows = effect.matrix_rows([replace(chunk, rule=draft.rule.text)], known)
+    return replace(draft, remarks=remarks), rows.get(draft.rule)
 
 
 def _losses(chunk_id: str, losses: Mapping[str, Sequence[str]]) -> list[str]:
@@ -163,11 +163,11 @@ def _propose(
         {
             "id": each.chunk.id,
             "title": each.chunk.title,
-            "query_must": json.loads(each.rule.text),
+            "query_must": each.rule.value,
             "family": each.family,
             "names": each.names,
             "value": each.value,
-            "matrix": rows.get(each.rule.text),
+            "matrix": rows.get(each.rule),
             "remarks": [*filter(None, (each.doubt,)), *_losses(each.chunk.id, suggested.losses)],
         }
         for each in suggested.proposals
@@ -180,7 +180,7 @@ def _propose(
         lines.append(f"  {'; '.join(m.named for m in family.members)}")
         example = next(p for p in suggested.proposals if p.family == family.pattern)
         lines.append(f"  {example.chunk.id}: {example.rule.text}")
-        row = rows.get(example.rule.text)
+        row = rows.get(example.rule)
         lines += [f"  {_row_text(row)}"] if row else []
     doubtful = sum(bool(each["remarks"]) for each in records)
     lines.append(
@@ -244,7 +244,7 @@ def _draft_text(draft: Draft, chunk: Chunk, place: str, row: RuleRow | None) -> 
     title = " ".join(chunk.name.split())
     return output.text_of(
         f"{place}  {chunk.id}  {title}  ({draft.category}{second})",
-        f"  {draft.text}" if draft.rule is not None else f"  no draft: {draft.error}",
+        f"  {draft.rule.text}" if draft.rule else f"  no draft: {draft.error}",
         "" if row is None else f"  {_row_text(row)}",
         *(f"  doubt: {remark}" for remark in draft.remarks),
     )

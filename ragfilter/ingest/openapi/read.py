@@ -13,10 +13,10 @@ from json import JSONDecodeError
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ragfilter.basics.files import parse_yaml, read_text
+from ragfilter.basics.files import kind, parse_yaml, read_text
 from ragfilter.errors import InputError
 from ragfilter.ingest.openapi.bundle import Descriptions, Trees
-from ragfilter.ingest.openapi.items import Items, api_title, identify
+from ragfilter.ingest.openapi.items import Items, api_title
 from ragfilter.ingest.openapi.text import title_and_text
 from ragfilter.ingest.records import ReadOptions, Record, to_record
 from ragfilter.text.normalise import loads
@@ -57,20 +57,17 @@ def load_openapi(folder: Path, names: Iterable[str], reading: ReadOptions) -> tu
 
     def read(name: str) -> object:
         """The content of a part; None if it is missing, hidden or unreadable."""
-        if name in known:
+        path, hidden = folder / name, any(part.startswith(".") for part in PurePosixPath(name).parts)
+        if name in known or hidden or kind(path) != "file" or not path.resolve().is_relative_to(folder.resolve()):
             return None
         known.add(name)
-        path = folder / name
+        suffix = path.suffix.lower()
         try:
-            inside = path.is_file() and path.resolve().is_relative_to(folder.resolve())
-            hidden = any(part.startswith(".") for part in PurePosixPath(name).parts)
-            suffix = path.suffix.lower()
-            if inside and not hidden and suffix in ("", *SUFFIXES, *TEXTS):
-                text = read_text(path, name)
-                return text if suffix in TEXTS else parse(text, suffix, name)
-        except (InputError, OSError, ValueError) as error:
-            if isinstance(error, InputError):  # Otherwise, it is not a file name or not text.
-                (reading.skip or log.warning)(error)
+            if suffix in TEXTS:
+                return read_text(path, name)
+            return parse(read_text(path, name), suffix, name) if suffix in ("", *SUFFIXES) else None
+        except InputError as error:
+            (reading.skip or log.warning)(error)
         return None
 
     return records(trees, read), known
@@ -98,24 +95,21 @@ def parse(text: str, suffix: str, source: str, *, only_syntax: bool = False) -> 
 def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -> list[Record]:
     """The records of parsed descriptions (source → tree); the last of each has its warnings. `read` reads parts."""
     items = Items(api := Descriptions(trees, read))
-    ids = identify(items.every, trees)
     statuses = items.statuses()
-    by_id: dict[str, Record] = {}
-    last = {item.source: chunk_id for item, chunk_id in ids.items()}
-    for item, chunk_id in ids.items():
+    found: dict[str, list[Record]] = {source: [] for source in trees}
+    for item, chunk_id in items.ids.items():
         leads, missing = items.leads(item)
         items.problems[item.source] += (
             f"{item.where}: the reference {ref[:200]} points to nothing that was loaded" for ref in missing
         )
         name = api_title(item.source, trees[item.source])
         title, text = title_and_text(item, api, name=name, statuses=statuses.get(item, ()))
-        refs = [ids[each] for each in leads]
+        refs = [items.ids[each] for each in leads]
         if item.prose:
-            text, refs = items.unlinked(item, ids)
+            text, refs = items.unlinked(item)
         raw = {"id": chunk_id, "title": title, "text": text, "type": item.kind, "refs": refs}
-        by_id[chunk_id] = to_record(raw, place=item.where, source=item.source)
-    for source, chunk_id in last.items():
-        warnings = first_warnings([f"{problem}; it is left out." for problem in items.problems[source]], MAX_WARNINGS)
-        record = by_id[chunk_id]
-        by_id[chunk_id] = record._replace(warnings=(*record.warnings, *warnings))
-    return list(by_id.values())
+        found[item.source].append(to_record(raw, place=item.where, source=item.source))
+    for source, problems in items.problems.items():
+        warnings = first_warnings([f"{problem}; it is left out." for problem in problems], MAX_WARNINGS)
+        found[source][-1:] = [record._replace(warnings=warnings) for record in found[source][-1:]]
+    return [record for each in found.values() for record in each]

@@ -11,10 +11,11 @@ import html
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import chain, count
 from typing import Any
+from urllib.parse import unquote
 
-from ragfilter.ingest.openapi.bundle import Descriptions, as_dict, as_list, ref_of, unescaped
+from ragfilter.ingest.openapi.bundle import Descriptions, as_dict, as_list, ref_of
 from ragfilter.ingest.openapi.items import Item
 
 LONGEST, LONGEST_TITLE, LONGEST_LINE, LONGEST_VALUE = 20_000, 200, 1500, 80
@@ -48,19 +49,18 @@ def title_and_text(item: Item, api: Descriptions, *, name: str, statuses: Sequen
     """The title and the text of an item. `name` is the API's name, `statuses` are the statuses of a shared response.
     Operations and schemas do not name their API, because this would make all chunks alike."""
     key, node = item.pointer[-1], item.node
-    if item.kind in ("guide", "tag"):
-        title, lines = item.title, iter((_prose(item.prose),))
-    elif item.method:
+    if item.method:
         title, lines = _one_line(node.get("summary")) or item.names[0], _operation(item, api)
     elif item.kind == "schema":
         title, lines = f"{key} schema", _schema(node, key)
     elif item.kind == "response":
         title = " ".join([f"{key} response", *statuses])
         used = f" with status {' or '.join(statuses)}" if statuses else ""
-        first = f"{key}: a response{used} that operations share ({name})."
-        lines = _response(node, first, api)
-    else:
+        lines = chain([f"{key}: a response{used} that operations share ({name})."], _response(node, api))
+    elif item.kind == "security":
         title, lines = f"{key} security scheme", _security_scheme(node, key, name)
+    else:
+        title, lines = item.title, iter((item.prose,))
     return _cut(title, LONGEST_TITLE), _cut("\n".join(filter(None, lines)), LONGEST)
 
 
@@ -74,59 +74,26 @@ def _operation(item: Item, api: Descriptions) -> Iterator[str]:
     if isinstance(body, dict):
         need = ", required" if body.get("required") is True else ""
         yield f"Request body: {_content(body)}{need}. {_one_line(body.get('description'))}".strip()
-        yield from _inline(body)
+        yield from _fields(body)
     if item.parameters:
         yield "Parameters:"
-    yield from map(_parameter, item.parameters)
+    for each in item.parameters:
+        # A parameter whose reference is not available has neither.
+        words = [_value(each[key]) for key in ("name", "in") if key in each] or [_name(ref_of(each))]
+        schema = each.get("schema", next(iter(_bodies(each).values()), None))
+        required = each.get("required") is True
+        yield _described(f"- {', '.join(words)}", schema, required, each.get("description")) + _deprecated(each)
     if item.responses:
         yield "Responses:"
     for status, response in item.responses.items():
-        yield _cut(_response_line(status, response, api), LONGEST_LINE)
+        shared, found = ref_of(response), as_dict(api.end(response))
+        body_type = f" ({_content(found)})" if "content" in found else ""
+        # A shared response is described in its own chunk, not in a hundred others.
+        told = f": {_name(shared)}{body_type}" if shared else f"{body_type}: {_one_line(found.get('description'))}"
+        yield _cut(f"- {status}{told}".rstrip(": "), LONGEST_LINE)
     if isinstance(item.security, list):
         ways = [" and ".join(map(_scheme, as_dict(way).items())) for way in item.security]
         yield f"Security: {' or '.join(way or 'no authentication' for way in ways or [''])}."
-
-
-def _deprecated(node: Any) -> str:
-    return " Deprecated." if node.get("deprecated") is True else ""
-
-
-def _parameter(node: Any) -> str:
-    if ref := ref_of(node):
-        return f"- {_name(ref)}"
-    schema = node.get("schema", next(iter(_bodies(node).values()), None))
-    words = [node.get("name", "without a name"), *filter(None, [node.get("in")])]
-    start = f"- {', '.join(map(_value, words))}"
-    required = node.get("required") is True
-    return _described(start, schema, required, node.get("description")) + _deprecated(node)
-
-
-def _bodies(node: Any) -> dict[str, Any]:
-    """The schema of each media type of a body."""
-    content = as_dict(node.get("content"))
-    return {media: as_dict(body).get("schema") for media, body in content.items()}
-
-
-def _content(node: Any) -> str:
-    """The type of a body, and its media types unless they are plain JSON."""
-    plain = ("application/json",)
-    types = ((_type(schema), media) for media, schema in _bodies(node).items())
-    return " or ".join(t if media in plain else f"{t} ({media})" for t, media in types) or "none"
-
-
-def _inline(node: Any) -> Iterator[str]:
-    """The fields of bodies that are described inline."""
-    for schema in _bodies(node).values():
-        yield from (line for _, line in _properties(schema))
-
-
-def _response_line(status: str, response: Any, api: Descriptions) -> str:
-    node = as_dict(api.end(response))
-    body = f" ({_content(node)})" if "content" in node else ""
-    if ref := ref_of(response):
-        # A shared response is described in its own chunk, not in a hundred others.
-        return f"- {status}: {_name(ref)}{body}"
-    return f"- {status}{body}: {_one_line(node.get('description'))}".rstrip(": ")
 
 
 def _scheme(named: tuple[str, Any]) -> str:
@@ -134,16 +101,35 @@ def _scheme(named: tuple[str, Any]) -> str:
     return f"{name} ({', '.join(map(str, scopes))})" if as_list(scopes) else name
 
 
+def _deprecated(node: Any) -> str:
+    return " Deprecated." if node.get("deprecated") is True else ""
+
+
+def _bodies(node: Any) -> dict[str, Any]:
+    """The schema of each media type of a body."""
+    return {media: as_dict(body).get("schema") for media, body in as_dict(node.get("content")).items()}
+
+
+def _content(node: Any) -> str:
+    """The type of a body, and its media types unless they are plain JSON."""
+    types = ((_type(schema), media) for media, schema in _bodies(node).items())
+    return " or ".join(t if media == "application/json" else f"{t} ({media})" for t, media in types) or "none"
+
+
+def _fields(node: Any) -> Iterator[str]:
+    """The fields of bodies that are described inline."""
+    return chain.from_iterable(map(_properties, _bodies(node).values()))
+
+
 def _schema(node: Any, name: str) -> Iterator[str]:
-    title = _one_line(as_dict(node).get("title"))
+    title = _one_line(node.get("title"))
     title_words = f" {title}." if title and title != name else ""
     yield f"{name}: {', '.join([_type(node), *_facets(node)])}.{title_words}"
-    node = as_dict(node)
     yield _prose(node.get("description"))
     if properties := list(_properties(node)):
-        details = "\n".join(["Properties:", *(line for _, line in properties)])
+        details = "\n".join(["Properties:", *properties])
         if len(details) > LONG_DETAILS:
-            names = dict.fromkeys(re.split(r"\.|\[", name)[0] for name, _ in properties)
+            names = dict.fromkeys(re.split(r"[.\[]| \(", line[2:])[0] for line in properties)
             yield _cut(f"Fields: {', '.join(names)}.", LONGEST_NAMES)
         yield details
     discriminator = as_dict(node.get("discriminator"))
@@ -153,12 +139,11 @@ def _schema(node: Any, name: str) -> Iterator[str]:
         yield f"Told apart by {field}{': ' if kinds else ''}{kinds}."
 
 
-def _response(node: Any, first: str, api: Descriptions) -> Iterator[str]:
-    yield first
+def _response(node: Any, api: Descriptions) -> Iterator[str]:
     yield _prose(node.get("description"))
     if "content" in node:
         yield f"Body: {_content(node)}."
-        yield from _inline(node)
+        yield from _fields(node)
     headers = as_dict(node.get("headers"))
     if headers:
         yield "Headers:"
@@ -186,7 +171,7 @@ def _security_scheme(node: Any, name: str, api_name: str) -> Iterator[str]:
 
 def _name(ref: str) -> str:
     """The name that readers use for a reference: its last part."""
-    return unescaped(re.split(r"[/#]", ref.rstrip("/#"))[-1])
+    return unquote(re.split(r"[/#]", ref.rstrip("/#"))[-1]).replace("~1", "/").replace("~0", "~")
 
 
 def _type(schema: Any, depth: int = 0) -> str:
@@ -227,16 +212,14 @@ def _facets(schema: Any) -> list[str]:
     return words + [word for key, word in FLAGS.items() if schema.get(key) is True]
 
 
-def _properties(
-    schema: Any, before: str = "", depth: int = 0, visits: Iterator[int] | None = None
-) -> Iterator[tuple[str, str]]:
-    """Yield the dotted name (``bid.amount``) of each property of a schema and its inline schemas, with a line on it."""
-    visits = count() if visits is None else visits
+def _properties(schema: Any, before: str = "", depth: int = 0, visits: Iterator[int] | None = None) -> Iterator[str]:
+    """Yield a line on each property of a schema and its inline schemas, with its dotted name (``bid.amount``)."""
+    visits = visits or count()
     if not isinstance(schema, dict) or depth > DEEPEST or next(visits) > MAX_VISITS:
         return
     required = as_list(schema.get("required"))
     for name, value in as_dict(schema.get("properties")).items():
-        yield f"{before}{name}", _described(f"- {before}{name}", value, name in required)
+        yield _described(f"- {before}{name}", value, name in required)
         yield from _properties(value, f"{before}{name}.", depth + 1, visits)
     inner = [(f"{before.removesuffix('.')}[].", schema.get("items"))]
     inner.append((f"{before}*.", schema.get("additionalProperties")))

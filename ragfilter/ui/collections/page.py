@@ -19,6 +19,7 @@ from ragfilter.stores.opening import embedder_hint, resolve_location
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add
+from ragfilter.ui.jobs import draw_progress
 from ragfilter.ui.kit import guide, problems
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message, quiet
@@ -62,22 +63,23 @@ def _jobs(queue: Queue, active: frozenset[int]) -> None:
         elements.heading("Indexing")
     for job in listed:
         with st.container(key=f"job-{job.id}", border=True, gap="small"):
-            _job(job)
+            _job(job, queue)
             _left_out(job)
-            _buttons(job, queue)
+            if not job.status.open:
+                _buttons(job, queue)
     if _active(jobs) != active:
         st.rerun()
 
 
-def _job(job: IndexJob) -> None:
+def _job(job: IndexJob, queue: Queue) -> None:
     at, name = job.status, literal(job.order.collection)
-    if at.state == "waiting":
-        st.progress(0.0, text=f"**{name}** is waiting")
-    elif at.state == "running":
+    if at.open:
         left = time_left(at.seconds_left)
         so_far = f"{at.done:,} {at.phase}" if at.done else "loading the embedding model …"
         progress = f"{at.share:.0%} of {at.phase}" if at.total else so_far
-        st.progress(at.share, text=f"**{name}** {progress}{left and ', '}{left}")
+        line = "is waiting" if at.state == "waiting" else f"{progress}{left and ', '}{left}"
+        stop = partial(state.then_page(queue.stop), job.id)
+        draw_progress(f"indexing-{job.id}", at.share, f"**{name}** {line}", stop, "Chunks embedded so far are kept.")
     elif at.state == "stopped":
         st.markdown(f"**{name}** is stopped. Chunks embedded so far are kept.")
     elif at.state == "failed":
@@ -108,10 +110,6 @@ def _left_out(job: IndexJob) -> None:
 def _buttons(job: IndexJob, queue: Queue) -> None:
     at = job.status
     with elements.row(align="top"):
-        if at.open:
-            about = "Chunks embedded so far are kept."
-            elements.button("Stop", f"stop-{job.id}", state.then_page(queue.stop), job.id, icon="stop", about=about)
-            return
         if at.state == "done":
             if elements.button("Ask a question", f"ask-{job.id}", icon="search", type="primary"):
                 state.open_collection(job.order.collection)

@@ -3,7 +3,6 @@ of each layer, the questions and the figures."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -18,7 +17,7 @@ from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
 from ragfilter.protocols import Prices
-from ragfilter.publish.reports import of_run
+from ragfilter.publish.reports import command, of_run
 from ragfilter.settings.schema import STRATEGIES
 from ragfilter.stores.run_store import Plan, Run
 from ragfilter.text import numbers
@@ -304,7 +303,7 @@ def _plots(measured: MeasuredRun) -> None:
     with left:
         plot = measuring.precision_recall(frame.cells(measured.rows), curves, dark=dark)
         theme.draw_plot(plot, key="plot-pr", alt="Precision against recall for every row, with the oracle's line")
-        plot = measuring.kept_counts(frame.kept_counts(measured.records), dark=dark)
+        plot = measuring.kept_counts(measured.questions["kept"], dark=dark)
         theme.draw_plot(plot, key="plot-kept", alt="How many questions keep how many chunks")
     with right:
         _distances(curves)
@@ -358,12 +357,9 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
 
 def gate_command(plan: Plan) -> str:
     """The command that fails if these settings get worse than the baseline."""
-    words = ["ragfilter", "gate", *measured_runs.measured_queries(plan), "--profile", plan.profile]
+    words = ["gate", *measured_runs.measured_queries(plan), "--profile", plan.profile]
     # The record of tuning does not change what the settings keep.
     changes = {path: value for path, value in plan.changes.items() if path != "cutoff.tuned_on"}
     for path, value in changes.items():
         words += ["--set", f"{path}={str(value).lower() if isinstance(value, bool) else value}"]
-    if not plan.viewer.unrestricted:
-        words += ["--level", str(plan.viewer.level)]
-        words += [word for each in plan.viewer.departments for word in ("--department", each)]
-    return shlex.join([*words, "--baseline", FILE])
+    return command(*words, "--baseline", FILE, user=plan.viewer)

@@ -17,6 +17,7 @@ from ragfilter.layers.visibility import without_hidden_refs
 from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.results.rows import rerank_score, visible_ids
 from ragfilter.rules.match import compiled_rules
+from ragfilter.rules.rule import AnyRule, read_rule, texts_of
 from ragfilter.stores.label_book import GRADES, conflicts
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
@@ -223,33 +224,30 @@ def _rule(view: View, chunk: Chunk) -> None:
 
     collection, resources, result = view.asked.collection, view.resources, view.shown
 
-    def effect(rule: str | None) -> None:
-        _effect(result, chunk, rule, changed=rule_effect.is_changed(chunk, rule))
-
-    def harm_of(chunk_id: str, text: str) -> str:
+    def harm_of(chunk_id: str, rule: AnyRule | None) -> str:
         visible = visible_collection.current(collection, state.settings(), resources)
-        return rule_effect.harm_of_rule(visible, chunk_id, text, immediate=True)
+        return rule_effect.harm_of_rule(visible, chunk_id, rule, immediate=True)
 
-    editor.draw(saving.Editing(chunk, collection, result.user, resources, effect, harm_of))
+    editor.draw(saving.Editing(chunk, collection, result.user, resources, partial(_effect, result, chunk), harm_of))
     saving.keep_in_browser()
 
 
-def _effect(result: PoolResult, chunk: Chunk, rule: str | None, *, changed: bool) -> None:
+def _effect(result: PoolResult, chunk: Chunk, rule: AnyRule | None) -> None:
     """Draw whether the question would keep the chunk, and how the kept list would change."""
-    check = compiled_rules((rule,) if rule else ()).scan(result.query).check(rule)
+    check = compiled_rules(()).scan(result.query).check(rule.text if rule else None)
     sign = elements.outcome_sign("kept" if check.passes else "dropped", "query_must")
     verb = "passes" if check.passes else "fails"
     why = check.reason.removeprefix("rule holds: ").removesuffix(".")
     line = f"{sign}This question <b>{verb}</b> the rule: {elements.text(why)}{'' if why.endswith('…') else '.'}"
     if not result.settings.query_must.enabled:
         line += " The query_must layer is off, so nothing changes."
-    elif changed:
+    elif rule != read_rule(chunk.rule):
         line += f" Once saved: {_rule_changes(result, chunk, rule)}"
     elements.draw(f'<p class="rf-verdict">{line}</p>')
 
 
-def _rule_changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
-    after = replay(with_rules(result.pool, {chunk.id: rule}), result.settings, result.user)
+def _rule_changes(result: PoolResult, chunk: Chunk, rule: AnyRule | None) -> str:
+    after = replay(with_rules(result.pool, texts_of({chunk.id: rule})), result.settings, result.user)
     old = {hit.id: hit.chunk.name for hit in result.kept}
     new = {hit.id: hit.chunk.name for hit in after.kept}
     entering = {i: new[i] for i in new if i not in old}

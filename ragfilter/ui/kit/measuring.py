@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -186,13 +187,13 @@ def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool
     return {"data": data, "layout": layout}
 
 
-def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
+def kept_counts(kept: pd.Series[float], *, dark: bool) -> dict[str, Any]:
     """How many questions keep 0, 1, 2 … chunks with the run's settings."""
-    ink = Ink(dark)
+    ink, counts = Ink(dark), np.bincount(kept.astype(int)).tolist()
     hover = "%{y} questions keep %{x}<extra></extra>"
     bars = {"x": list(range(len(counts))), "y": counts, "marker": {"color": ink.kept}, "hovertemplate": hover}
     layout = ink.axes("chunks kept", "questions")
-    if max(counts, default=0) < 6:
+    if max(counts) < 6:
         # Counts are whole numbers.
         layout["yaxis"]["dtick"] = 1
     return {"data": [{"type": "bar", **bars}], "layout": layout}

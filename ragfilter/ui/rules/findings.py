@@ -11,9 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.evaluate.effect import SuggestedRules, suggest
-from ragfilter.rules.bulk import BulkPlan, plan_fixes
-from ragfilter.rules.lint import Finding, by_severity
-from ragfilter.rules.rule import place_name, pretty_rule
+from ragfilter.rules.lint import Finding, by_severity, fix_rules, rules_of
+from ragfilter.rules.rule import ValidChanges, place_name, read_rule
 from ragfilter.stores.label_book import ASKED
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
@@ -32,7 +31,7 @@ PROPOSED = ("family", "draft")
 MAX_LISTED, TITLE_WIDTH = 1_000, 24
 WIDTHS = {"chunk": 176, "finding": 336, "fix": 88}
 """In pixels, chosen so that a window 900 wide shows the finding."""
-FIXES: CacheSpec[BulkPlan] = CacheSpec(4)
+FIXES: CacheSpec[ValidChanges] = CacheSpec(4)
 Listed = tuple[str, Finding]
 """A finding with its kind, or the family for which it proposes a rule."""
 
@@ -104,7 +103,7 @@ def _findings(visible: VisibleCollection, families: SuggestedRules | None) -> li
     proposed = [(draft.kind, draft) for draft in many_drafts.findings(visible)]
     if families is not None:
         pairs = [(each, visible.chunks.get(each.chunk.id)) for each in families.proposals]
-        known = [(each, chunk) for each, chunk in pairs if chunk is not None and chunk.rule != each.rule.text]
+        known = [(each, chunk) for each, chunk in pairs if chunk is not None and read_rule(chunk.rule) != each.rule]
         proposed = [*((each.family, families.finding(each, chunk)) for each, chunk in known), *proposed]
     without = {kind for kind, finding in proposed if not visible.chunks[finding.chunk_ids[0]].rule}
     id_set = {*ids}
@@ -137,14 +136,14 @@ def _all(visible: VisibleCollection, findings: Sequence[Finding]) -> None:
     doubtful = sum(finding.fix is not None and not finding.sure for finding in findings)
     about = "Check these first. They may replace rules that are intended as they are."
     include = doubtful > 0 and st.checkbox(f"Include the doubtful ones ({doubtful:,})", key=DOUBTFUL, help=about)
-    plan = _plan(visible, findings, include)
-    if plan.after or include or not doubtful:
-        many_rules.preview(visible, "Apply", plan, "findings")
+    rules = _fixes(visible, findings, include)
+    if rules or include or not doubtful:
+        many_rules.offer(visible, rules, "Apply", key="findings")
     else:
         elements.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
 
 
-def _plan(visible: VisibleCollection, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
+def _fixes(visible: VisibleCollection, findings: Sequence[Finding], doubtful: bool) -> ValidChanges:
     """The changes from applying the findings, cached because each rule is checked again."""
     wanted = [each for each in findings if each.fix is not None and (each.sure or doubtful)]
     proposed = {each.chunk_ids[0]: each.fixed for each in wanted if each.kind in PROPOSED}
@@ -152,13 +151,13 @@ def _plan(visible: VisibleCollection, findings: Sequence[Finding], doubtful: boo
     ids = tuple(dict.fromkeys(i for each in problems for i in each.chunk_ids))
     kinds = tuple(dict.fromkeys(each.kind for each in problems)) if doubtful else ()
 
-    def fix() -> BulkPlan:
+    def fix() -> ValidChanges:
         with st.spinner("Fixing the rules …"):
-            return plan_fixes(visible.read(ids).values(), kinds, visible.chunks)
+            chunks = visible.read(ids)
+            # A rule may be shared with a chunk that is not fixed.
+            return fix_rules({**visible.chunks, **chunks}, rules_of(chunks.values()), kinds)
 
-    fixes = visible.resources.cache(FIXES).of((*visible.key, ids, kinds), fix)
-    after = {**fixes.after, **proposed}
-    return BulkPlan(after, {i: visible.chunks[i].rule for i in after})
+    return {**visible.resources.cache(FIXES).of((*visible.key, ids, kinds), fix), **proposed}
 
 
 def _one(visible: VisibleCollection, finding: Finding | None) -> None:
@@ -170,15 +169,15 @@ def _one(visible: VisibleCollection, finding: Finding | None) -> None:
     rules = {chunk.id: finding.fixed}
     sure = finding.fix is not None and rule_effect.confirm(visible, rules, "finding-sure")
     with elements.row("finding-actions", "top"):
-        elements.button("Apply this one", "finding-apply", many_rules.save, visible, rules, "Apply", disabled=not sure)
+        elements.button("Apply this one", "finding-apply", many_rules.save, visible, rules, disabled=not sure)
         about = "Opens the editor with the fix, if there is one. Nothing is saved."
         elements.button("Edit first", "finding-edit", _edit, visible, finding, about=about)
     if finding.fix is not None:
-        many_rules.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
+        many_rules.draw_diffs([(chunk.name, read_rule(chunk.rule), finding.fixed)], "finding-diff")
 
 
 def _edit(visible: VisibleCollection, finding: Finding) -> None:
     chunk = visible.chunks[finding.chunk_ids[0]]
     if finding.fix is not None:
-        saving.set_unsaved(pretty_rule(finding.fixed), chunk.id, chunk.rule)
+        saving.set_fixed(finding, chunk)
     listed_rows.edit(chunk.id)

@@ -13,7 +13,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules.drafting import Draft, foresee, total
 from ragfilter.rules.families import as_finding
 from ragfilter.rules.lint import Finding, analyse
-from ragfilter.rules.rule import place_name
+from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import llm_drafts, rule_effect
 from ragfilter.ui.kit.rule_editor.llm_drafts import NO_LLM, NO_LLM_MORE, tokens_text
@@ -40,7 +40,7 @@ def draw(visible: VisibleCollection) -> None:
     if resources.bench.chat is None:
         elements.empty(NO_LLM, NO_LLM_MORE)
     elif job is not None and busy and sees_job:
-        llm_drafts.draw_progress(job, collection)
+        llm_drafts.watch(job, collection)
     elif busy:
         elements.aside("Rules are being drafted for another user.")
     else:
@@ -54,12 +54,12 @@ def draw(visible: VisibleCollection) -> None:
 def findings(visible: VisibleCollection) -> list[Finding]:
     """The unsaved drafts, each with its doubts."""
     drafted = (draft for draft in _stored(visible) if draft.rule is not None)
-    unsaved = [draft for draft in drafted if visible.chunks[draft.chunk_id].rule != draft.text]
+    unsaved = [draft for draft in drafted if draft.rule != read_rule(visible.chunks[draft.chunk_id].rule)]
     if not unsaved:
         return []
     known = rule_effect.gathered(visible)
-    texts = tuple((draft.chunk_id, draft.text) for draft in unsaved)
-    key = (*visible.key, visible.settings, visible.questions_key, known is None, texts)
+    rules = tuple((draft.chunk_id, draft.rule) for draft in unsaved)
+    key = (*visible.key, visible.settings, visible.questions_key, known is None, rules)
     return visible.resources.cache(DOUBTED).of(key, lambda: _doubted(visible, unsaved, known))
 
 
@@ -73,8 +73,7 @@ def _doubted(visible: VisibleCollection, unsaved: Sequence[Draft], known: Gather
         for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
             doubts[chunk_id][doubt] = None
     if known is not None:
-        changes = {draft.chunk_id: draft.text for draft in unsaved}
-        for chunk_id, queries in known.effect(changes).losses.items():
+        for chunk_id, queries in known.effect(rules).losses.items():
             if chunk_id in doubts:
                 doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
     chunks, words = visible.chunks, "Drafted with the template"

@@ -3,7 +3,7 @@ previewed, with its effect and a diff, and saved as one step. Files are JSONL fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from difflib import ndiff
 from functools import partial
 
@@ -12,8 +12,8 @@ import streamlit as st
 from ragfilter.basics.files import as_files
 from ragfilter.errors import InputError, RagfilterError, StoreError
 from ragfilter.rules import bulk, edits, rule_files
-from ragfilter.rules.bulk import BulkPlan, RuleChange
-from ragfilter.rules.rule import in_words, pretty_rule
+from ragfilter.rules.bulk import RuleChange
+from ragfilter.rules.rule import AnyRule, ValidChanges, in_words, read_rule
 from ragfilter.rules.rule_files import FileChange, ImportPlan, RefusedLine
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
@@ -32,34 +32,24 @@ KIND, FILE, DOUBTS = "bulk-kind", "files-file", "files-doubts"
 FIELDS = TERM, TERMS, RULE, NEW = "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
 PAGE, LEFT_OUT = 5, 20
 LOOKS = {"+": "rf-in", "-": "rf-out"}
-Rules = Mapping[str, str | None]
-"""Rules by chunk id, None for no rule."""
 
 
-def preview(visible: VisibleCollection, action: str, plan: BulkPlan, key: str) -> None:
-    """Draw why some rules cannot be changed, then what `plan` would change."""
-    if plan.refused:
-        first, why = next(iter(plan.refused.items()))
-        refused = counted(len(plan.refused), "rule")
-        st.error(message(f"{refused} cannot be changed, such as {first}: {why}"))
-    if plan.after:
-        offer(visible, plan.after, action, key=key)
-    else:
-        elements.empty("Nothing would change.", "The rules already have this change.")
-
-
-def offer(visible: VisibleCollection, rules: Rules, action: str, *, key: str) -> None:
+def offer(visible: VisibleCollection, rules: ValidChanges, action: str, *, key: str) -> None:
     """Draw the effect of storing `rules`, the button that stores them, and every change. `action`
     names the change: ``Remove``, ``Add the group x to``."""
+    if not rules:
+        elements.empty("Nothing would change.", "The rules already have this change.")
+        return
     sure = rule_effect.confirm(visible, rules, f"{key}-sure")
     label = literal(f"{action} {counted(len(rules), 'rule')}")
     about = "Saves them as one step, which you can undo."
-    elements.button(label, f"{key}-save", save, visible, rules, action, type="primary", disabled=not sure, about=about)
-    draw_diffs([(visible.name(i), visible.chunks[i].rule, rule) for i, rule in rules.items()], f"{key}-changes")
+    elements.button(label, f"{key}-save", save, visible, rules, type="primary", disabled=not sure, about=about)
+    diffs = [(visible.name(i), read_rule(visible.chunks[i].rule), rule) for i, rule in rules.items()]
+    draw_diffs(diffs, f"{key}-changes")
     rule_effect.wait(visible)
 
 
-def save(visible: VisibleCollection, rules: Rules, action: str) -> None:
+def save(visible: VisibleCollection, rules: ValidChanges) -> None:
     """Store `rules` as one step, unless a rule has changed since the page read it."""
     bench = visible.resources.bench
     collection, expected = bench.collection(visible.collection), {i: visible.chunks[i].rule for i in rules}
@@ -69,7 +59,7 @@ def save(visible: VisibleCollection, rules: Rules, action: str) -> None:
         # A StoreError itself says what was saved.
         put_outcome(str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False)
     else:
-        put_outcome(f"Saved: {action.lower()} {counted(len(saved), 'rule')}.", good=True)
+        put_outcome(f"Saved {counted(len(saved), 'rule')}.", good=True)
         asking.update_after_edits(visible.resources)
 
 
@@ -78,18 +68,18 @@ def put_outcome(words: str, *, good: bool) -> None:
     state.session().rules.bulk_outcome = (words, good)
 
 
-def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
+def draw_diffs(diffs: Sequence[tuple[str, AnyRule | None, AnyRule | None]], key: str) -> None:
     """Draw each change as a title with its added and removed lines, by sign and colour, and the
     names of the parts between them, one page at a time."""
     for title, before, after in diffs[grid.choose_page(key, len(diffs), PAGE)]:
         elements.draw(f'<div class="rf-diff"><b>{elements.text(title)}</b><pre>{_diff(before, after)}</pre></div>')
 
 
-def _diff(before: str | None, after: str | None) -> str:
-    old, new = pretty_rule(before).splitlines(), pretty_rule(after).splitlines()
+def _diff(before: AnyRule | None, after: AnyRule | None) -> str:
+    old, new = (["no rule"] if rule is None else rule.pretty.splitlines() for rule in (before, after))
     return "\n".join(
         f'<span class="{LOOKS.get(line[0], "")}">{line[0]} {elements.text(line[2:])}</span>'
-        for line in ndiff(old or ["no rule"], new or ["no rule"])
+        for line in ndiff(old, new)
         if line[0] in LOOKS or '":' in line
     )
 
@@ -107,7 +97,11 @@ def draw(visible: VisibleCollection) -> None:
             elements.aside(in_words(error))
         return
     plan = bulk.plan(change, [row.chunk for row in listed_rows.selected(visible)])
-    preview(visible, ACTIONS[str(kind)], plan, "bulk")
+    if plan.refused:
+        first, why = next(iter(plan.refused.items()))
+        refused = counted(len(plan.refused), "rule")
+        st.error(message(f"{refused} cannot be changed, such as {first}: {why}"))
+    offer(visible, plan.after, ACTIONS[str(kind)], key="bulk")
 
 
 def _forget() -> None:

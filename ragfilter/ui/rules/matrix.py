@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from ragfilter.errors import RuleError
 from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.overview import brief
-from ragfilter.rules.rule import in_words, parse, place_name
+from ragfilter.rules.rule import AnyRule, InvalidRule, in_words, place_name
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
@@ -80,7 +79,7 @@ def measured(visible: VisibleCollection) -> Matrix | None:
     return visible.resources.cache(MATRICES).get(key)
 
 
-def rule_cell(rule: str | None) -> str:
+def rule_cell(rule: AnyRule | None) -> str:
     """A rule shortened to fit into a column, with an ellipsis for the number of other terms."""
     return short_title(re.sub(r" \(\+\d+\)", "…", brief(rule)), RULE_CHARS)
 
@@ -137,13 +136,11 @@ def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questi
         return
     row = rules[selected]
     elements.button("Edit", "matrix-edit", listed_rows.edit, row.chunk_ids[0], about="Opens the chunk under Chunks.")
-    try:
-        rule = parse(row.rule)
-    except RuleError as error:
-        st.error(message(in_words(error)))
+    if isinstance(rule := row.rule, InvalidRule):
+        st.error(message(in_words(rule.error)))
         return
-    all_chunks = visible.chunks.values()
-    parts = build_parts(row.rule, questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)
+    all_chunks, text = visible.chunks.values(), visible.chunks[row.chunk_ids[0]].rule or ""
+    parts = build_parts(text, questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)
     titles, terms = [place_name(part.place) for part in parts], [rule.written(part.place) for part in parts]
     table, config = _frame("part", titles, parts, terms), _columns("part")
     st.dataframe(grid.signed_figures(table), key="matrix-parts", hide_index=True, placeholder="–", column_config=config)

@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate.rule_matrix import Matrix
+from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 from ragfilter.rules.overview import WORDS, Listing, ListingRow
+from ragfilter.rules.rule import AnyRule, read_rule
 from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import editor, rule_effect, saving, visible_collection
@@ -121,15 +122,16 @@ def _frame(rows: Sequence[ListingRow], latest: Matrix | None) -> pd.DataFrame:
         "state": [[theme.rule_state(word) for word in row.words] for row in rows],
         "title": grid.fitting_titles([row.chunk.name for row in rows], TITLE_PX),
     }
-    of_rule = {row.rule: row for row in latest.rules} if latest else {}
-    measured = [of_rule.get(row.chunk.rule or "") for row in rows]
+    rules = [read_rule(row.chunk.rule) for row in rows]
+    of_rule: dict[AnyRule | None, RuleRow] = {row.rule: row for row in latest.rules} if latest else {}
+    measured = [of_rule.get(rule) for rule in rules]
     if latest:
         kept = {row.chunk_id: row.kept for row in latest.crowding}
         columns |= matrix.figures(measured, matrix.HARM)
         columns["kept wrongly"] = [None if row.chunk.rule else kept.get(row.id) for row in rows]
-    if any(row.chunk.rule for row in rows):
+    if any(rules):
         # Without rules, the columns that tell chunks apart get the room.
-        columns["rule"] = [matrix.rule_cell(row.chunk.rule) for row in rows]
+        columns["rule"] = [matrix.rule_cell(rule) for rule in rules]
     columns |= {
         "source": [row.chunk.source for row in rows],
         "type": [row.chunk.type for row in rows],

@@ -11,6 +11,7 @@ import streamlit as st
 from ragfilter.errors import OutcomeUnknown, RagfilterError
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Step, Turn
+from ragfilter.rules.rule import read_rule
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import rule_effect, saving
@@ -117,7 +118,7 @@ def _step(visible: VisibleCollection, edit_id: int | None) -> None:
     states = {edit.state for edit in visible_edits if first.kind == "edit"}
     if states & {"done", "undone"}:
         _turn(visible, first.id, "undo" if "done" in states else "redo")
-    diffs = [(visible.name(edit.chunk_id), edit.before, edit.after) for edit in visible_edits]
+    diffs = [(visible.name(edit.chunk_id), read_rule(edit.before), read_rule(edit.after)) for edit in visible_edits]
     many_rules.draw_diffs(diffs, "history-changes")
     rule_effect.wait(visible)
 
@@ -130,7 +131,9 @@ def _turn(visible: VisibleCollection, edit_id: int, turn: Turn) -> None:
     except RagfilterError as error:
         elements.aside(f"{turn.capitalize()} is not possible: {error}")
         return
-    sure = rule_effect.confirm(visible, {entry.chunk_id: entry.after for entry in entries}, f"history-{turn}-sure")
+    sure = rule_effect.confirm(
+        visible, {entry.chunk_id: read_rule(entry.after) for entry in entries}, f"history-{turn}-sure"
+    )
     label, go = f"{turn.capitalize()} this change", partial(_go, visible, edit_id, turn)
     elements.button(label, f"history-{turn}", go, icon=turn, disabled=not sure, about="As one step.")
 

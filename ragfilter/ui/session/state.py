@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ragfilter.indexing.queue import Queue
     from ragfilter.ingest.records import Record
     from ragfilter.rules.journal import Turn
+    from ragfilter.rules.rule import Changes
     from ragfilter.stores.base import CollectionInfo
     from ragfilter.stores.label_book import Label, LabelBook
     from ragfilter.stores.opening import ForeignCheck
@@ -170,7 +171,7 @@ class RuleDesk:
     step: int | None = None
     """The step that is open under History."""
     gathered_again: int = 0
-    confirmed: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    confirmed: dict[str, Changes] = field(default_factory=dict)
     """The changes that each box confirms, by the box's key."""
     editor_outcome: tuple[str, Trouble | HarmfulEdit | str | None] = ("", None)
     """A chunk's id, with the outcome of the last action on its rule."""

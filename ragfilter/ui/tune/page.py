@@ -17,7 +17,7 @@ from ragfilter.evaluate.frame import flat
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.evaluate.recalibrate import RECORDS, carried, start
-from ragfilter.evaluate.sweep import QueryChange, changes
+from ragfilter.evaluate.sweep import changes
 from ragfilter.evaluate.tuning import MARGIN, Tuning, tune_questions, wide_settings
 from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.tuned_on import learned_elsewhere
@@ -99,14 +99,15 @@ class Suggestion:
     called: str
     pools: Mapping[str, Pool]
     recalibrates: bool = False
-    known: dict[Settings, tuple[QueryChange, ...]] = field(default_factory=dict)
+    known: dict[Settings, pd.DataFrame] = field(default_factory=dict)
 
-    def losses(self, after: Settings, labels: Labels, user: User) -> list[QueryChange]:
+    def losses(self, after: Settings, labels: Labels, user: User) -> pd.DataFrame:
         """The questions that keep fewer relevant chunks than before. Raises SettingsError if the settings before do not
         apply here."""
         if after not in self.known:
             self.known[after] = changes(self.pools, labels.qrels, self.before, after, user)
-        return [each for each in self.known[after] if each.lost > each.won]
+        table = self.known[after]
+        return table[table["lost"] > table["won"]]
 
 
 def draw_bar(page_run: PageRun, labels: Labels | None, *, elsewhere: bool) -> TuningRequest:
@@ -284,15 +285,15 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
         _more(chosen)
 
 
-def _losses(lost: list[QueryChange], labels: Labels) -> None:
-    if not lost:
+def _losses(lost: pd.DataFrame, labels: Labels) -> None:
+    if lost.empty:
         elements.aside("No question would keep fewer relevant chunks than before.")
         return
     label = f"{counted(len(lost), 'question')} would keep fewer relevant chunks"
     with st.expander(label, key="tuned-losses"):
-        rows = [(labels.queries[each.id], each.lost, each.before, each.after) for each in lost]
-        names = ["question", "relevant lost", "kept before", "kept after"]
-        st.dataframe(pd.DataFrame(rows, columns=names), hide_index=True)
+        names = {"id": "question", "lost": "relevant lost", "before": "kept before", "after": "kept after"}
+        questions = lost["id"].map(labels.queries)
+        st.dataframe(lost.assign(id=questions)[[*names]].rename(columns=names), hide_index=True)
 
 
 def _more(tuning: Tuning) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
@@ -326,16 +325,15 @@ def _draw_changes(replayed_map: ReplayedMap, settings: Settings) -> None:
         return
     queries, every = replayed_map.labels.queries, len(replayed_map.pools)
     changed = changes(replayed_map.pools, replayed_map.labels.qrels, old, settings, state.user())
-    if not changed:
+    if changed.empty:
         elements.empty(f"All {every} questions keep the same chunks as before.")
         return
-    better = sum(each.gain > 0 for each in changed)
-    worse = sum(each.gain < 0 for each in changed)
+    better, worse = (changed["gain"] > 0).sum(), (changed["gain"] < 0).sum()
     st.markdown(f"**{len(changed)} of {every} questions change** since the click: {better} better, {worse} worse.")
-    rows = [(queries[each.id], each.gain, each.lost, each.won, each.before, each.after) for each in changed]
-    names = ["question", "ΔF1", "relevant lost", "relevant won", "kept before", "kept now"]
-    columns = {"question": st.column_config.TextColumn(width=420)}
-    ids, table = (each.id for each in changed), pd.DataFrame(rows, columns=names)
-    row = grid.draw_clickable(table, ids, name="changed", columns=columns)
+    names = {"id": "question", "gain": "ΔF1", "lost": "relevant lost", "won": "relevant won"}
+    names |= {"before": "kept before", "after": "kept now"}
+    questions, columns = changed["id"].map(queries), {"question": st.column_config.TextColumn(width=420)}
+    table = changed.assign(id=questions)[[*names]].rename(columns=names)
+    row = grid.draw_clickable(table, changed["id"], name="changed", columns=columns)
     if row is not None:
-        state.open_inspect(queries[changed[row].id], state.session().profile, state.session().changes)
+        state.open_inspect(questions[row], state.session().profile, state.session().changes)

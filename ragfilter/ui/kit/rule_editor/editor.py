@@ -11,13 +11,12 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.errors import RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.journal import Turn
 from ragfilter.rules.lint import Finding
-from ragfilter.rules.rule import MODES, InvalidRule, Rule, in_words, parse, place_name, pretty_rule, read_rule, starter
+from ragfilter.rules.rule import MODES, AnyRule, Rule, in_words, place_name, pretty_rule, read_rule, starter
 from ragfilter.text.normalise import mend_characters
-from ragfilter.ui.kit.rule_editor import llm_drafts, rule_effect, saving
+from ragfilter.ui.kit.rule_editor import llm_drafts, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Editing
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
@@ -47,12 +46,12 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     state.session().rules.drawn = drawn
     text = drawn if typed is None else typed.text
     rule, trouble = read_rule(text.strip()), saving.outcome_of(chunk.id, Trouble)
-    error = rule.error if isinstance(rule, InvalidRule) else None
+    error = None if rule is None or isinstance(rule, Rule) else rule.error
     with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
         about = "JSON: the rule as stored. Form: its groups as rows of terms."
         view = elements.choice("Edit as", VIEWS, about, key="rule-view", default=JSON)
     if view == FORM:
-        _form(chunk, text, disabled=busy)
+        _form(chunk, rule or Rule(), disabled=busy)
         # Saving would read the previous text area.
         st.session_state.pop(widget.current(EDITOR), None)
     else:
@@ -77,10 +76,10 @@ def draw(editing: Editing, beside: DeltaGenerator | None = None) -> None:
     if trouble is not None and trouble.conflict:
         elements.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
         st.code(pretty_rule(trouble.stored) or "no rule", language="json")
-    elif error is None:
-        _findings(editing, rule_effect.as_stored(text))
+    elif isinstance(rule, Rule):
+        _findings(editing, rule)
     with effect:
-        editing.draw_effect(rule_effect.as_stored(text if error is None else chunk.rule))
+        editing.draw_effect(rule if error is None else read_rule(chunk.rule))
         if error is not None:
             elements.aside(UNREADABLE)
     llm_drafts.draw_note(editing, busy=busy)
@@ -96,11 +95,9 @@ def _json(chunk: Chunk, text: str, wrong: str, *, disabled: bool) -> None:
     elements.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
 
 
-def _form(chunk: Chunk, text: str, *, disabled: bool) -> None:
+def _form(chunk: Chunk, rule: AnyRule, *, disabled: bool) -> None:
     """Draw the form, with a row of chips for each group, or a hint if the text is unreadable."""
-    try:
-        rule = parse(text) if text.strip() else Rule()
-    except RuleError:
+    if not isinstance(rule, Rule):
         elements.aside("The form shows the rule once the JSON can be read.")
         return
     fields = _fields(chunk.id, rule.contain_one_of)
@@ -180,13 +177,11 @@ def _buttons(editing: Editing, *, busy: bool) -> None:
             elements.button("Template", "rule-template", use, about="Starts a rule from the title.")
 
 
-def _findings(editing: Editing, rule: str | None) -> None:
+def _findings(editing: Editing, rule: Rule) -> None:
     """Draw the linter's findings about the rule in the editor, each with a button that fixes it."""
-    if not rule:
-        return
     chunk = editing.chunk
-    findings = editing.resources.checks.findings(replace(chunk, rule=rule))
-    if not rule_effect.is_changed(chunk, rule):
+    findings = editing.resources.checks.findings(replace(chunk, rule=rule.text))
+    if rule == read_rule(chunk.rule):
         findings = (*findings, *editing.more)
     for number, finding in enumerate(findings[:MAX_FINDINGS]):
         _finding(chunk, number, finding)
@@ -201,9 +196,8 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: {elements.text(finding.message)}</p>'
         )
         if finding.fix is not None:
-            fix = partial(saving.set_unsaved, pretty_rule(finding.fixed), chunk.id, chunk.rule)
             about = "Puts the fixed rule into the editor. Nothing is saved."
-            elements.button("Fix", f"rule-mend-{number}", fix, about=about)
+            elements.button("Fix", f"rule-mend-{number}", saving.set_fixed, finding, chunk, about=about)
 
 
 def _choose_version(editing: Editing, trouble: Trouble) -> None:

@@ -18,7 +18,7 @@ from ragfilter.protocols import Prices, Usage
 from ragfilter.rules.drafting import Draft, drafts, total
 from ragfilter.rules.rule import read_rule
 from ragfilter.text import numbers
-from ragfilter.ui.jobs import Job, Stoppable, progress_of
+from ragfilter.ui.jobs import Job, Stoppable, draw_progress, progress_of
 from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.kit.rule_editor.saving import Editing
 from ragfilter.ui.look import elements
@@ -90,7 +90,7 @@ def draw_note(editing: Editing, *, busy: bool) -> None:
     job, bench = last_run(editing.collection, editing.resources), editing.resources.bench
     with st.container(key="draft-note", gap="small"):
         if busy and job is not None:
-            draw_progress(job, editing.collection)
+            watch(job, editing.collection)
         elif draft := _in_editor(editing):
             doubts = "".join(f"<br><b>Doubt:</b> {elements.text(remark)}." for remark in draft.remarks)
             second = " The first answer had a fault; this is the second." if draft.repaired else ""
@@ -113,17 +113,16 @@ def _start_one(chunk_id: str, collection: str, rule: str | None) -> None:
     state.session().rules.awaited = (collection, chunk_id, saving.base(chunk_id, rule))
 
 
-def draw_progress(job: DraftingJob, collection: str) -> None:
-    """Draw the progress of a run with its Stop button, refreshed until it ends."""
+def watch(job: DraftingJob, collection: str) -> None:
+    """Show the progress of a run until it ends."""
     st.fragment(_progress, run_every=REFRESH_S)(job, collection, Pace())
 
 
 def _progress(job: DraftingJob, collection: str, pace: Pace) -> None:
     if job.done:
         st.rerun()
-    st.progress(*progress_of(job, "Drafting", pace))
-    about = "Drafts so far are kept, and the next run skips them."
-    elements.button("Stop", "drafts-stop", state.then_page(_stop), collection, icon="stop", about=about)
+    about, stop = "Drafts so far are kept, and the next run skips them.", partial(state.then_page(_stop), collection)
+    draw_progress("drafts", *progress_of(job, "Drafting", pace), stop, about)
 
 
 def last_run(collection: str, resources: Resources) -> DraftingJob | None:

@@ -10,12 +10,12 @@ from zlib import crc32
 
 import streamlit as st
 
-from ragfilter.errors import RuleError
-from ragfilter.evaluate.effect import Changes, Effect, GatheredQuestions, QueryEffect, make_labelled
+from ragfilter.evaluate.effect import Effect, GatheredQuestions, QueryEffect, make_labelled
 from ragfilter.evaluate.query_records import completed_pools
 from ragfilter.model import Chunk, Pool
+from ragfilter.rules.lint import check_rule
 from ragfilter.rules.match import CompiledRules
-from ragfilter.rules.rule import read_rule, stored_form
+from ragfilter.rules.rule import AnyRule, Changes, InvalidRule, read_rule, texts_of
 from ragfilter.text.numbers import counted
 from ragfilter.ui import jobs
 from ragfilter.ui.jobs import Job
@@ -99,18 +99,7 @@ def _job(visible: VisibleCollection, known: GatheredQuestions | None = None) -> 
     return resources.jobs.start(visible.user, key, gather, again=known is not None)
 
 
-def is_changed(chunk: Chunk, rule: str | None) -> bool:
-    """Whether `rule`, in its stored form, differs from the chunk's rule."""
-    return (rule or None) != as_stored(chunk.rule)
-
-
-def as_stored(text: str | None) -> str | None:
-    """A rule in its stored form; an invalid one unchanged."""
-    rule = read_rule(text and text.strip())
-    return None if rule is None else rule.text
-
-
-def draw(visible: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
+def draw(visible: VisibleCollection, chunk: Chunk, rule: AnyRule | None) -> None:
     """Draw how many questions keep the chunk with and without `rule`, and what would change."""
     known = gathered(visible) if begin_gathering(visible) else None
     if known is None:
@@ -123,7 +112,7 @@ def draw(visible: VisibleCollection, chunk: Chunk, rule: str | None) -> None:
         rows.append(("with this rule" if each else "without a rule", n_keeping + more, ""))
     elements.draw(f'<p class="rf-say">How many of {_questions(effects[None])} keep this chunk:</p>')
     elements.facts("Questions that keep this chunk", rows)
-    if is_changed(chunk, rule):
+    if rule != read_rule(chunk.rule):
         _draw(visible, effects[rule])
 
 
@@ -141,7 +130,7 @@ def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:
     confirmed = state.session().rules.confirmed
     if confirmed.get(key) != changes:
         # The confirmation was given for other changes.
-        confirmed[key] = dict(changes)
+        confirmed[key] = changes
         st.session_state[key] = False
     if not losses:
         return True
@@ -149,12 +138,13 @@ def confirm(visible: VisibleCollection, changes: Changes, key: str) -> bool:
     return st.checkbox("Save even though labelled questions lose relevant chunks", key=key, help=losses)
 
 
-def harm_of_rule(visible: VisibleCollection, chunk_id: str, text: str, *, immediate: bool = False) -> str:
-    """The harm that saving `text` would do, as worded by `harm`."""
-    try:
-        return harm(visible, {chunk_id: stored_form(text)}, immediate=immediate)
-    except RuleError:
+def harm_of_rule(visible: VisibleCollection, chunk_id: str, rule: AnyRule | None, *, immediate: bool = False) -> str:
+    """The harm that saving `rule` would do, in words; empty if none. An invalid rule is not saved."""
+    if isinstance(rule, InvalidRule):
         return ""
+    if rule is not None and any(each.kind == "impossible" for each in check_rule(rule)):
+        return "No question can meet this rule, so the chunk would never be kept."
+    return harm(visible, {chunk_id: rule}, immediate=immediate)
 
 
 def harm(visible: VisibleCollection, changes: Changes, *, immediate: bool = False) -> str:
@@ -174,14 +164,14 @@ def _losing_rules(visible: VisibleCollection, changes: Changes, first: int) -> l
     known = visible.labels
     if known is None or len(known.labelled) <= first:
         return []
-    stored = {i: visible.chunks[i].rule for i in changes if i in visible.chunks}
-    book = CompiledRules(rule for rules in (stored, changes) for rule in rules.values() if rule)
+    stored, new = {i: visible.chunks[i].rule for i in changes if i in visible.chunks}, texts_of(changes)
+    book = CompiledRules(rule for rules in (stored, new) for rule in rules.values() if rule)
     losing = []
     for query_id, question in list(known.labelled.items())[first:]:
         needed = [i for i, grade in known.qrels[query_id].items() if grade > 0 and i in stored]
         if needed:
             scan = book.scan(question)
-            if any(scan.passes(stored[i]) and not scan.passes(changes[i]) for i in needed):
+            if any(scan.passes(stored[i]) and not scan.passes(new[i]) for i in needed):
                 losing.append(question)
     return losing
 

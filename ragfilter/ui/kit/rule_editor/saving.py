@@ -16,7 +16,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.lint import Finding
-from ragfilter.rules.rule import in_words, pretty_rule
+from ragfilter.rules.rule import AnyRule, in_words, pretty_rule, read_rule
 from ragfilter.text.normalise import mend_characters
 from ragfilter.ui.look import elements
 from ragfilter.ui.resources import Resources, open_resources
@@ -33,16 +33,16 @@ DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A chunk whose rule `user` edits. `draw_effect` draws the effect of a rule in its stored form. `harm_of` takes a
-    chunk's id and a text, and returns the harm that saving would do, in words. `more` has the findings about the stored
-    rule that involve other rules. With `undo_buttons`, the editor has its own buttons to undo and redo."""
+    """A chunk whose rule `user` edits. `draw_effect` draws the effect of a rule. `harm_of` takes a chunk's id and a
+    rule, and returns the harm that saving would do, in words. `more` has the findings about the stored rule that
+    involve other rules. With `undo_buttons`, the editor has its own buttons to undo and redo."""
 
     chunk: Chunk
     collection: str
     user: User
     resources: Resources
-    draw_effect: Callable[[str | None], None]
-    harm_of: Callable[[str, str], str]
+    draw_effect: Callable[[AnyRule | None], None]
+    harm_of: Callable[[str, AnyRule | None], str]
     more: Sequence[Finding] = ()
     undo_buttons: bool = True
 
@@ -88,7 +88,7 @@ def perform(editing: Editing, action: Act, expected: str | None, *, confirmed: b
         if action != "save":
             edit = journal.turnable(action, store.name, chunk_id)
             after = None if edit is None else turned(action, edit).after or ""
-        harm = "" if confirmed or after is None else editing.harm_of(chunk_id, after)
+        harm = "" if confirmed or after is None else editing.harm_of(chunk_id, read_rule(after.strip()))
         if harm:
             if action == "save":
                 store_unsaved(chunk_id, UnsavedRule(text, expected))
@@ -148,6 +148,11 @@ def set_unsaved(text: str, chunk_id: str, rule: str | None) -> None:
     unsaved = UnsavedRule(mend_characters(text), base(chunk_id, rule))
     show_outcome(chunk_id, None)
     store_unsaved(chunk_id, None if unsaved.text == pretty_rule(rule) else unsaved)
+
+
+def set_fixed(finding: Finding, chunk: Chunk) -> None:
+    """Make the fix of a finding the unsaved rule of its chunk."""
+    set_unsaved(finding.fixed.pretty if finding.fixed else "", chunk.id, chunk.rule)
 
 
 def discard(chunk_id: str) -> None:
