@@ -237,7 +237,10 @@ def _yaml_loader() -> Any:
 
     class Loader(yaml.CSafeLoader):
         yaml_implicit_resolvers: ClassVar[Any] = {  # type: ignore[misc]
-            None: [("word", re.compile("(?i:|~|null|true|false)$")), ("tag:yaml.org,2002:merge", re.compile("<<$"))]
+            None: [
+                ("word", re.compile("(|~|null|Null|NULL|true|True|TRUE|false|False|FALSE)$")),
+                ("tag:yaml.org,2002:merge", re.compile("<<$")),
+            ]
         }
         yaml_constructors: ClassVar[Any] = {None: value}
         merged = 0
@@ -265,7 +268,8 @@ def parse_yaml(text: str, *, place: str, only_syntax: bool = False) -> object:
         depth = 0
         # Deep nesting would crash the process when nodes are composed.
         for event in yaml.parse(text, _yaml_loader()):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
                 raise yaml.YAMLError(f"it is nested deeper than {DEEPEST} levels")
         return None if only_syntax else yaml.load(text, _yaml_loader())

@@ -19,7 +19,7 @@ from ragfilter.basics.files import by_column, json_objects, read_lines, read_tex
 from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
 from ragfilter.text.normalise import loads, mend_characters
-from ragfilter.text.numbers import counted
+from ragfilter.text.numbers import counted, first_of
 from ragfilter.text.titles import query_id as id_of
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ TEXT = ("text", "query", "question")
 ID = ("_id", "id", "query_id", "query-id")
 """Names of the fields or columns with a query's text and its id; the first one present counts."""
 
+MAX_NAMED = 5
 HIGHEST = 2**31 - 1
 """The highest label, which every database can hold."""
 _NTCIR = re.compile(r"^L(?=\d+$)")
@@ -239,7 +240,7 @@ def _from_csv(path: Path, *, tell: Tell) -> Iterator[tuple[str, str, str]]:
         raise InputError(f"{path} has no column with questions.", remedy="Name the column text, query or question.")
     query_id = next((name for name in ID if name in names), "")
     if others := [name for name in names if name not in ("", text, query_id)]:
-        tell(f"{path}: columns left out: {', '.join(others)}; labels belong in a file of their own")
+        tell(f"{path}: columns left out: {first_of(others, MAX_NAMED)}")
     for line, cells in numbered:
         place = f"{path}, line {line}"
         row = by_column(cells, names, place)

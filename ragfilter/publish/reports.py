@@ -83,7 +83,7 @@ def render(template: str, **values: Any) -> str:
 
 def command(*words: str, user: User) -> str:
     """A shell command that makes a report again as its user."""
-    level = ("--level", str(user.level)) if user.level else ()
+    level = () if user.unrestricted else ("--level", str(user.level))
     departments = (word for name in user.departments for word in ("--department", name))
     return shlex.join(("ragfilter", *words, *level, *departments))
 

@@ -223,7 +223,7 @@ class Stoppable:
 
 
 def draw_progress(key: str, share: float, line: str, stop: Callable[[], object], about: str) -> DeltaGenerator:
-    """Draw a progress bar, and the button that calls `stop`, with the tooltip `about`; without it, there is no button.
+    """Draw a progress bar, and a button that calls `stop`, with the tooltip `about`; none if `about` is empty.
     Returns the bar."""
     with st.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
         if about:

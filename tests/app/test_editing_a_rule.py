@@ -124,6 +124,9 @@ def test_a_rule_that_no_question_can_meet_asks_once_more(page: Any) -> None:
     write(page, '{"contain": "druid", "contain_none_of": ["druid"]}').press("rule-save")
     assert "No question can meet this rule" in told(page)
     assert stored(OTHER) == before
+    page.press("rule-confirm").press("rule-save")
+    assert "Nothing to save." in told(page)
+    assert stored(OTHER) != before
 
 
 def test_losing_what_is_labelled_relevant_asks_once_more_as_on_the_rules_page(page: Any) -> None:

@@ -132,7 +132,7 @@ def a_family_is_applied_and_measured(tab: Any) -> None:
     # With this profile nothing but the rules drops a chunk, and these drop none that is relevant.
     expect(tab.rest().keyed("findings-sure")).to_have_count(0)
     tab.click("findings-save")
-    expect(tab.page.get_by_text("Saved 84 rules.")).to_be_visible()
+    expect(tab.page.get_by_text("Changed 84 rules.")).to_be_visible()
     tab.rest().choose("rules-part", "Matrix")
     expect(tab.keyed("rules-work")).to_contain_text("84 rules over 156 labelled questions")
     assert set(column(tab, "conflicts")) == {"0"}

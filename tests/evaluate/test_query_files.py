@@ -55,7 +55,7 @@ def test_columns_that_are_not_read_are_named(tmp_path: Path) -> None:
     path, notes = tmp_path / "q.csv", list[str]()
     path.write_text("id,question,chunk\n1,one,a\n", "utf-8")
     assert query_files.read_import(path, None, tell=notes.append)[0] == {"1": "one"}
-    assert notes == [f"{path}: columns left out: chunk; labels belong in a file of their own"]
+    assert notes == [f"{path}: columns left out: chunk"]
 
 
 def test_reads_what_other_tools_write(tmp_path: Path) -> None:

@@ -230,6 +230,20 @@ def test_columns_may_have_any_name(address: str) -> None:
     store.close()
 
 
+def test_a_rule_is_not_written_into_fields_that_are_a_list(address: str) -> None:
+    make(address, SMALL, np.eye(3, dtype=np.float32))
+    changed(address, "UPDATE theirs SET meta = '[1, 2]'")
+    store = TableStore(address)
+    store.opening = lambda name: Opening(writable=True)
+    theirs = store.collection("theirs")
+    (chunk_id,) = theirs.entries()
+    with pytest.raises(StoreError):
+        theirs.set_rules({chunk_id: RULE})
+    theirs.set_rules({chunk_id: None})
+    assert store.read("SELECT meta FROM theirs") == [([1, 2],)]
+    store.close()
+
+
 def test_a_clearance_that_others_raise_hides_its_chunk_at_once(address: str) -> None:
     make(address, SMALL, np.eye(3, dtype=np.float32))
     store = TableStore(address)

@@ -85,7 +85,7 @@ class Items:
     def at(self, ref: str) -> Item | None:
         """The item that an absolute reference, or the link of a guide to an operation, points to, or into."""
         ref = unquote(ref)
-        while ref and ref not in self._at:
+        while "#/" in ref and ref not in self._at:
             ref = ref.rpartition("/")[0]
         return self._at.get(ref)
 

@@ -111,5 +111,6 @@ def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -
         found[item.source].append(to_record(raw, place=item.where, source=item.source))
     for source, problems in items.problems.items():
         warnings = first_warnings([f"{problem}; it is left out." for problem in problems], MAX_WARNINGS)
-        found[source][-1:] = [record._replace(warnings=warnings) for record in found[source][-1:]]
+        if own := found[source]:
+            own[-1] = own[-1]._replace(warnings=(*own[-1].warnings, *warnings))
     return [record for each in found.values() for record in each]

@@ -78,11 +78,12 @@ def _operation(item: Item, api: Descriptions) -> Iterator[str]:
     if item.parameters:
         yield "Parameters:"
     for each in item.parameters:
-        # A parameter whose reference is not available has neither.
-        words = [_value(each[key]) for key in ("name", "in") if key in each] or [_name(ref_of(each))]
+        # If the reference is not available, only its name is known.
+        words = [_name(ref_of(each)) or each.get("name") or "without a name", each.get("in")]
         schema = each.get("schema", next(iter(_bodies(each).values()), None))
         required = each.get("required") is True
-        yield _described(f"- {', '.join(words)}", schema, required, each.get("description")) + _deprecated(each)
+        start = f"- {', '.join(map(_value, filter(None, words)))}"
+        yield _described(start, schema, required, each.get("description")) + _deprecated(each)
     if item.responses:
         yield "Responses:"
     for status, response in item.responses.items():

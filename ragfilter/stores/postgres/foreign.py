@@ -304,8 +304,12 @@ class TableCollection(RowCollection):
             raise StoreError(message, remedy=f"Add a column {metadata.RULE_KEY} of the type text.")
         name, key = _name(self._json[0]), metadata.RULE_KEY
         kind = self._table.column(self._json[0]).type
-        others = f"coalesce(c.{name}::jsonb, '{{}}') - '{key}'"
-        return f"{name} = ({others} || jsonb_strip_nulls(jsonb_build_object('{key}', new.rule)))::{kind}"
+        now = f"coalesce(c.{name}::jsonb, '{{}}')"
+        # jsonb_set fails for an array, to which || would append.
+        return (
+            f"{name} = (CASE WHEN new.rule IS NULL THEN {now} - '{key}' "
+            f"ELSE jsonb_set({now}, '{{{key}}}', to_jsonb(new.rule)) END)::{kind}"
+        )
 
     @staticmethod
     def _fields(plain: Mapping[str, Any], *inside: object) -> dict[str, Any]:

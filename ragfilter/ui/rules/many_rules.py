@@ -59,7 +59,7 @@ def save(visible: VisibleCollection, rules: ValidChanges) -> None:
         # A StoreError itself says what was saved.
         put_outcome(str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False)
     else:
-        put_outcome(f"Saved {counted(len(saved), 'rule')}.", good=True)
+        put_outcome(f"Changed {counted(len(saved), 'rule')}.", good=True)
         asking.update_after_edits(visible.resources)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
+from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.rules.overview import WORDS, Listing, ListingRow
-from ragfilter.rules.rule import AnyRule, read_rule
+from ragfilter.rules.rule import read_rule
 from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.rule_editor import editor, rule_effect, saving, visible_collection
@@ -123,8 +123,8 @@ def _frame(rows: Sequence[ListingRow], latest: Matrix | None) -> pd.DataFrame:
         "title": grid.fitting_titles([row.chunk.name for row in rows], TITLE_PX),
     }
     rules = [read_rule(row.chunk.rule) for row in rows]
-    of_rule: dict[AnyRule | None, RuleRow] = {row.rule: row for row in latest.rules} if latest else {}
-    measured = [of_rule.get(rule) for rule in rules]
+    of_chunk = {chunk_id: row for row in latest.rules for chunk_id in row.chunk_ids} if latest else {}
+    measured = [of_chunk.get(row.id) for row in rows]
     if latest:
         kept = {row.chunk_id: row.kept for row in latest.crowding}
         columns |= matrix.figures(measured, matrix.HARM)

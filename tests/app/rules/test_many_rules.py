@@ -50,7 +50,7 @@ def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> N
     assert "+   &quot;contain_one_of&quot;" in "".join(e.value for e in page.at.html)
     assert {stored(i) for i in ids} == {None}
     save_bulk(page)
-    assert f"Saved {len(ids)} rules." in told(page)
+    assert f"Changed {len(ids)} rules." in told(page)
     assert {stored(i) for i in ids} == {'{"contain_one_of":[["owlbear"]]}'}
     assert "Nothing would change." in told(page)
 
@@ -144,7 +144,7 @@ def test_problems_and_families_are_listed_and_fixed_alone_or_together(page: Any)
     page.at.checkbox(key="findings-doubtful").check()
     confirmed(page.run(), "findings-save", "findings-sure")
     assert stored("monster-owlbear") == '{"contain_one_of":[["owl","bear","claw"]]}'
-    assert "Saved 1 rule." in told(page)
+    assert "Changed 1 rule." in told(page)
     assert "No findings." in told(page)
     page.press("rules-undo")
     assert stored("monster-owlbear") == SPREAD
