@@ -142,7 +142,8 @@ def harm_of_rule(visible: VisibleCollection, chunk_id: str, rule: AnyRule | None
     """The harm that saving `rule` would do, in words; empty if none. An invalid rule is not saved."""
     if isinstance(rule, InvalidRule):
         return ""
-    if rule == read_rule(visible.chunks[chunk_id].rule):
+    chunk = visible.chunks.get(chunk_id)
+    if chunk is not None and rule == read_rule(chunk.rule):
         return ""
     if rule is not None and any(each.kind == "impossible" for each in check_rule(rule)):
         return "No question can meet this rule, so the chunk would never be kept."
