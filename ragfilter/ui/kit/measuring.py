@@ -141,9 +141,11 @@ def draw_table(
         columns[label] = [None if cell is None else cell.mean for cell in cells]
         config[label] = number(help=about, format=form, width=WIDTH if len(label) > 6 else NARROW)
         if name == measure:
-            ends = ["–" if cell is None else wording.between_ends(cell, form.__mod__, " – ") for cell in cells]
+            known = [cell if cell and cell.ends else None for cell in cells]
+            ends = [wording.between_ends(cell, form.__mod__, " – ") if cell else "–" for cell in known]
             columns["95% interval"] = ends
-            config["95% interval"] = text(width=98, help=f"The 95% interval of the mean {label} over the questions.")
+            about = f"The 95% interval of the mean {label} over the questions; none if too few of them differ."
+            config["95% interval"] = text(width=98, help=about)
     height = grid.ROW_PX * (len(rows) + 1) + 3
     st.dataframe(pd.DataFrame(columns), key=key, height=height, column_config=config, **grid.TABLE)
 

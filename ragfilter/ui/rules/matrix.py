@@ -15,7 +15,6 @@ from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.overview import brief
 from ragfilter.rules.rule import AnyRule, InvalidRule, in_words, place_name
-from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid
@@ -115,7 +114,7 @@ def draw(visible: VisibleCollection) -> None:
     if visible.labels is None:
         over = f"{counted(matrix.queries, 'question')} asked"
     waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
-    elements.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
+    elements.aside(f"{counted(len(matrix.rules), 'rule')} over {over}{waiting}.")
     _measured_rules(visible, matrix.rules, questions)
     if matrix.crowding:
         elements.aside("Chunks without a rule, often kept wrongly for labelled questions")

@@ -130,11 +130,11 @@ def test_questions_that_were_asked_count_beside_labelled_ones_and_alone(
     wait_until_told(page, "of 20 labelled questions would change")
     asked = CLERIC.replace("7th", "8th")
     book.remember("demo", asked)
-    wait_until_told(page.run(), "of 20 labelled questions and 1 asked would change")
+    wait_until_told(page.run(), "of 20 labelled questions and 1 asked question would change")
     with monkeypatch.context() as patch:
         patch.setattr(VisibleCollection, "labels", None)
         assert "Only labelled questions" in told(page.run())
-        wait_until_told(page, "1 of 1 asked would change.")
+        wait_until_told(page, "1 of 1 asked question would change.")
     page.press("rule-discard")
 
 

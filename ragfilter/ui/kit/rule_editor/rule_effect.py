@@ -202,10 +202,10 @@ def _draw(visible: VisibleCollection, effect: Effect) -> None:
 
 
 def _questions(effect: Effect) -> str:
-    """The questions that changes are tried on: ``156 labelled questions and 2 asked``."""
+    """The questions that changes are tried on: ``156 labelled questions and 2 asked questions``."""
     asked = effect.queries - effect.labelled
     labelled = counted(effect.labelled, "labelled question") if effect.labelled else ""
-    return " and ".join(filter(None, (labelled, f"{asked:,} asked" if asked else "")))
+    return " and ".join(filter(None, (labelled, counted(asked, "asked question") if asked else "")))
 
 
 def _row(visible: VisibleCollection, row: QueryEffect) -> str:
