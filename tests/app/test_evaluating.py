@@ -12,7 +12,6 @@ import pytest
 from labelled_demo import put_labelled
 
 from ragfilter.evaluate.query_records import measure
-from ragfilter.evaluate.wording import TOO_FEW
 from ragfilter.ingest import bundled
 from ragfilter.model import User
 from ragfilter.ui import resources
@@ -71,7 +70,7 @@ def test_a_run_shows_its_rows_best_first_and_every_view(measured: Any) -> None:
     assert {"otsu", "full", "query-must", "unfiltered", "best fixed k"} <= {*every}
     assert sorted(table["F1"][:-1], reverse=True) == list(table["F1"][:-1])
     assert any("are not shown to beat the best fixed k" in text for text in page.html)
-    assert set(table["95% interval"]) == {TOO_FEW}
+    assert set(table["95% interval"]) == {"–"}
     assert any("otsu the split into a near and a far class" in text for text in page.html)
     page.at.toggle(key="all-figures").set_value(True)
     page.at.selectbox(key="measure").set_value("tokens")
