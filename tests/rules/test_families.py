@@ -122,6 +122,23 @@ def test_short_titles_above_the_same_kinds_of_values_are_a_family() -> None:
     assert {each.doubt for each in propose(find_families(CLERICS), ())} == {""}
 
 
+def test_a_number_with_a_unit_after_its_noun_is_doubtful() -> None:
+    for form, doubts in (
+        (
+            "Layflat hose {} mm",
+            {
+                "a question may say “25 mm” first",
+                "a question may say “32 mm” first",
+                "a question may say “40 mm” first",
+            },
+        ),
+        ("{} mm layflat hose", {""}),
+        ("Layflat hose {}", {""}),
+    ):
+        hoses = [Chunk(str(n), f"It is {n} mm wide and comes on a roll.", form.format(n)) for n in (25, 32, 40)]
+        assert {each.doubt for each in propose(find_families(hoses), ())} == doubts, form
+
+
 def test_other_titles_are_no_family() -> None:
     for chunks in [
         # Too few; only one kind of value; sentences as titles.
