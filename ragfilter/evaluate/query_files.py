@@ -234,7 +234,7 @@ def _from_text(path: Path) -> Iterator[tuple[str, str, str]]:
 
 def _from_csv(path: Path, *, tell: Tell) -> Iterator[tuple[str, str, str]]:
     numbered = rows(read_text(path), str(path))
-    names = [name.strip().lower() for name in next(numbered, (1, [*TEXT]))[1]]
+    names = [name.strip().lower() for name in next(numbered, (1, [TEXT[0]]))[1]]
     text = next((name for name in TEXT if name in names), "")
     if not text:
         raise InputError(f"{path} has no column with questions.", remedy="Name the column text, query or question.")

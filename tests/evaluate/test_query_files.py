@@ -56,6 +56,10 @@ def test_columns_that_are_not_read_are_named(tmp_path: Path) -> None:
     path.write_text("id,question,chunk\n1,one,a\n", "utf-8")
     assert query_files.read_import(path, None, tell=notes.append)[0] == {"1": "one"}
     assert notes == [f"{path}: columns left out: chunk"]
+    path.write_text("", "utf-8")
+    with pytest.raises(InputError, match="contains no questions"):
+        query_files.read_import(path, None, tell=notes.append)
+    assert len(notes) == 1
 
 
 def test_reads_what_other_tools_write(tmp_path: Path) -> None:
