@@ -45,8 +45,8 @@ def _added(without: float | None) -> float | None:
 
 FIGURES = {
     "queries": Figure(attrgetter("queries"), "Questions that retrieve a chunk with the rule."),
-    "blocks": Figure(attrgetter("blocks"), "Retrieved chunks that the rule drops."),
-    "passes": Figure(attrgetter("passes"), "Retrieved chunks that pass the rule."),
+    "blocks": Figure(attrgetter("blocks"), "Chunks that the rule drops, over all questions, as far down as later layers look."),
+    "passes": Figure(attrgetter("passes"), "As blocks, but chunks that pass the rule."),
     "overlap": Figure(attrgetter("overlap"), "Blocked chunks that another layer drops too."),
     "conflicts": Figure(lambda row: len(row.conflicts), "Blocked chunks that are labelled relevant."),
     "precision": Figure(attrgetter("precision"), "Share of blocked chunks not labelled relevant.", "%.2f"),
