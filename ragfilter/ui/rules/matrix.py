@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
+from ragfilter.evaluate import wording
 from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.overview import brief
@@ -45,8 +46,8 @@ def _added(without: float | None) -> float | None:
 
 FIGURES = {
     "queries": Figure(attrgetter("queries"), "Questions that retrieve a chunk with the rule."),
-    "blocks": Figure(attrgetter("blocks"), "Chunks that the rule drops, over all questions, as far down as later layers look."),
-    "passes": Figure(attrgetter("passes"), "As blocks, but chunks that pass the rule."),
+    "blocks": Figure(attrgetter("blocks"), "Chunks it drops, over all questions, as far down as later layers look."),
+    "passes": Figure(attrgetter("passes"), "Chunks that pass it, counted likewise."),
     "overlap": Figure(attrgetter("overlap"), "Blocked chunks that another layer drops too."),
     "conflicts": Figure(lambda row: len(row.conflicts), "Blocked chunks that are labelled relevant."),
     "precision": Figure(attrgetter("precision"), "Share of blocked chunks not labelled relevant.", "%.2f"),
@@ -113,8 +114,7 @@ def draw(visible: VisibleCollection) -> None:
     over = f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
     if visible.labels is None:
         over = f"{counted(matrix.queries, 'question')} asked"
-    waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
-    elements.aside(f"{counted(len(matrix.rules), 'rule')} over {over}{waiting}.")
+    elements.aside(f"{counted(len(matrix.rules), 'rule')} over {over}. {wording.fell_back(matrix.waiting)}")
     _measured_rules(visible, matrix.rules, questions)
     if matrix.crowding:
         elements.aside("Chunks without a rule, often kept wrongly for labelled questions")
