@@ -128,8 +128,6 @@ class QdrantCollection(VersionedCollection):
             yield from ((point.payload["id"], point.vector) for point in points)
 
     def write(self, batch: Sequence[StoredRow]) -> None:
-        if not batch:
-            return
         started = time_ns()
         points = [
             models.PointStruct(
