@@ -44,6 +44,7 @@ def _added(without: float | None) -> float | None:
     return None if without is None else 0.0 - without
 
 
+DROPS = {"never": "none", "sometimes": "some", "always": "all"}
 FIGURES = {
     "queries": Figure(attrgetter("queries"), "Questions that retrieve a chunk with the rule."),
     "blocks": Figure(attrgetter("blocks"), "Chunks it drops, over all questions, as far down as later layers look."),
@@ -53,7 +54,7 @@ FIGURES = {
     "precision": Figure(attrgetter("precision"), "Share of blocked chunks not labelled relevant.", "%.2f"),
     "adds to F1": Figure(lambda row: _added(row.delta_f1), "Mean F1 minus that without it. Below 0: harm."),
     "adds to recall": Figure(lambda row: _added(row.delta_recall), "Mean recall minus that without it."),
-    "fires": Figure(attrgetter("fires"), "never: it blocks no retrieved chunk. always: it lets none pass."),
+    "drops": Figure(lambda row: DROPS[row.fires], "How many of the chunks that questions retrieve with it."),
 }
 HARM = ("conflicts", "adds to F1")
 """The first columns, because a narrow window shows only these."""
@@ -70,7 +71,7 @@ def columns() -> dict[str, Any]:
     """The figures as columns of a table."""
     text, number = st.column_config.TextColumn, st.column_config.NumberColumn
     of_name = {n: number(width=WIDTHS.get(n), help=each.help, format=each.format) for n, each in FIGURES.items()}
-    return of_name | {"fires": text(help=FIGURES["fires"].help)}
+    return of_name | {"drops": text(help=FIGURES["drops"].help)}
 
 
 def measured(visible: VisibleCollection) -> Matrix | None:
