@@ -143,17 +143,17 @@ def build_matrix(
             ids[meaning].append(chunk.id)
     tallies = {rule: _Tally() for rule in ids}
     for question in questions:
-        of_rule: dict[AnyRule, list[Chunk]] = defaultdict(list)
+        of_rule: dict[AnyRule, list[str]] = defaultdict(list)
         for hit in question.reached:
             if hit.chunk.rule in meanings:
-                of_rule[meanings[hit.chunk.rule]].append(hit.chunk)
-        for rule, found in of_rule.items():
-            passes, chunk_ids = question.scan.passes(found[0].rule), [chunk.id for chunk in found]
+                of_rule[meanings[hit.chunk.rule]].append(hit.id)
+        for rule, chunk_ids in of_rule.items():
+            passes = question.scan.passes(rule.text)
             kept = question.kept
             if not passes:
                 kept, _ = question.let_pass(chunk_ids)
             elif question.settings.query_must.pin:
-                kept, _ = question.with_rules(dict.fromkeys(question.ruled_by(rule)))
+                kept, _ = question.with_rules(dict.fromkeys(ids[rule]))
             freed = frozenset() if passes else frozenset(chunk_ids)
             tallies[rule].add(question, freed, len(chunk_ids) * passes, kept)
     labelled = sum(question.scores is not None for question in questions)
@@ -178,15 +178,16 @@ def build_parts(
     """A row for every group and every term of the rule, most harmful first. Pure."""
     viewed = effective_user(user, settings)
     ids = [chunk.id for chunk in chunks if read_rule(chunk.rule) == rule and viewed.sees(chunk)]
+    # All of them, even those that were not retrieved: if the first ones are no longer pinned, the next ones would be.
+    every = frozenset(ids)
     labelled = sum(i in qrels for i in pools)
-    met = {i: p for i, p in pools.items() if any(read_rule(hit.chunk.rule) == rule for hit in p.hits)}
+    met = {i: p for i, p in pools.items() if any(hit.id in every for hit in p.hits)}
     questions = _prepare_all(met, qrels, settings, viewed)
     rests = {place: rule.without(place).text for place in rule.removable}
     tallies = {place: _Tally() for place in rests}
     compiled = CompiledRules(rests.values())
     for question in questions:
-        reached_ids = frozenset(hit.id for hit in question.reached if read_rule(hit.chunk.rule) == rule)
-        every = question.ruled_by(rule)
+        reached_ids = every.intersection(hit.id for hit in question.reached)
         was, scan = question.scan.check(rule.text), compiled.scan(question.pool.query)
         for place, rest in rests.items():
             now = scan.check(rest)
@@ -273,12 +274,6 @@ class _Question:
         changed = with_rules(self.pool, rules)
         result = replay(changed, self.settings, self.user, self.scan, explain=False)
         return _ids(result.kept), undecided(result.needs)
-
-    def ruled_by(self, rule: AnyRule) -> frozenset[str]:
-        """The ids of all chunks with this rule, even those that were not retrieved: if the first ones are no longer
-        pinned, the next ones would be."""
-        hits = (*self.pool.hits, *self.pool.reachable)
-        return frozenset(hit.id for hit in hits if read_rule(hit.chunk.rule) == rule)
 
 
 def _prepare_all(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User) -> list[_Question]:
