@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copyreg
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import fields
 from functools import partial
@@ -17,30 +17,23 @@ from operator import attrgetter
 from typing import Any
 
 from ragfilter.library.result import FIELDS, FilterCall, Result
-from ragfilter.model import Chunk, Decision, Hit, LayerTrace, User
+from ragfilter.model import Chunk, Decision, Hit, LayerTrace
 
 CHUNK = 8
 """Number of questions sent to a process at once."""
 
 
-class Workers:
+class Workers(ProcessPoolExecutor):
     """One process per core, each with a copy of the filter."""
 
     def __init__(self, flt: FilterCall) -> None:
-        context = get_context("spawn")
-        self._processes = ProcessPoolExecutor(mp_context=context, initializer=_adopt, initargs=(flt,))
+        super().__init__(mp_context=get_context("spawn"), initializer=_adopt, initargs=(flt,))
 
-    def filter(
-        self,
-        queries: Iterable[str],
-        hits: Iterable[Iterable[Any]],
-        metric: str | Mapping[str, str] | None,
-        user: User | None,
-    ) -> list[Result]:
-        """The results, in the order of `queries`."""
+    def filter(self, queries: Iterable[str], hits: Iterable[Iterable[Any]], **options: Any) -> list[Result]:
+        """The results, in the order of `queries`. `options` are passed to each call of the filter."""
         jobs = ((query, list(docs)) for query, docs in zip(queries, hits, strict=True))
-        ask = partial(_filter, metric=metric, user=user)
-        return [Result.from_bytes(written) for written in self._processes.map(ask, jobs, chunksize=CHUNK)]
+        every = self.map(partial(_filter, **options), jobs, chunksize=CHUNK)
+        return [Result.from_bytes(written) for written in every]
 
 
 _adopted: FilterCall

@@ -490,11 +490,12 @@ class VersionedStore(CollectionStore[V]):
     def close(self) -> None: ...
 
     @abstractmethod
-    def _make(self, name: str, attributes: dict[str, Any]) -> None: ...
+    def make(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Make an empty collection."""
 
     @abstractmethod
-    def _remove(self, name: str) -> str:
-        """Remove a collection. Returns the prefix of its versions."""
+    def remove(self, name: str) -> None:
+        """Remove a collection. Raises CollectionMissing."""
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection by name, looked up anew, since a caller's own code may change them."""
@@ -510,7 +511,7 @@ class VersionedStore(CollectionStore[V]):
         check_name(name)
         attributes: dict[str, Any] = {FORMAT: 1, EMBEDDER: embedder, VERSION: new_version()}
         with self.changing(name):
-            self._make(name, attributes | ({WITHHELD: "yes"} if withheld else {}))
+            self.make(name, attributes | ({WITHHELD: "yes"} if withheld else {}))
         return self.kind(self, name)
 
     def check_ours(self, name: str) -> None:
@@ -539,7 +540,8 @@ class VersionedStore(CollectionStore[V]):
     def delete(self, name: str) -> None:
         """Delete a collection if it exists."""
         with suppress(CollectionMissing), self.changing(name):
-            self.replaced.add(self._remove(name))
+            self.replaced.add(self.kind(self, name).version.partition(":")[0])
+            self.remove(name)
         self.forget(name)
 
 
