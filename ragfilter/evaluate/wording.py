@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.crossval import FEW_QUERIES, Interval, Target
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.tuning import Figures, Tuning
 
 ONE = "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a second question."
-TOO_FEW = "too few questions differ for an interval"
+TOO_FEW = "too few questions differ"
 
 
 def gain(of: Interval, digits: int = 3) -> str:
@@ -51,7 +50,7 @@ def compared(of: Interval) -> str:
     """A gain in words, such as ``better than``, claiming only what its interval shows."""
     if of.shows_gain:
         return "better than"
-    return "worse than" if of.shows_loss else "not shown to differ from"
+    return "worse than" if of.shows_loss else "neither clearly better nor worse than"
 
 
 def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current settings") -> str:
@@ -60,11 +59,13 @@ def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current 
         return f"Not compared with the best fixed k: {learned[0].lower()}{learned[1:]}"
     if gained is None:
         return ""
-    if not (gained.shows_gain or gained.shows_loss):
-        return f"{who} are not shown to beat the {FIXED}: F1 {stated(gained)}."
-    verb = "beat" if gained.shows_gain else "are worse than"
-    size = gained if gained.shows_gain else gained.mapped(neg)
-    return f"{who} {verb} the {FIXED} by {size.mean:.3f} in F1 (95% interval {between_ends(size)})."
+    return f"{who} {_verb(gained)} the {FIXED}: F1 {stated(gained)}."
+
+
+def _verb(gained: Interval) -> str:
+    if gained.shows_gain:
+        return "beat"
+    return "are worse than" if gained.shows_loss else "show no clear difference from"
 
 
 def unlabelled(row: Mapping[str, float]) -> str:
@@ -170,7 +171,7 @@ def verdict(tuning: Tuning) -> str:
         return f"The recall of {least:g} is not reached: {reached:.3f}"
     if tuning.beats_fixed_k:
         return "Tuned settings beat the best fixed k"
-    return "No settings are shown to beat the best fixed k"
+    return "No settings clearly beat the best fixed k"
 
 
 def headline(tuning: Tuning, previous: str) -> str:
@@ -192,9 +193,8 @@ def headline(tuning: Tuning, previous: str) -> str:
             f"Chosen among all strategies, tuned settings do no better than {previous} on questions they were not "
             f"tuned on. {'One strategy alone may' if single else 'Evaluate compares other profiles'}."
         )
-    verb = "beat" if gained.shows_gain else "are worse than" if gained.shows_loss else "are not shown to beat"
     how = gain_in(tuning.target.figure, differences)
-    return f"Tuned settings {verb} {other} on questions they were not tuned on: {how}."
+    return f"Tuned settings {_verb(gained)} {other} on questions they were not tuned on: {how}."
 
 
 def changed(before: Settings, after: Settings) -> list[str]:
@@ -281,7 +281,7 @@ def no_worse(tuning: Tuning, margin: float) -> str:
     if tuning.loses_at_most(margin):
         return f"The new settings are no worse than the old ones as they are: {difference}."
     return (
-        f"The new settings are not shown to be no worse: {difference}, and the margin is "
+        f"The new settings may be worse than the old ones: {difference}, and the margin is "
         f"{margin:g}. Label more questions, or allow a larger margin."
     )
 
