@@ -182,13 +182,17 @@ def _copy_collection(name: str, source: Workspace, target: Workspace, progress: 
     with locked(source, name), locked(target, name):
         source_checksum = _checksum(name, source)
         count = source.store().collection(name).count()
+        contents = target.contents
+        fingerprints = source.contents.summary(name).fingerprints
         with suppress(CollectionMissing):
-            if _checksum(name, target) != source_checksum:
+            unfinished = bool(target.store().collection(name).incomplete)
+            if not unfinished and _checksum(name, target) == source_checksum:
+                return CopiedTable(name, count, 0, source_checksum)
+            # An interrupted copy into a folder has stored the rows, but not all of them are in the index.
+            if not unfinished or contents.summary(name).fingerprints != fingerprints:
                 raise InputError(f"{name} is another collection in the target.", remedy=OTHER)
-            return CopiedTable(name, count, 0, source_checksum)
         rows = list(_rows(name, source))
         model = source.store().collection(name).embedder
-        contents = target.contents
         if not isinstance(contents, Copies):
             content = content_fingerprint(model, {row.chunk.id: row.fingerprint for row in rows})
             contents.put(name, rows, embedder=model, content=content, progress=counter(progress, len(rows)))

@@ -86,7 +86,7 @@ def test_a_folder_moves_into_a_database_and_back(
     journal.close()
 
 
-def test_a_copy_goes_on_and_what_is_there_stays(folder: Workspace, database: Workspace) -> None:
+def test_a_copy_goes_on_and_what_is_there_stays(folder: Workspace, database: Workspace, tmp_path: Path) -> None:
     heard: list[str] = []
 
     def stop(name: str) -> Progress:
@@ -103,6 +103,12 @@ def test_a_copy_goes_on_and_what_is_there_stays(folder: Workspace, database: Wor
     assert database.store().collections() == ()
     assert copied(folder, database)["ours"].new > 0
     assert {each.new for each in copied(folder, database).values()} == {0}
+    with Workspace.open(tmp_path / "back", server=folder.server and qdrant(str(tmp_path / "other"))) as back:
+        with pytest.raises(KeyboardInterrupt):
+            copy_workspace(database, back, stop)
+        assert back.store().collection("ours").incomplete
+        assert copied(database, back)["ours"].new > 0
+        assert {each.new for each in copied(database, back).values()} == {0}
 
 
 @pytest.mark.parametrize(
