@@ -140,7 +140,7 @@ def _alone(labelled: LabelledOptions, place: options.Place, sides: Sides, save: 
             place.head(backends.incomplete) | head | evaluation.document(measured),
             f"{place.collection}, profile {loaded.profile}{sides.with_config}: "
             f"{counted(len(measured.rows), 'labelled query')}",
-            rows_text(measured.table, bench.prices),
+            rows_text(frame.cells(measured.table), bench.prices),
             questions_text(frame.questions(measured.records)),
             wording.unlabelled(frame.cells(measured.table)[0]),
             wording.fell_back(sum(row.waiting for row in measured.rows)),

@@ -17,7 +17,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
-from statistics import fmean
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -138,11 +137,6 @@ def precision_recall_f1(kept: Collection[str], relevant: Collection[str]) -> Sco
 def _scores(kept: int, found: int, relevant: int) -> Scores:
     values = figures(Counts(kept, found), relevant)
     return Scores(*(float(values[name]) for name in ("precision", "recall", "f1")))
-
-
-def mean_of(scores: Sequence[Scores]) -> Scores | None:
-    """The mean of each score; None for an empty sequence."""
-    return Scores(*map(fmean, zip(*scores, strict=True))) if scores else None
 
 
 DEEPEST = 50

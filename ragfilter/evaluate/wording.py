@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import neg
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.evaluate.crossval import FEW_QUERIES, Interval, Target
-from ragfilter.evaluate.frame import written
+from ragfilter.evaluate.crossval import FEW_QUERIES, Interval
+from ragfilter.evaluate.frame import Row, flat, written
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
 from ragfilter.layers.registry import LAYERS
@@ -54,17 +53,18 @@ def compared(of: Interval) -> str:
     return "worse than" if of.shows_loss else "not shown to differ from"
 
 
+def beats(of: Interval) -> str:
+    """What a gain shows about settings, as a verb."""
+    if of.shows_gain:
+        return "beat"
+    return "are worse than" if of.shows_loss else "are not shown to beat"
+
+
 def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current settings") -> str:
     """Whether the settings beat the best fixed k. `learned`, from `in_sample`, says why not. Empty for one query."""
     if learned:
         return f"Not compared with the best fixed k: {learned[0].lower()}{learned[1:]}"
-    if gained is None:
-        return ""
-    if not (gained.shows_gain or gained.shows_loss):
-        return f"{who} are not shown to beat the {FIXED}: F1 {stated(gained)}."
-    verb = "beat" if gained.shows_gain else "are worse than"
-    size = gained if gained.shows_gain else gained.mapped(neg)
-    return f"{who} {verb} the {FIXED} by {size.mean:.3f} in F1 (95% interval {between_ends(size)})."
+    return f"{who} {beats(gained)} the {FIXED}: F1 {stated(gained)}." if gained else ""
 
 
 def unlabelled(row: Mapping[str, float]) -> str:
@@ -105,23 +105,21 @@ def about_records(records: Sequence[QueryRecord], variants: Sequence[Variant]) -
 def about_labels(labels: Labels) -> list[str]:
     """Caveats about figures measured on these labels."""
     answered = len(labels.answered)
-    few, has = "", "has" if answered == 1 else "have"
-    if answered < FEW_QUERIES:
-        few = (
-            f"Only {counted(answered, 'question')} {has} a chunk labelled relevant: too few for "
-            f"reliable figures. Label at least {FEW_QUERIES}."
-        )
-    return [*filter(None, (few, unanswered(len(labels.labelled) - answered)))]
+    has = "has" if answered == 1 else "have"
+    few = (
+        f"Only {counted(answered, 'question')} {has} a chunk labelled relevant: too few for reliable figures. "
+        f"Label at least {FEW_QUERIES}."
+    )
+    return [*filter(None, (few if answered < FEW_QUERIES else "", unanswered(len(labels.labelled) - answered)))]
 
 
 def unanswered(questions: int) -> str:
     """A note that this many questions have labels, but no relevant chunk; empty for 0."""
     if not questions:
         return ""
-    has, is_ = ("has", "it counts") if questions == 1 else ("have", "they count")
     return (
-        f"{counted(questions, 'question')} {has} no chunk labelled relevant, so {is_} as having no "
-        "answer: only keeping nothing is right. If there is an answer, label it."
+        f"No chunk is labelled relevant for {counted(questions, 'question')}, so only keeping nothing is right there. "
+        "If there is an answer, label it."
     )
 
 
@@ -176,25 +174,23 @@ def verdict(tuning: Tuning) -> str:
 def headline(tuning: Tuning, previous: str) -> str:
     """The gain from tuning over the `previous` settings, in a sentence; over the best fixed k if labels chose the
     previous settings."""
-    tuned = tuning.tuned
-    differences, other = tuned.gain_over_before, previous
-    if tuning.seen or tuning.before["recall"].mean < tuning.target.recall:
-        differences, other = tuned.gain, "the best fixed k"
-    gained = tuning.gain(differences)
-    if tuned.means["recall"].mean < tuning.target.recall:
+    tuned, target = tuning.tuned, tuning.target
+    if tuned.means["recall"].mean < target.recall:
         return f"{verdict(tuning)}."
-    if not gained.mean and not tuning.seen:
+    differences, other = tuned.gain_over_before, previous
+    if tuning.seen or tuning.before["recall"].mean < target.recall:
+        differences, other = tuned.gain, f"the {FIXED}"
+    if not tuning.seen and not differences[target.figure].mean:
         single = any(
-            tuning.gain(each.gain_over_before).mean > 0 and each.means["recall"].mean >= tuning.target.recall
+            tuning.gain(each.gain_over_before).mean > 0 and each.means["recall"].mean >= target.recall
             for each in tuning.strategies.values()
         )
         return (
             f"Chosen among all strategies, tuned settings do no better than {previous} on questions they were not "
             f"tuned on. {'One strategy alone may' if single else 'Evaluate compares other profiles'}."
         )
-    verb = "beat" if gained.shows_gain else "are worse than" if gained.shows_loss else "are not shown to beat"
-    how = gain_in(tuning.target.figure, differences)
-    return f"Tuned settings {verb} {other} on questions they were not tuned on: {how}."
+    how = f"{beats(tuning.gain(differences))} {other} on questions they were not tuned on"
+    return f"Tuned settings {how}: {gain_in(target.figure, differences)}."
 
 
 def changed(before: Settings, after: Settings) -> list[str]:
@@ -315,25 +311,15 @@ def shown(path: str, value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def compared_means(tuning: Tuning) -> dict[str, Figures]:
-    """The means that tuning compares, by name."""
-    return {
+def compared_rows(tuning: Tuning) -> list[Row]:
+    """The rows that tuning compares, with those of each strategy alone, like rows of `frame` by variant."""
+    least = tuning.target.recall
+    compared = {
         f"Best fixed k ({tuning.k})": tuning.best_fixed_k,
         "Before (tuned on labels)" if tuning.seen else "Before": tuning.before,
         "Tuned": tuning.tuned.means,
         "Oracle": tuning.oracle,
+        **{f"{name}, alone": each.means for name, each in tuning.strategies.items()},
     }
-
-
-def cells(means: Figures, target: Target) -> dict[str, str]:
-    """A row of figures by column name, the tuned figure first."""
-    tuned = means[target.figure]
-    words = {FIGURES[name].label: written(name, each.mean) for name, each in means.items()}
-    if means["recall"].mean < target.recall:
-        words["recall"] += f" (under {target.recall:g})"
-    columns = ("precision", "recall", "F1", "F1 upper bound", "chunks", "tokens")
-    return {
-        FIGURES[target.figure].label: written(target.figure, tuned.mean),
-        "95% interval": between_ends(tuned, partial(written, target.figure)),
-        **{name: words[name] for name in columns},
-    }
+    short = {name: f" (recall under {least:g})" for name, means in compared.items() if means["recall"].mean < least}
+    return [{"variant": name + short.get(name, ""), **flat(means)} for name, means in compared.items()]
