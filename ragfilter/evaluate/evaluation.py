@@ -280,20 +280,20 @@ def _tuned(
 
 def _checked(results: Mapping[str, PoolResult], qrels: Qrels, *, least: int) -> tuple[PoolResult, Labels]:
     """Check that all results share settings and user. Returns one, and the queries' labels. Raises InputError."""
-    labelled = [result for i, result in results.items() if i in qrels]
+    labelled = {i: result for i, result in results.items() if i in qrels}
     if len(labelled) < least:
         raise InputError(
             f"Only {len(labelled)} of these queries have labels.",
             remedy=f"Label at least {least}, and use the same query ids for results and labels.",
         )
-    texts = {i: result.pool.query for i, result in results.items() if i in qrels}
-    labels = Labels(texts, {i: _grades(i, qrels[i]) for i in texts})
+    texts = {i: result.pool.query for i, result in labelled.items()}
+    labels = Labels(texts, {i: _grades(i, qrels[i]) for i in labelled})
     labels.check_relevant()
     for caveat in wording.about_labels(labels):
         log.warning("%s", caveat)
-    ids = (chunk for i in results for chunk in qrels.get(i, ()))
-    missing(ids, {hit.id for result in labelled for hit in result.pool.hits})
-    first = labelled[0]
+    ids = (chunk for grades in labels.qrels.values() for chunk in grades)
+    missing(ids, {hit.id for result in labelled.values() for hit in result.pool.hits})
+    first = next(iter(labelled.values()))
     if any((r.settings, r.user) != (first.settings, first.user) for r in results.values()):
         raise InputError(
             "The results were made with different settings or for different users.",

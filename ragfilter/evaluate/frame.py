@@ -306,16 +306,14 @@ def questions(records: Sequence[QueryRecord]) -> pd.DataFrame:
 
 def of_kind(questions: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     """The `questions` of one kind (see `ABOUT_KINDS`); highlights are sorted by the largest gain first."""
-    gain = questions["gain"]
-    match kind:
-        case "failures":
-            return questions[(gain < -SAME) | (questions["f1"] == 0)]
-        case "changed":
-            return questions[gain.abs() > SAME]
-        case "highlights":
-            kept = questions["recall"] >= questions["recall_a"] - SAME
-            best = questions[(gain >= GREAT) & kept]
-            return best.sort_values("gain", ascending=False, kind="stable")
+    gain, recall = questions["gain"], questions["recall"]
+    chosen = {
+        "failures": (gain < -SAME) | (questions["f1"] == 0),
+        "changed": gain.abs() > SAME,
+        "highlights": (gain >= GREAT) & (recall >= questions["recall_a"] - SAME),
+    }
+    rows = questions[chosen[kind]]
+    return rows.sort_values("gain", ascending=False, kind="stable") if kind == "highlights" else rows
 
 
 def _plain(records: Iterable[QueryRecord]) -> list[QueryRecord]:

@@ -252,12 +252,9 @@ def _columns(length: int) -> Choice:
 def _cumulated(curve: Curve) -> Table:
     """Counts of chunks, relevant chunks, unlabelled chunks and tokens, for each prefix."""
     tokens = np.array([0, *curve.tokens])
-    fitting = np.diff(tokens) > 0
-    grades = np.array(curve.grades)[fitting]
-    by_place = [[0, *each] for each in (grades > 0, grades < 0)]
-    kept = np.cumsum([0, *fitting])
-    found, unlabelled = np.cumsum(by_place, axis=1)[:, kept]
-    return np.stack([kept, found, unlabelled, tokens])[:, _columns(len(curve.grades))]
+    fitting, grades = np.diff(tokens) > 0, np.array(curve.grades)
+    kept, found, unlabelled = ([0, *np.cumsum(fitting & each)] for each in (True, grades > 0, grades < 0))
+    return np.stack([kept, found, unlabelled, tokens])[:, _columns(len(grades))]
 
 
 @lru_cache(maxsize=8)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.query_records import QueryRecord
     from ragfilter.evaluate.tuning import Figures, Tuning
 
-ONE = "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a second question."
 TOO_FEW = "too few questions differ for an interval"
 
 
@@ -53,28 +52,20 @@ def compared(of: Interval) -> str:
     return "worse than" if of.shows_loss else "not shown to differ from"
 
 
-def beats(of: Interval) -> str:
-    """What a gain shows about settings, as a verb."""
-    if of.shows_gain:
-        return "beat"
-    return "are worse than" if of.shows_loss else "are not shown to beat"
-
-
 def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current settings") -> str:
     """Whether the settings beat the best fixed k. `learned`, from `in_sample`, says why not. Empty for one query."""
     if learned:
         return f"Not compared with the best fixed k: {learned[0].lower()}{learned[1:]}"
-    return f"{who} {beats(gained)} the {FIXED}: F1 {stated(gained)}." if gained else ""
+    return f"{who} are {compared(gained)} the {FIXED}: F1 {stated(gained)}." if gained else ""
 
 
 def unlabelled(row: Mapping[str, float]) -> str:
     """How much F1 may be off because of missing labels, given means of `frame`; empty without any."""
-    if not row["unlabelled"]:
-        return ""
-    return (
+    note = (
         f"Of {row['kept']:.1f} chunks kept, {row['unlabelled']:.1f} have no label: F1 is {row['f1']:.3f} if all of "
         f"them are irrelevant, {row['f1_most']:.3f} if all are relevant."
     )
+    return note if row["unlabelled"] else ""
 
 
 def left_out(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> str:
@@ -82,19 +73,16 @@ def left_out(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> str
     queries = len({record.id for record in records})
     measured = Counter(record.variant for record in records)
     lacking = [each.name for each in variants if measured[each.name] < queries]
-    if not lacking:
-        return ""
-    return (
-        f"Not measured: {', '.join(lacking)}. What was tuned or learned with another model, space "
-        "or reranker does not apply there."
-    )
+    why = "What was tuned or learned with another model, space or reranker does not apply there."
+    return f"Not measured: {', '.join(lacking)}. {why}" if lacking else ""
 
 
 def about_records(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> list[str]:
     """Caveats about what was measured."""
     relevant = {record.id: record.relevant for record in records if record.labelled}
+    one = "Only one question is measured: none can be held out, so there is no best fixed k. Label a second question."
     caveats = (
-        ONE if len(relevant) == 1 else "",
+        one if len(relevant) == 1 else "",
         unanswered(sum(not n for n in relevant.values())),
         left_out(records, variants),
         fell_back(len({record.id for record in records if record.waiting})),
@@ -115,19 +103,15 @@ def about_labels(labels: Labels) -> list[str]:
 
 def unanswered(questions: int) -> str:
     """A note that this many questions have labels, but no relevant chunk; empty for 0."""
-    if not questions:
-        return ""
-    return (
-        f"No chunk is labelled relevant for {counted(questions, 'question')}, so only keeping nothing is right there. "
-        "If there is an answer, label it."
-    )
+    those = counted(questions, "question")
+    note = f"No chunk is labelled relevant for {those}, so only keeping nothing is right. Label any answer there is."
+    return note if questions else ""
 
 
 def fell_back(questions: int) -> str:
     """A note that a layer fell back for this many questions; empty for 0."""
-    if not questions:
-        return ""
-    return f"In {counted(questions, 'question')}, a layer fell back: a model failed or was not asked."
+    note = f"A layer fell back in {counted(questions, 'question')}: a model failed or was not asked."
+    return note if questions else ""
 
 
 def in_sample(settings: Settings, labels_version: str, collection: str) -> str:
@@ -189,23 +173,18 @@ def headline(tuning: Tuning, previous: str) -> str:
             f"Chosen among all strategies, tuned settings do no better than {previous} on questions they were not "
             f"tuned on. {'One strategy alone may' if single else 'Evaluate compares other profiles'}."
         )
-    how = f"{beats(tuning.gain(differences))} {other} on questions they were not tuned on"
+    how = f"are {compared(tuning.gain(differences))} {other} on questions they were not tuned on"
     return f"Tuned settings {how}: {gain_in(target.figure, differences)}."
 
 
 def changed(before: Settings, after: Settings) -> list[str]:
-    """The changed settings in words, each with its old and new value."""
+    """The changed settings in words, each with its old and new value. A switch has the title of its layer."""
+    titles = {f"{each.name}.enabled": each.title for each in LAYERS if each.switched}
     return [
-        f"{_called(path)}: {shown(path, before.get(path))} → {shown(path, value)}"
+        f"{titles.get(path) or field_info(path).label}: {shown(path, before.get(path))} → {shown(path, value)}"
         for path, value in after.changed_from(before).items()
         if path != "cutoff.tuned_on"
     ]
-
-
-def _called(path: str) -> str:
-    """A setting's label; for a switch, the title of its layer."""
-    of_switch = {f"{each.name}.enabled": each.title for each in LAYERS if each.switched}
-    return of_switch.get(path) or field_info(path).label
 
 
 def notes(tuning: Tuning) -> list[str]:
@@ -236,9 +215,7 @@ def notes(tuning: Tuning) -> list[str]:
 
 def stands_in(tuning: Tuning) -> str:
     """Why “before” is not the previous settings; empty if it is."""
-    if not tuning.stands_in:
-        return ""
-    return (
+    return tuning.stands_in and (
         f"The previous settings do not apply here: {tuning.stands_in} “Before” is therefore "
         "the strategy gap with their other values."
     )
