@@ -281,7 +281,13 @@ def cross_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL server. Under root, it runs as another user, who cannot access pytest's folders."""
+    """The URL of a PostgreSQL server: RAGFILTER_TEST_POSTGRES, or one that is started.
+
+    Under root, it runs as another user, who cannot access pytest's folders.
+    """
+    if url := os.environ.get("RAGFILTER_TEST_POSTGRES"):
+        yield url
+        return
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", folder)
         patch.setenv("PGCTLTIMEOUT", f"{PROCESS_S:.0f}")

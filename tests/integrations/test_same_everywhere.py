@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import haystack
 import pytest
 from langchain_core.documents import Document
 from llama_index.core.schema import NodeWithScore, TextNode
@@ -29,6 +29,9 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import asking
+
+if TYPE_CHECKING:
+    import haystack
 
 OTHER_SIDES = {
     (profile, question)
@@ -75,6 +78,8 @@ class Documents:
 
     @classmethod
     def of(cls, hits: Sequence[rf.Hit]) -> Documents:
+        import haystack
+
         rows = [(hit.id, hit.chunk.text, fields(hit.chunk), hit.distance) for hit in hits]
         return cls(
             [Document(text, id=i, metadata=own | {"score": d}) for i, text, own, d in rows],

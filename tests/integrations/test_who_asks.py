@@ -7,9 +7,8 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import haystack
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -25,6 +24,9 @@ from ragfilter.library.tools import ChunkTools
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.workbench import Workbench
+
+if TYPE_CHECKING:
+    import haystack
 
 QUERY = "What is the vault like?"
 VAULT: dict[str, tuple[str, dict[str, Any]]] = {
@@ -76,6 +78,8 @@ def nodes() -> list[NodeWithScore]:
 
 
 def haystack_documents() -> list[haystack.Document]:
+    import haystack
+
     return [
         haystack.Document(id=i, content=text, meta=dict(more), score=DISTANCES[i]) for i, (text, more) in VAULT.items()
     ]
@@ -140,6 +144,8 @@ def component(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
 
 
 def pipeline(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
+    import haystack
+
     made = haystack.Pipeline()
     made.add_component("filter", flt.as_haystack(metric="cosine", user=CHIEF if user else None))
     given = {"query": QUERY, "documents": haystack_documents()} | ({"user": user} if user else {})

@@ -138,8 +138,8 @@ def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questi
     if isinstance(rule := row.rule, InvalidRule):
         st.error(message(in_words(rule.error)))
         return
-    all_chunks, text = visible.chunks.values(), visible.chunks[row.chunk_ids[0]].rule or ""
-    parts = build_parts(text, questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)
+    all_chunks = visible.chunks.values()
+    parts = build_parts(rule, questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)
     titles, terms = [place_name(part.place) for part in parts], [rule.written(part.place) for part in parts]
     table, config = _frame("part", titles, parts, terms), _columns("part")
     st.dataframe(grid.signed_figures(table), key="matrix-parts", hide_index=True, placeholder="–", column_config=config)
