@@ -5,11 +5,10 @@ read runs through this module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragfilter.engine.gather import Backends
@@ -91,24 +90,21 @@ class MeasuredRun:
         return next((row for row in frame.cells(self.rows) if row["variant"] == name), None)
 
 
-def settings_name(run: Run, sets: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The name of a run's settings: ``full + 2``, or after the labels that chose them. `sets` has
-    the known query sets by the version of their labels."""
+def settings_name(run: Run) -> str:
+    """The name of a run's settings: ``full + 2``, or after the labels that chose them."""
     plan = run.plan
     try:
         settings = settings_of(run)
     except SettingsError:
         settings = Settings()
-    known = {plan.labels_version: query_sets.untitled(plan.query_set)[0], **sets}
-    record = origin(settings)
-    if record is not None:
-        return profile_name(plan.profile, settings, known.get(record.labels, ""))
+    if origin(settings) is not None:
+        return profile_name(plan.profile, settings)
     return plan.profile + (f" + {len(plan.changes)}" if plan.changes else "")
 
 
-def run_label(run: Run, sets: Mapping[str, str] = MappingProxyType({}), *, of_set: bool = True) -> str:
-    """A run in one line, with the title of its query set if `of_set`; `sets` as for `settings_name`."""
-    settings = settings_name(run, sets)
+def run_label(run: Run, *, of_set: bool = True) -> str:
+    """A run in one line, with the title of its query set if `of_set`."""
+    settings = settings_name(run)
     progress = "" if run.complete else f" · {run.done} of {run.plan.queries}"
     when = run.at.astimezone().strftime("%d %b %H:%M")
     parts = (str(run.id), run.name, run.plan.query_set if of_set else "", settings, f"{when}{progress}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.query_records import QueryRecord
     from ragfilter.evaluate.tuning import Figures, Tuning
 
-TOO_FEW = "too few questions differ for an interval"
+TOO_FEW = "too few questions differ"
 
 
 def gain(of: Interval, digits: int = 3) -> str:
@@ -49,14 +49,20 @@ def compared(of: Interval) -> str:
     """A gain in words, such as ``better than``, claiming only what its interval shows."""
     if of.shows_gain:
         return "better than"
-    return "worse than" if of.shows_loss else "not shown to differ from"
+    return "worse than" if of.shows_loss else "neither clearly better nor worse than"
 
 
 def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current settings") -> str:
     """Whether the settings beat the best fixed k. `learned`, from `in_sample`, says why not. Empty for one query."""
     if learned:
         return f"Not compared with the best fixed k: {learned[0].lower()}{learned[1:]}"
-    return f"{who} are {compared(gained)} the {FIXED}: F1 {stated(gained)}." if gained else ""
+    return f"{who} {_verb(gained)} the {FIXED}: F1 {stated(gained)}." if gained else ""
+
+
+def _verb(gained: Interval) -> str:
+    if gained.shows_gain:
+        return "beat"
+    return "are worse than" if gained.shows_loss else "show no clear difference from"
 
 
 def unlabelled(row: Mapping[str, float]) -> str:
@@ -152,7 +158,7 @@ def verdict(tuning: Tuning) -> str:
         return f"The recall of {least:g} is not reached: {reached:.3f}"
     if tuning.beats_fixed_k:
         return "Tuned settings beat the best fixed k"
-    return "No settings are shown to beat the best fixed k"
+    return "No settings clearly beat the best fixed k"
 
 
 def headline(tuning: Tuning, previous: str) -> str:
@@ -173,7 +179,7 @@ def headline(tuning: Tuning, previous: str) -> str:
             f"Chosen among all strategies, tuned settings do no better than {previous} on questions they were not "
             f"tuned on. {'One strategy alone may' if single else 'Evaluate compares other profiles'}."
         )
-    how = f"are {compared(tuning.gain(differences))} {other} on questions they were not tuned on"
+    how = f"{_verb(tuning.gain(differences))} {other} on questions they were not tuned on"
     return f"Tuned settings {how}: {gain_in(target.figure, differences)}."
 
 
@@ -254,7 +260,7 @@ def no_worse(tuning: Tuning, margin: float) -> str:
     if tuning.loses_at_most(margin):
         return f"The new settings are no worse than the old ones as they are: {difference}."
     return (
-        f"The new settings are not shown to be no worse: {difference}, and the margin is "
+        f"The new settings may be worse than the old ones: {difference}, and the margin is "
         f"{margin:g}. Label more questions, or allow a larger margin."
     )
 

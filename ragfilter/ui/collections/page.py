@@ -139,6 +139,7 @@ def _collections(page_run: PageRun, user: User) -> None:
         # Offer the other demo while one demo is open.
         for name, (_, about) in guide.DEMOS.items():
             if name not in page_run.collections or not page_run.collections[name].complete:
+                elements.aside(about)
                 guide.draw_build_button(name, queue_of(page_run.resources.bench), about)
 
 

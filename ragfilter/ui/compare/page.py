@@ -127,7 +127,10 @@ def _draw_question(view: View, sides: Sides) -> None:
     draw_stacks(stacks, a, key="compare-stacks", on_open=partial(state.set_field, field="compared_chunk"))
     opened = next((e for e in contrasted if e.id == state.session().compared_chunk), None)
     if opened is not None:
-        _chunk(opened, (a, b))
+        hit = next(hit for result in (a, b) for hit in result.kept if hit.id == opened.id)
+        with st.container(key="compare-chunk", border=True):
+            elements.chunk_head(opened.title, (opened.id, f"A: {reason(opened.a)}", f"B: {reason(opened.b)}"))
+            elements.draw_chunk_text(hit.chunk.text)
     pair = numbered_sides(
         ("A", "B"), (context_packing.pack(a.kept, a.settings), context_packing.pack(b.kept, b.settings))
     )
@@ -187,14 +190,6 @@ def stacked(contrasted: Sequence[Pairing], names: tuple[str, str]) -> tuple[Stac
 
     a, b = (tuple(row(each, side) for each in contrasted) for side in ("a", "b"))
     return Stack(f"A: {names[0]}", a), Stack(f"B: {names[1]}", b)
-
-
-def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
-    """Draw the chosen chunk, and what both sides decide about it."""
-    hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
-    with st.container(key="compare-chunk", border=True):
-        elements.chunk_head(each.title, (each.id, f"A: {reason(each.a)}", f"B: {reason(each.b)}"))
-        elements.draw_chunk_text(hit.chunk.text)
 
 
 def _answers(view: View, sides: Sides, pair: tuple[AnswerSide, AnswerSide]) -> None:
@@ -288,10 +283,10 @@ def _measure(missing: Sequence[ComparedSide], chosen: ChosenSet, questions: str)
 
 
 def lead(compared: ComparedRuns) -> str:
-    """Which side is better, and by how much, unless labels chose a side."""
-    gain, tuned = compared.paired.gain, any(compared.in_sample)
-    verdict = "cannot be compared with A, as labels chose a side" if tuned else f"is {wording.compared(gain)} A"
-    return f"B {verdict}: F1 {wording.stated(gain)}."
+    """Which side is better, and by how much, unless a side was tuned on these labels."""
+    gain, unfair = compared.paired.gain, "Not a fair comparison, as a side was tuned on labels of this collection"
+    verdict = unfair if any(compared.in_sample) else f"B is {wording.compared(gain)} A"
+    return f"{verdict}: F1 {wording.stated(gain)}."
 
 
 def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
