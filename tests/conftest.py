@@ -54,6 +54,7 @@ SLOW = set(
     ).split()
 )
 LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}
+LONGEST |= dict.fromkeys(("test_incomplete.py", "test_ray.py", "test_recipes.py", "test_twin.py", "test_whatif.py"), 2)
 SLOW_FIXTURES = {"adsapi_workspace", "cross_encoders", "demo_workspace", "store", "wheel", "workspace"}
 
 
