@@ -118,7 +118,7 @@ class QdrantCollection(VersionedCollection):
             size *= 2
 
     def known_chunks(self, ids: Sequence[str]) -> Iterator[Chunk]:
-        return (metadata.to_chunk(i, p, p.pop("text"), ours=True) for i, p in self._payloads(ids, text=True))
+        return (metadata.to_chunk(i, p, p.pop("text"), ours=True) for i, p in self._read(ids, text=True))
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         self._readable()
@@ -149,10 +149,7 @@ class QdrantCollection(VersionedCollection):
             client.upload_points(self._name, points, batch_size=PAGE, wait=True)
             self.touch()
 
-    def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, metadata.Metadata]]:
-        return self._payloads(ids, text=False)
-
-    def _payloads(self, ids: Sequence[str] | None, *, text: bool) -> Iterator[tuple[str, Any]]:
+    def _read(self, ids: Sequence[str] | None, *, text: bool = False) -> Iterator[tuple[str, Any]]:
         """The payloads of the known ones among these chunks, or of all, in the order written."""
         self._readable()
         selector = models.PayloadSelectorExclude(exclude=[] if text else ["text"])

@@ -76,29 +76,26 @@ class Column:
 class Table:
     """A table with vectors, or the part of one with the rows of one LangChain collection."""
 
-    name: str
     sql: str
     oid: int
-    columns: tuple[Column, ...]
+    columns: Mapping[str, Column]
     part: str = ""
 
     def column(self, name: str) -> Column:
         """The column with this name. Raises InputError."""
-        match = next((each for each in self.columns if each.name == name), None)
-        if match is None:
-            names = ", ".join(each.name for each in self.columns)
-            raise InputError(f"{self.name} has no column {name!r}.", remedy=f"It has: {names}.")
-        return match
+        if name not in self.columns:
+            raise InputError(f"{self.sql} has no column {name!r}.", remedy=f"It has: {', '.join(self.columns)}.")
+        return self.columns[name]
 
     def choices(self) -> dict[str, list[str]]:
         """The columns that may hold id, text, vector, and fields as JSON."""
         kinds = {"text": TEXT_TYPES, "embedding": VECTOR_TYPES, "metadata": JSON_TYPES}
-        fitting = {f: [c.name for c in self.columns if c.type in of] for f, of in kinds.items()}
-        return {"id": [c.name for c in self.columns if c.type not in UNREAD], **fitting}
+        fitting = {f: [name for name, c in self.columns.items() if c.type in of] for f, of in kinds.items()}
+        return {"id": [name for name, c in self.columns.items() if c.type not in UNREAD], **fitting}
 
     def guess(self) -> dict[str, str]:
         """The columns that probably hold id, text and vector, judged by names and types."""
-        fitting, key = self.choices(), next((c.name for c in self.columns if c.key), "")
+        fitting, key = self.choices(), next((name for name, c in self.columns.items() if c.key), "")
         ids, texts = fitting["id"], fitting["text"]
         return {
             "id": next((name for name in IDS if name in ids), key or ids[0]),
@@ -133,11 +130,10 @@ class TableCollection(RowCollection):
         self._metric = cast(Metric, metric)
         self._vector = table.column(self._of["embedding"])
         self._key = table.column(self._of["id"])
-        self._json = [
-            c.name for c in table.columns if c.type in JSON_TYPES and chosen_columns.get("metadata", c.name) == c.name
-        ]
+        choices = table.choices()
+        self._json = [name for name in choices["metadata"] if chosen_columns.get("metadata", name) == name]
         own = {self._of["text"], self._key.name, *self._json}
-        self._plain = {c.name: c.name for c in table.columns if c.name not in own and c.type not in UNREAD}
+        self._plain = {name: name for name in choices["id"] if name not in own}
         self._plain |= {f: c for f, c in chosen_columns.items() if f not in ("id", "text", "embedding", "metadata")}
         self._key_name, self._vector_name = f"c.{_name(self._key.name)}", f"c.{_name(self._vector.name)}"
         # All fields of a row: its columns as JSON, then each JSON column.
@@ -288,9 +284,9 @@ class TableStore(VectorDatabase[TableCollection]):
         """The names of everything that can be opened, in order."""
         tables: dict[str, Table] = {}
         for sql, oid, columns in self.read(TABLES):
-            table = Table(sql, sql, oid, tuple(Column(*column) for column in columns))
+            table = Table(sql, oid, {name: Column(name, *about) for name, *about in columns})
             parts = self._parts(sql) if sql.rpartition(".")[2] == PARTED else []
-            tables |= {name: replace(table, name=name, part=uuid) for name, uuid in parts} or {sql: table}
+            tables |= {name: replace(table, part=uuid) for name, uuid in parts} or {sql: table}
         self._tables = tables
         return sorted(tables)
 

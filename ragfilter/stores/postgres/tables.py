@@ -66,8 +66,6 @@ def upgrade(connection: sa.Connection) -> None:
         connection, opts={"version_table": VERSIONS, "fn": lambda revision, _: script._upgrade_revs("heads", revision)}
     )
     try:
-        if context.get_current_heads() == tuple(script.get_heads()):
-            return
         with Operations.context(context):
             context.run_migrations()
     except CommandError:

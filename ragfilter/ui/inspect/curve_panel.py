@@ -182,7 +182,8 @@ def _legend(rows: Sequence[ChunkRow]) -> str:
     items = []
     for (name, mark), n in sorted(counts.items(), key=lambda item: order.index(item[0][0])):
         sign = elements.sign(mark, f"layer-{name}" if name in theme.LAYERS else name)
-        words = f"{name}, {mark.about}" if mark.about else name
+        title = layer(name).title if name in theme.LAYERS else name
+        words = f"{title}, {mark.about}" if mark.about else title
         items.append(f"<li>{sign}{numbers.count(n)} {elements.text(words)}</li>")
     return "".join(items)
 

@@ -20,6 +20,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ragfilter.layers.layer import Mark
+from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.strategy import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.results.rows import ChunkRow
@@ -311,7 +312,7 @@ def _hover(points: Points, i: int) -> str:
         f"<b>{escape(short_title(row.title, 56), quote=False)}</b>",
         escape(row.id, quote=False),
         " · ".join([f"rank {row.rank}", *facts]),
-        f"{sign} {row.outcome} by {row.layer}: {_wrapped(row.reason)}",
+        f"{sign} {row.outcome} by {layer(row.layer).title}: {_wrapped(row.reason)}",
     ]
     if (grade := points.grades.get(row.id)) is not None:
         lines.append(f"{theme.LABELLED} {GRADES.get(grade, grade)}")

@@ -86,12 +86,12 @@ def _unmentioned(view: View) -> str:
 
 
 def _relevant_drops(view: View) -> str:
-    """A sentence on dropped chunks that are labelled relevant to the question, if any."""
+    """A sentence on chunks labelled relevant to the question, if any are dropped or none is kept."""
     relevant, kept = relevant_of(view.grades_for(view.user)), {hit.id for hit in view.as_user.kept}
     retrieved = [hit for hit in view.as_user.hits if hit.id in relevant]
     dropped = [f"“{short_title(hit.chunk.name, NAMED_WIDTH)}”" for hit in retrieved if hit.id not in kept]
     if not dropped:
-        return ""
+        return "No kept passage is labelled relevant." if kept and relevant and kept.isdisjoint(relevant) else ""
     of = counted(len(retrieved), "retrieved passage")
     return f"The filter drops {len(dropped)} of {of} labelled relevant: {numbers.first_of(dropped, NAMED)}."
 

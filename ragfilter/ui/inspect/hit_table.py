@@ -117,7 +117,7 @@ def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str
 def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
     column, dark = st.column_config, theme.is_dark()
     words = {
-        "reason": (290, "What was compared. The Chunk tab shows it in full."),
+        "reason": (232, "What was compared. The Chunk tab shows it in full."),
         "refers to": (214, "Chunk ids. Hidden chunks are not named."),
         "layer": (82, "The layer that kept or dropped the chunk."),
         "confidence": (78, "From the Confidence thresholds in the settings."),

@@ -61,7 +61,7 @@ def begin(view: View) -> Slots:
         bar, below = elements.row("open-bar"), _draw_below(view)
         with below:
             headline.draw_strip(view)
-            below, beside = st.columns((1.3, 1), gap="medium")
+            below, beside = st.columns((1.15, 1), gap="medium")
         if session.panel == "Chunk":
             with beside:
                 beside = _draw_panel(view)
