@@ -140,7 +140,7 @@ def _operations(api: Api, key: str, path: str, path_item: Any) -> Iterator[Item]
             # An operation's parameters override those of its path with their names.
             both = map(end, [*as_list(path_item.get("parameters")), *as_list(operation.get("parameters"))])
             parameters = {(str(p.get("in")), str(p.get("name", ref_of(p)))): p for p in both if isinstance(p, dict)}
-            responses = {s: r for s, r in as_dict(operation.get("responses")).items() if not s.startswith("x-")}
+            responses = {s: r for s, r in as_dict(end(operation.get("responses"))).items() if not s.startswith("x-")}
             node = general | operation | {"parameters": [*parameters.values()], "responses": responses}
             kind: Kind = "operation" if key == "paths" else "webhook"
             item = Item(kind, api, (key, path, method), tuple(names), node)
@@ -153,7 +153,7 @@ def _parts(api: Api, node: Any, *pointer: str) -> Iterator[tuple[str, Any]]:
     if node is not None and not isinstance(shown(node), dict):
         api.problems.append(f"{api.source}, {' '.join(pointer)}: this is not an object")
     for name, part in as_dict(node).items():
-        if isinstance(shown(part), dict):
+        if isinstance(end(part), dict):
             yield name, part
         elif not name.startswith("x-"):
             api.problems.append(f"{api.source}, {' '.join((*pointer, name))}: this is not an object")
