@@ -43,13 +43,9 @@ class Item:
     names: tuple[str, ...]
     node: dict[str, Any]
     id: str = ""
+    where: str = ""
     refs: tuple[Item, ...] = ()
     statuses: set[str] = field(default_factory=set)
-
-    @property
-    def where(self) -> str:
-        """The item's place in words."""
-        return f"{self.api.source}, {' '.join(self.pointer)}"
 
 
 def read_items(trees: Mapping[str, Any], read: Callable[[str], Any]) -> list[Item]:
@@ -58,7 +54,7 @@ def read_items(trees: Mapping[str, Any], read: Callable[[str], Any]) -> list[Ite
     by_link: dict[str, Item] = {}
     for api in [Api(source, trees, read) for source in trees]:
         for item in [*_items(api)]:
-            item.id = _new_id(item, by_id)
+            item.id, item.where = _new_id(item, by_id), f"{api.source}, {' '.join(item.pointer)}"
             by_id[item.id] = item
             by_link.setdefault(f"/{api.source}#operation/{item.names[0]}", item)
             # A part is the first item that it is the content of.
@@ -142,8 +138,7 @@ def _operations(api: Api, key: str, path: str, path_item: Any) -> Iterator[Item]
             parameters = {(str(p.get("in")), str(p.get("name", ref_of(p)))): p for p in both if isinstance(p, dict)}
             responses = {s: r for s, r in as_dict(end(operation.get("responses"))).items() if not s.startswith("x-")}
             node = general | operation | {"parameters": [*parameters.values()], "responses": responses}
-            kind: Kind = "operation" if key == "paths" else "webhook"
-            item = Item(kind, api, (key, path, method), tuple(names), node)
+            item = Item("operation" if key == "paths" else "webhook", api, (key, path, method), tuple(names), node)
             operation.setdefault(ITEM, item)
             yield item
 

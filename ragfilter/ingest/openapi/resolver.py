@@ -6,6 +6,7 @@ may come from YAML with aliases, so it may be a graph with cycles."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
@@ -23,7 +24,7 @@ LONGEST_CHAIN, LONGEST_TITLE = 20, 200
 # Keys of annotations, which no description has: see `Api.reference`. A node may also be annotated with its item.
 TARGET, PART, PLACE, OWNER, ITEM = (f"x-{uuid4()}" for _ in range(5))
 # Keys of maps whose own keys are names that an author chose, such as "example".
-_SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "schemas")
+_SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "schemas", "mapping")
 NAMED = frozenset((*_SCHEMA_MAPS, "content", "responses", "headers", "callbacks", "encoding", "parameters"))
 # Data, in which a "$ref" is not a reference. (Links lead from responses to possible next calls.)
 DATA = frozenset(("example", "examples", "default", "const", "enum", "links"))
@@ -53,6 +54,11 @@ class Api:
                 node |= self.reference(ref, place)
                 waiting.append((node.get(PART), node.get(PLACE, "")))
             else:
+                mapping = as_dict(as_dict(as_dict(node).get("discriminator")).get("mapping"))
+                # It may name a schema instead of pointing to it.
+                names = [value for value, schema in mapping.items() if re.fullmatch(r"[\w-]+", str(schema))]
+                mapping |= {value: f"#/components/schemas/{mapping[value]}" for value in names}
+                mapping |= {value: {"$ref": ref} for value, ref in mapping.items() if isinstance(ref, str)}
                 waiting += [(child, place) for child in (node.values() if isinstance(node, dict) else node)]
 
     def absolute(self, ref: str, place: str = "") -> str:

@@ -95,8 +95,7 @@ def _schema(item: Item) -> Iterator[str]:
         yield from ("Properties:", *properties)
     discriminator = as_dict(node.get("discriminator"))
     if field := discriminator.get("propertyName"):
-        mapping = as_dict(discriminator.get("mapping")).items()
-        kinds = ", ".join(f"{value} is {_name({'$ref': schema})}" for value, schema in mapping)
+        kinds = ", ".join(f"{key} is {_name(ref)}" for key, ref in as_dict(discriminator.get("mapping")).items())
         yield f"Told apart by {field}{': ' if kinds else ''}{kinds}."
 
 
