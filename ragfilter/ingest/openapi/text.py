@@ -35,7 +35,8 @@ def title_and_text(item: Item) -> tuple[str, str]:
     """The title and the text of an item. Operations and schemas do not name their API, because this would make all
     chunks alike."""
     title, *lines = _LINES.get(item.kind, _operation)(item)
-    return _cut(title, LONGEST_TITLE), _cut("\n".join(filter(None, lines)), LONGEST)
+    text = "\n".join(filter(None, lines))
+    return _cut(title, LONGEST_TITLE), text if item.kind == "tag" else _cut(text, LONGEST)
 
 
 def _guide(item: Item) -> Iterator[str]:
