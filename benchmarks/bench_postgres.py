@@ -83,7 +83,7 @@ def asking(store: PgStore, settings: Settings) -> Callable[[Vectors], PoolResult
 
 def plain(store: PgStore, width: int = 0) -> Callable[[Vectors], Any]:
     """A query as one would write it, with this width of its search of the index."""
-    table = tables.chunks_of(store.row(NAME))
+    table = tables.chunks_of(store.look_up(NAME))
     query = (
         f"SELECT id, text, vector <-> %(query)s::vector AS d FROM {table} "
         f"ORDER BY vector <-> %(query)s::vector LIMIT {K}"

@@ -139,14 +139,10 @@ Make = Callable[[Sequence[Chunk], Vectors], Any]
 
 
 class CollectionTests:
-    """Tests of `protocols.Collection`. `damages` lists the kinds of damage that `damage` can do."""
+    """Tests of `protocols.Collection`. A subclass has a fixture `make`, which is a `Make`. `damages` lists the kinds of
+    damage that `damage` can do."""
 
     damages: Sequence[Any] = ()
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def make(cls) -> Make:
-        raise NotImplementedError
 
     def damage(self, collection: Any, how: Any) -> None:
         """Make the clearance of every stored chunk unreadable, as another program might."""

@@ -8,8 +8,7 @@ from ragfilter.ui.kit.guide import TERMS
 
 HEAD = """# Glossary
 
-Made from `ragfilter/ui/kit/terms.toml` by `python -m scripts.glossary > docs/glossary.md`. The page
-has the same words.
+Made from `ragfilter/ui/kit/terms.toml` by `python -m scripts.glossary > docs/glossary.md`.
 
 | word | meaning |
 | --- | --- |

@@ -54,6 +54,7 @@ SLOW = set(
     ).split()
 )
 LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}
+LONGEST |= dict.fromkeys(("test_incomplete.py", "test_ray.py", "test_recipes.py", "test_twin.py", "test_whatif.py"), 2)
 SLOW_FIXTURES = {"adsapi_workspace", "cross_encoders", "demo_workspace", "store", "wheel", "workspace"}
 
 
@@ -129,6 +130,9 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("RAGFILTER_", "OPENAI_")) and not name.startswith("RAGFILTER_TEST_"):
             monkeypatch.delenv(name)
+    # No server that is asked has a certificate, but each HTTP client would read all authorities first, for 60 ms.
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", os.devnull)
 
 
 @pytest.fixture(autouse=True)
@@ -281,7 +285,13 @@ def cross_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL server. Under root, it runs as another user, who cannot access pytest's folders."""
+    """The URL of a PostgreSQL server: RAGFILTER_TEST_POSTGRES, or one that is started.
+
+    Under root, it runs as another user, who cannot access pytest's folders.
+    """
+    if url := os.environ.get("RAGFILTER_TEST_POSTGRES"):
+        yield url
+        return
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", folder)
         patch.setenv("PGCTLTIMEOUT", f"{PROCESS_S:.0f}")

@@ -1,5 +1,5 @@
-"""Stores the bundled model's encodings in files for all processes of a run: workers and servers ask
-the same questions and rerank the same chunks repeatedly."""
+"""Stores what the bundled model makes of texts in files for all processes of a run: workers and servers index the same
+chunks, ask the same questions and rerank repeatedly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from uuid import uuid4
 import numpy as np
 
 from ragfilter.models.embedders import BundledEmbedder
-from ragfilter.models.rerankers import LateInteraction
 
 Patch = Callable[[Any, str, Any], None]
 
@@ -21,39 +20,28 @@ Patch = Callable[[Any, str, Any], None]
 def share_encodings(folder: Path, patch: Patch = setattr) -> None:
     """From now on, encode a text with the bundled model only if no process has done so."""
     folder.mkdir(exist_ok=True)
-    embed, interact = BundledEmbedder.embed, LateInteraction._encode
+    encode = BundledEmbedder.tokens
 
-    @functools.wraps(embed)
-    def embedded(self: BundledEmbedder, texts: Sequence[str]) -> Any:
+    @functools.wraps(encode)
+    def tokens(self: BundledEmbedder, texts: Sequence[str]) -> list[Any]:
         if not is_bundled(self):
-            return embed(self, texts)
-        file = _file(folder, "batch", *texts)
-        if not file.exists():
-            _save(file, embed(self, texts))
-        return np.load(file)
-
-    @functools.wraps(interact)
-    def interacting(self: LateInteraction, texts: list[str]) -> list[Any]:
-        # A test's own embedder counts what it is asked for.
-        if type(self._embedder) is not BundledEmbedder or not is_bundled(self._embedder):
-            return interact(self, texts)
-        files = {text: _file(folder, "tokens", text) for text in texts}
+            return encode(self, texts)
+        files = {text: _file(folder, text) for text in texts}
         missing = [text for text, file in files.items() if not file.exists()]
-        for text, vectors in zip(missing, interact(self, missing), strict=True):
+        # The model is loaded only for a text that is new.
+        for text, vectors in zip(missing, encode(self, missing) if missing else (), strict=True):
             _save(files[text], vectors)
         return [np.load(files[text]) for text in texts]
 
-    patch(BundledEmbedder, "embed", embedded)
-    patch(LateInteraction, "_encode", interacting)
+    patch(BundledEmbedder, "tokens", tokens)
 
 
 def is_bundled(embedder: BundledEmbedder) -> bool:
     return embedder._folder is None
 
 
-def _file(folder: Path, *parts: str) -> Path:
-    name = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-    return folder / f"{name}.npy"
+def _file(folder: Path, text: str) -> Path:
+    return folder / f"{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}.npy"
 
 
 def _save(file: Path, vectors: Any) -> None:

@@ -47,7 +47,7 @@ def test_a_result_is_told_in_three_sentences(snapshot: SnapshotAssertion) -> Non
     assert told.drops == (
         DropGroup("query_must", "were about another armor class", ("seven", "other")),
         DropGroup("query_must", "were for other questions", ("thief",)),
-        DropGroup("cutoff", "came after the cliff", ("far",), "cutoff.gap_threshold"),
+        DropGroup("cutoff", "came after a gap in distance", ("far",), "cutoff.gap_threshold"),
     )
     # 24 tokens of frame and 100 of text per chunk: four without the filter, two with it.
     assert sentences(told, 2.0, "$") == snapshot
@@ -77,7 +77,7 @@ def test_the_cutoff_s_words_follow_the_strategy_that_cut(settings: dict[str, Any
     assert [fall.words for fall in story(made).drops] == snapshot
 
 
-FAR = DropGroup("cutoff", "came after the cliff", ("a", "b", "c"))
+FAR = DropGroup("cutoff", "came after a gap in distance", ("a", "b", "c"))
 CLASS = DropGroup("query_must", "were about another armor class", ("d",))
 
 

@@ -57,13 +57,13 @@ def test_a_rule_misses_a_term_that_the_question_can_name() -> None:
     added = reword(made, "c2")
     assert added is not None
     assert added.question == "owlbears owlbear lair"
-    assert [c.words for c in find_changes(made, "c2")] == ["Switch query_must off"]
+    assert [c.words for c in find_changes(made, "c2")] == ["Switch Rules off"]
     assert reword(made, "c1") is None
 
 
 def test_what_nothing_drops_is_pinned_or_beyond_every_limit() -> None:
     for settings, why in [
-        ({"query_must.pin": True}, "It is pinned by query_must: rule holds: owlbear."),
+        ({"query_must.pin": True}, "It is pinned by Rules: rule holds: owlbear."),
         ({}, "No limit of an active layer drops it, even at its lowest or highest value."),
     ]:
         hits = (Hit(Chunk("c1", rule='{"contain": "owlbear"}'), 0.1, 1), Hit(Chunk("c2"), 0.2, 2))
@@ -79,7 +79,7 @@ def test_what_one_setting_cannot_bring_back_two_can() -> None:
     settings = Settings().with_values({"query_must.enabled": True})
     made = replay(Pool("a troll", "demo", "l2", hits), settings)
     (pair,) = find_changes(made, "c3")
-    assert pair.words == "Switch query_must off and Min results 2 → 3"
+    assert pair.words == "Switch Rules off and Min results 2 → 3"
     assert (pair.came, pair.went) == ((), ())
     settings = made.settings.with_values(pair.values)
     assert "c3" in [hit.id for hit in replay(made.pool, settings).kept]

@@ -43,7 +43,8 @@ OTHER_SCHEMA = (
 )
 
 CAUSES = {
-    "password|no pg_hba|this user does not exist|not permitted to log": "Check the user and password in the address.",
+    "password|authentication|no pg_hba|this user does not exist|not permitted to log": "Check the user and password "
+    "in the address.",
     'database "[^"]*" does not exist': "Create that database, or correct the address.",
     '(extension|file) "[^"]*vector[^"]*"': "Install pgvector on the server, then have its "
     "administrator run CREATE EXTENSION vector in this database.",
@@ -121,7 +122,12 @@ class Book:
         """Make missing tables and indexes. Raises StoreError, before any change, if a table has other columns."""
         with self._guard():
             with self._engine.connect() as connection:
-                self._check(sa.inspect(connection))
+                there = sa.inspect(connection)
+                for table in (each for each in self.tables if there.has_table(each.name)):
+                    columns = {column["name"] for column in there.get_columns(table.name)}
+                    if other := sorted(columns ^ set(table.columns.keys())):
+                        what = f"the table {table.name} in {self.where} has another schema: {', '.join(other)}"
+                        raise StoreError(f"{self.called} failed ({what}).", remedy=OTHER_SCHEMA)
                 if self._engine.dialect.name == "sqlite":
                     # Readers then never wait for a writer. The file keeps this mode. SQLite does not wait for the lock
                     # that it needs; whoever holds it switches the mode, too.
@@ -134,15 +140,6 @@ class Book:
                     connection.execute(CreateTable(table, if_not_exists=True))
                     for index in table.indexes:
                         connection.execute(CreateIndex(index, if_not_exists=True))
-
-    def _check(self, there: sa.Inspector) -> None:
-        for table in self.tables:
-            if not there.has_table(table.name):
-                continue
-            columns = {column["name"] for column in there.get_columns(table.name)}
-            if other := sorted(columns ^ set(table.columns.keys())):
-                what = f"the table {table.name} in {self.where} has another schema: {', '.join(other)}"
-                raise StoreError(f"{self.called} failed ({what}).", remedy=OTHER_SCHEMA)
 
     def _read(self, query: sa.Executable) -> list[sa.Row[Any]]:
         with self._connected() as connection:
@@ -167,23 +164,20 @@ class Book:
                 return
             with self._engine.connect() as connection, connection.begin() as change:
                 yield connection
-                self._commit(change)
+                try:
+                    change.commit()
+                except DBAPIError as error:
+                    if not error.connection_invalidated:
+                        raise
+                    message = f"{self.called} did not say whether it has saved the change."
+                    remedy = "Look whether it has, once it answers again, before you repeat it."
+                    raise OutcomeUnknown(message, remedy=remedy) from error
 
     def _write(self, *statements: sa.Executable) -> None:
         """Execute statements in one transaction."""
         with self.writing() as connection:
             for statement in statements:
                 connection.execute(statement)
-
-    def _commit(self, change: sa.RootTransaction) -> None:
-        try:
-            change.commit()
-        except DBAPIError as error:
-            if not error.connection_invalidated:
-                raise
-            message = f"{self.called} did not say whether it has saved the change."
-            remedy = "Look whether it has, once it answers again, before you repeat it."
-            raise OutcomeUnknown(message, remedy=remedy) from error
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ragfilter.basics.files import by_column, json_objects, read_lines, read_text, rows, write_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
-from ragfilter.text.normalise import loads, mend_characters
+from ragfilter.text.normalise import loads_or_none, mend_characters
 from ragfilter.text.numbers import counted, first_of
 from ragfilter.text.titles import query_id as id_of
 
@@ -391,11 +391,6 @@ def _flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
 def _question(value: Any) -> str:
     """The question in an input, which may be JSON with the question in it."""
     text = mend_characters(str(value or "")).strip()
-    if text.startswith("{"):
-        try:
-            inside = loads(text)
-        except (ValueError, RecursionError):
-            return text
-        candidates = (inside.get(name) for name in ASKED_IN)
-        return next((each.strip() for each in candidates if isinstance(each, str)), text)
-    return text
+    inside = loads_or_none(text)
+    candidates = [inside.get(name) for name in ASKED_IN] if isinstance(inside, dict) else []
+    return next((each.strip() for each in candidates if isinstance(each, str)), text)

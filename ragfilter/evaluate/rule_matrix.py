@@ -13,7 +13,7 @@ delta_f1     mean F1 without the rule minus mean F1 with it; > 0: it harms. Also
 *Retrieved* are the hits down to the last one that a later layer can look at, and hits further down that their rule
 pins. If a rule blocks chunks even further down, this has no effect and is not counted, unless references are pinned.
 
-Chunks whose rules have the same text share a row. A part of a rule (a group, a term) decides about a chunk
+Chunks whose rules mean the same share a row. A part of a rule (a group, a term) decides about a chunk
 if the rule without it would decide differently, or no longer pin the chunk."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.visibility import effective_user, visible_pool, with_clearance_for
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Need, Pool, User, undecided
 from ragfilter.rules.match import CompiledRules, Scan
-from ragfilter.rules.rule import AnyRule, parse, read_text
+from ragfilter.rules.rule import AnyRule, Rule, read_rule, read_text
 from ragfilter.settings.schema import Settings
 
 OFTEN = 2
@@ -135,18 +135,20 @@ def build_matrix(
     `qrels`. Chunks that `user` cannot see, and their rules, are left out."""
     viewed = effective_user(user, settings)
     questions = _prepare_all(pools, qrels, settings, viewed)
-    ids: dict[str, list[str]] = defaultdict(list)
+    meanings: dict[str | None, AnyRule] = {}
+    ids: dict[AnyRule, list[str]] = defaultdict(list)
     for chunk in chunks:
         if chunk.rule and viewed.sees(chunk):
-            ids[chunk.rule].append(chunk.id)
-    tallies: dict[str, _Tally] = {rule: _Tally() for rule in ids}
+            meaning = meanings[chunk.rule] = read_text(chunk.rule)
+            ids[meaning].append(chunk.id)
+    tallies = {rule: _Tally() for rule in ids}
     for question in questions:
-        of_rule: dict[str, list[str]] = defaultdict(list)
+        of_rule: dict[AnyRule, list[Chunk]] = defaultdict(list)
         for hit in question.reached:
-            if hit.chunk.rule in tallies:
-                of_rule[hit.chunk.rule].append(hit.id)
-        for rule, chunk_ids in of_rule.items():
-            passes = question.scan.passes(rule)
+            if hit.chunk.rule in meanings:
+                of_rule[meanings[hit.chunk.rule]].append(hit.chunk)
+        for rule, found in of_rule.items():
+            passes, chunk_ids = question.scan.passes(found[0].rule), [chunk.id for chunk in found]
             kept = question.kept
             if not passes:
                 kept, _ = question.let_pass(chunk_ids)
@@ -155,7 +157,7 @@ def build_matrix(
             freed = frozenset() if passes else frozenset(chunk_ids)
             tallies[rule].add(question, freed, len(chunk_ids) * passes, kept)
     labelled = sum(question.scores is not None for question in questions)
-    rows = [tally.row(read_text(rule), ids[rule], "", labelled) for rule, tally in tallies.items()]
+    rows = [tally.row(rule, ids[rule], "", labelled) for rule, tally in tallies.items()]
     return Matrix(
         len(questions),
         labelled,
@@ -166,40 +168,38 @@ def build_matrix(
 
 
 def build_parts(
-    rule: str,
+    rule: Rule,
     pools: Mapping[str, Pool],
     qrels: Qrels,
     chunks: Iterable[Chunk],
     settings: Settings,
     user: User | None = None,
 ) -> tuple[RuleRow, ...]:
-    """A row for every group and every term of the rule with this text, most harmful first. Pure. Raises RuleError if
-    it cannot be read."""
-    read = parse(rule)
+    """A row for every group and every term of the rule, most harmful first. Pure."""
     viewed = effective_user(user, settings)
-    ids = [chunk.id for chunk in chunks if chunk.rule == rule and viewed.sees(chunk)]
+    ids = [chunk.id for chunk in chunks if read_rule(chunk.rule) == rule and viewed.sees(chunk)]
     labelled = sum(i in qrels for i in pools)
-    met = {i: p for i, p in pools.items() if any(hit.chunk.rule == rule for hit in p.hits)}
+    met = {i: p for i, p in pools.items() if any(read_rule(hit.chunk.rule) == rule for hit in p.hits)}
     questions = _prepare_all(met, qrels, settings, viewed)
-    rests = {place: read.without(place).text for place in read.removable}
+    rests = {place: rule.without(place).text for place in rule.removable}
     tallies = {place: _Tally() for place in rests}
     compiled = CompiledRules(rests.values())
     for question in questions:
-        reached_ids = frozenset(hit.id for hit in question.reached if hit.chunk.rule == rule)
-        was, scan = question.scan.check(rule), compiled.scan(question.pool.query)
+        reached_ids = frozenset(hit.id for hit in question.reached if read_rule(hit.chunk.rule) == rule)
+        every = question.ruled_by(rule)
+        was, scan = question.scan.check(rule.text), compiled.scan(question.pool.query)
         for place, rest in rests.items():
             now = scan.check(rest)
             pins = now.holds != was.holds and question.settings.query_must.pin
             if now.passes == was.passes and not pins:
                 continue
-            every = question.ruled_by(rule)
             kept, _ = question.with_rules(dict.fromkeys(every, rest))
             # Chunks that were not retrieved count only if they are now pinned and so kept.
             decided = reached_ids | every.intersection(kept)
             if decided:
                 freed = frozenset() if was.passes else decided
                 tallies[place].add(question, freed, len(decided) * was.passes, kept)
-    rows = [tally.row(read, ids, place, labelled) for place, tally in tallies.items()]
+    rows = [tally.row(rule, ids, place, labelled) for place, tally in tallies.items()]
     return tuple(sorted(rows, key=_harm))
 
 
@@ -274,11 +274,11 @@ class _Question:
         result = replay(changed, self.settings, self.user, self.scan, explain=False)
         return _ids(result.kept), undecided(result.needs)
 
-    def ruled_by(self, rule: str) -> frozenset[str]:
+    def ruled_by(self, rule: AnyRule) -> frozenset[str]:
         """The ids of all chunks with this rule, even those that were not retrieved: if the first ones are no longer
         pinned, the next ones would be."""
         hits = (*self.pool.hits, *self.pool.reachable)
-        return frozenset(hit.id for hit in hits if hit.chunk.rule == rule)
+        return frozenset(hit.id for hit in hits if read_rule(hit.chunk.rule) == rule)
 
 
 def _prepare_all(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User) -> list[_Question]:

@@ -20,8 +20,8 @@ SAMPLE = 50
 
 
 def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
-    """Yield the records of a CSV file. The header determines the delimiter. A field is missing if its cell is empty or
-    in `NOTHING`. Raises InputError with file and line."""
+    """Yield the records of a CSV file. The first rows tell the delimiter. A field is missing if its cell is empty
+    or in `NOTHING`. Raises InputError with file and line."""
     names: list[str] = []
     numbered = False
     for number, (line, cells) in enumerate(rows(read_text(path, source), source)):

@@ -95,7 +95,7 @@ def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
 
 SPEC: LayerSpec = LayerSpec(
     name="query_must",
-    title="query_must",
+    title="Rules",
     mark=Mark("✕", "x-thin", "#9f5712", "#c7764c"),
     apply=apply,
     candidates=lambda settings: settings.retrieval.k,

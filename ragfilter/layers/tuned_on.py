@@ -42,14 +42,14 @@ def learned_elsewhere(settings: Settings, here: Fit) -> str:
     return ""
 
 
-def profile_name(profile: str, settings: Settings, tuned_on: str = "") -> str:
+def profile_name(profile: str, settings: Settings) -> str:
     """The name for settings that started from a profile: ``tuned on demo (2026-11-28)`` if labels
-    chose them. `tuned_on` is the name of the labels, by default the collection's."""
+    chose them."""
     record = origin(settings)
     if record is None:
         return profile
     when = f" ({record.date})" if record.date else ""
-    return f"tuned on {tuned_on or record.collection_name}{when}"
+    return f"tuned on {record.collection_name}{when}"
 
 
 def seen_labels(settings: Settings) -> Origin | None:

@@ -174,7 +174,7 @@ class Filter:
         the program's main module, so call this under ``if __name__ == "__main__":`` in a script. A result is decoded
         when it is first read. Raises the same errors as a call of the filter, and ValueError if `hits` and `queries`
         differ in length."""
-        return self._workers.filter(queries, hits, metric, user)
+        return self._workers.filter(queries, hits, metric=metric, user=user)
 
     @cached_property
     def _workers(self) -> Workers:

@@ -7,11 +7,10 @@ since a chunk's text is data, and a content security policy in the file forbids 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ragfilter import __version__
@@ -259,16 +258,9 @@ def shown_answer(name: str, answer: Answer, context: Context, cited: Sequence[in
 MAX_QUERIES = 30
 
 
-def of_run(
-    measured: MeasuredRun,
-    prices: Prices | None = None,
-    *,
-    since: Sequence[str] = (),
-    sets: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """A report on a run: every alternative with its interval, the gains of each layer, and lost
-    chunks. `since` has the notes of `measured_runs.changed_since`, `sets` is as for
-    `measured_runs.settings_name`."""
+def of_run(measured: MeasuredRun, prices: Prices | None = None, *, since: Sequence[str] = ()) -> str:
+    """A report on a run: every alternative with its interval, the gains of each layer, and lost chunks. `since` has the
+    notes of `measured_runs.changed_since`."""
     run, curves, queries = measured.run, measured.curves, measured.questions
     rows = frame.cells(measured.rows)
     lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
@@ -277,7 +269,7 @@ def of_run(
     return render(
         "run.html",
         run=run,
-        called=settings_name(run, sets),
+        called=settings_name(run),
         questions=len(queries),
         sentences=_verdicts(measured, since),
         f1=drawing.intervals([(name, each["f1"]) for name, each in ends.items() if each["f1"]], CURRENT),

@@ -206,15 +206,16 @@ def _unjudged(result: PoolResult) -> str:
     return "The LLM has not judged them yet." if waits else ""
 
 
-def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str, ...]:
-    """The story in sentences: what plain search finds, what passes the filter, why the rest does
-    not, and the effect on the prompt. `price` is per million prompt tokens, in `currency`."""
+def sentences(story: Story, price: float = 0.0, currency: str = "", *, loss: str = "") -> tuple[str, ...]:
+    """The story in sentences: any `loss`, what plain search finds, what passes the filter, why the rest does not, and
+    the effect on the prompt, which is no gain after a loss. `price` is per million prompt tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
     were, them = ("was", "it") if story.brought == 1 else ("were", "them")
     brought = f"{numbers.count(story.brought)} more {were} added, because other chunks refer to {them}."
-    parts = [_passing(story), brought if story.brought else "", story.unjudged, story.message]
-    return (*filter(None, parts), *([_prompt(story, price, currency)] if story.kept else []))
+    parts = [loss, _passing(story), brought if story.brought else "", story.unjudged, story.message]
+    gains = story.kept > story.brought + story.beyond and not loss
+    return (*filter(None, parts), *([_prompt(story, price, currency)] if gains else []))
 
 
 def agreeing(words: str, n: int) -> str:
@@ -228,15 +229,15 @@ MAX_REASONS = 4
 
 def _passing(story: Story) -> str:
     """``Plain search found 15 passages; 2 pass the filter: 13 were about another armor class.``"""
-    n, passed = story.unfiltered, story.kept - story.brought
-    if passed == n and not story.beyond:
+    n, passed = story.unfiltered, story.kept - story.brought - story.beyond
+    if passed == n:
         passing = ", and it passes the filter" if n == 1 else ", and all pass the filter"
     elif not passed:
         passing = "; none pass the filter"
     else:
         passing = f"; {numbers.count(passed)} {'passes' if passed == 1 else 'pass'} the filter"
     if story.beyond:
-        passing += f" ({numbers.count(story.beyond)} from farther down the list)"
+        passing += f", with {numbers.count(story.beyond)} from farther down the list"
     ranked = sorted(story.drops_from_unfiltered, key=lambda drop: -len(drop.ids))
     reasons = [drop.line for drop in ranked[:MAX_REASONS]]
     if others := sum(len(drop.ids) for drop in ranked[MAX_REASONS:]):

@@ -143,7 +143,8 @@ def cut_line(result: PoolResult) -> CutLine | None:
     first_dropped = detail.ids[cut.kept] if cut.kept < len(detail.ids) else None
     for decision in trace.decisions:
         if decision.chunk_id == first_dropped and decision.setting == MAX_RESULTS_PATH:
-            return _at_place(MAX_RESULTS_PATH, cut.kept, len(values))
+            most, pins = result.settings.cutoff.max_results, trace.count("pinned")
+            return _at_place(MAX_RESULTS_PATH, most, len(values), pins)
     if cut.limit is None and first_dropped is None:
         return CutLine("the cutoff drops none", cut.kept)
     pinned = trace.count("pinned")
@@ -161,7 +162,9 @@ def cut_line(result: PoolResult) -> CutLine | None:
     wide, steps = above - below, sorted(b - a for a, b in pairwise(near))
     weighed = max((gap.size for gap in cut.gaps if not gap.skipped), default=0.0)
     clear = wide >= max(weighed, CLIFF * median_low(steps)) - EPSILON or len(steps) == 1
-    at_cliff = clear if cut.cliff_after_rank is None else cut.cliff_after_rank == cut.kept
+    # A strategy with a threshold names its own cliffs.
+    own = cut.cliff_after_rank is not None or "gap_threshold" in strategy(cut.strategy).reads
+    at_cliff = cut.cliff_after_rank == cut.kept if own else clear
     word = "cliff: " if at_cliff else "" if cut.cliff_after_rank is None else "past the cliff: "
     cliff = f"{word}the next is {numbers.distance(wide)} farther"
     larger = "" if wide >= steps[-1] - EPSILON else _larger(result, detail, raised=raised)
@@ -183,11 +186,12 @@ def _larger(result: PoolResult, detail: CutoffDetail, *, raised: bool) -> str:
     return f"largest gap {numbers.distance(size)} after {numbers.chunk_count(after)}: {why}"
 
 
-def _at_place(path: str, k: int, n: int) -> CutLine:
+def _at_place(path: str, k: int, n: int, pinned: int = 0) -> CutLine:
     label = f"{field_info(path).label} = {numbers.count(k)}"
     if k >= n:
         return CutLine(f"{label} is not reached", n)
-    return CutLine(label, k, place=k + 0.5)
+    kept = max(k, pinned)
+    return CutLine(f"{label}, but {numbers.count(pinned)} are pinned" if kept > k else label, kept, place=kept + 0.5)
 
 
 def cut_name(cut: Cut, cutoff: Cutoff) -> str:

@@ -21,8 +21,8 @@ from ragfilter.rules.values import (
     Number,
     Value,
     acronym,
-    is_number,
     mask,
+    names_of,
     numbers,
     parts,
     spellings,
@@ -51,6 +51,7 @@ KINDS: Mapping[str, Severity] = {
     "empty": "warning",  # the rule requires nothing
     "bare": "warning",  # a number is alone, and nothing says what it counts
     "everywhere": "warning",  # a term is in nearly every question
+    "unrelated": "warning",  # the chunk has no word of the rule
     "shared": "warning",  # several chunks whose titles differ in a number have the rule
     "spelling": "note",  # a group lacks a usual spelling of a value ("ac 6", "armor class of 6")
     "dead": "note",  # an alternative never helps, because it contains a forbidden term
@@ -157,6 +158,7 @@ def check_rule(rule: AnyRule, title: str = "", text: str = "") -> tuple[Finding,
         *_mode(rule),
         *_bare_numbers(rule, title),
         *_everywhere(rule),
+        *_unrelated(rule, title, text),
         *_missing_spellings(rule, title, text),
     )
     if any(finding.kind == "impossible" for finding in findings):
@@ -200,18 +202,11 @@ def _with_value(rule: Rule, value: Value) -> Rule | None:
     return rule.with_parts(
         contain_one_of=(
             *(group for group in rule.contain_one_of if wrong.isdisjoint(group)),
-            spellings(value, _contexts(value)),
+            spellings(value, names_of(value.words)),
         ),
         contain=None if rule.contain in wrong else rule.contain,
         contain_all_of=tuple(term for term in rule.contain_all_of if term not in wrong),
     )
-
-
-def _contexts(value: Value) -> tuple[str, ...]:
-    """What a value counts and, unless its number stands alone, the acronym: nobody says pl 2022 for a price list."""
-    full = " ".join(value.words)
-    short = "" if stands_alone(str(value.number)) else acronym(value.words)
-    return tuple(filter(None, (full, short)))
 
 
 def _finding(kind: str, place: str, message: str, fix: Rule | None = None, *, sure: bool = True) -> Finding:
@@ -326,7 +321,7 @@ def _bare_numbers(rule: Rule, title: str) -> Iterator[Finding]:
     """Find bare numbers, if no other part says what they count."""
     if rule.match != "word":
         return
-    counted = {*_counted(title)} - {""}
+    counted = {word for value in values(title) for word in value.words}
     for place, term in rule.terms.items():
         if place.startswith("contain_none_of") or not _is_bare(term):
             continue
@@ -350,7 +345,7 @@ def _counting(group: Sequence[str], term: str, title: str) -> tuple[str, ...]:
     if len(fitting) != 1:
         return ()
     same = (*numbers(fitting[0].number), fitting[0].written)
-    more = spellings(fitting[0], _contexts(fitting[0]))
+    more = spellings(fitting[0], names_of(fitting[0].words))
     counting = (t for old in group for t in (more if old.strip() in same else (old,)))
     return tuple(dict.fromkeys(counting))
 
@@ -360,16 +355,6 @@ def _is_bare(term: str) -> bool:
     if isinstance(part, str):
         return not others and part in NUMBERS
     return not others and not stands_alone(part.written) and any(map(str.isdigit, part.written))
-
-
-def _counted(title: str) -> Iterator[str]:
-    """The words before the numbers in a title, including ranges and lists."""
-    before = ""
-    for token in words_of(title):
-        if is_number(token):
-            yield before
-        elif token != "-":
-            before = token if token[0].isalpha() else ""
 
 
 def _everywhere(rule: Rule) -> Iterator[Finding]:
@@ -386,6 +371,16 @@ def _everywhere(rule: Rule) -> Iterator[Finding]:
         # A rule that asks for nothing is not a fix, since only the author knows what was meant.
         rest = rule.without(place)
         yield _finding("everywhere", place, message, rest if rest.terms else None)
+
+
+def _unrelated(rule: Rule, title: str, text: str) -> Iterator[Finding]:
+    """Find a rule without any word of the chunk, if its text is known."""
+    passage = normalise(f"{title}\n{text}")
+    words = {word for group in rule.demands.values() for term in group for word in words_of(term)} - COMMON
+    if text and words and not any(singular_of(word) in passage for word in words):
+        yield _finding(
+            "unrelated", "", "The chunk has no word of the rule, so questions about it hardly meet the rule."
+        )
 
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from http import HTTPStatus
+from http.client import responses
 from pathlib import Path
 from typing import Annotated
 
@@ -42,14 +42,6 @@ class Caller:
     user: User = PUBLIC
     collections: frozenset[str] | None = None
     metrics: bool = False
-
-    def as_user(self, level: int | None, departments: Sequence[str] | None) -> User:
-        """The user that a request names, who cannot see more than the token's own. Raises Refused."""
-        own = self.user
-        user = User(own.level if level is None else level, own.departments if departments is None else departments)
-        if user.level > own.level or not set(user.departments) <= set(own.departments):
-            raise Refused(403, "This token cannot ask as that user.", remedy="Leave out the user.")
-        return user
 
     def check(self, collection: str) -> None:
         """Raise Refused for a collection that it cannot search, whether or not that exists."""
@@ -184,11 +176,16 @@ DIFY = "/retrieval"
 """The address whose errors also have the fields that Dify documents."""
 CODES = {400: 1001, 401: 1002, 403: 1002, 404: 2001}
 """Dify's codes: unreadable header, no permission, no such knowledge base."""
-MAX_CHARS = 1000
-GONE = 499
-"""The status if the client has gone before the answer."""
+STATUSES: tuple[tuple[type[Exception], int], ...] = (
+    (CollectionMissing, 404),
+    (InputError, 422),
+    (ConflictError, 409),
+    (DependencyError, 501),
+    (RagfilterError, 503),
+    (Exception, 500),
+)
+"""The HTTP status of each kind of error."""
 DOCUMENTED = (400, 401, 403, 404, 408, 413, 422, 429, 503, 504)
-UNREADY = ("The service cannot answer this now.", "Its log says why. Try again later.")
 
 
 class Problem(BaseModel):
@@ -211,22 +208,14 @@ def error_response(error: Exception, path: str) -> JSONResponse:
     """Make the answer to a failed request for `path`. Details that only the operator should know are logged instead."""
     if isinstance(error, HTTPException):
         error = Refused(error.status_code, str(error.detail), remedy="See /docs.")
-    kind, remedy = type(error).__name__, UNREADY[1]
+    status, kind = next(status for each, status in STATUSES if isinstance(error, each)), type(error).__name__
     if isinstance(error, Refused):
-        status, message, remedy = error.status, error.message, error.remedy
-        kind = HTTPStatus(status).phrase.replace(" ", "") if status != GONE else "Gone"
-    elif isinstance(error, InputError | CollectionMissing | ConflictError):
-        missing = isinstance(error, CollectionMissing)
-        status = 404 if missing else 422 if isinstance(error, InputError) else 409
-        message, remedy = error.message, error.remedy
-    elif isinstance(error, RagfilterError):
-        log.warning("%s: %s", path, error)
-        status, message = 501 if isinstance(error, DependencyError) else 503, UNREADY[0]
-    else:
+        status, kind = error.status, responses.get(error.status, "Gone").replace(" ", "")
+    elif not isinstance(error, RagfilterError) or status > 500:
         log.error("%s failed", path, exc_info=error)
-        status, kind, message = 500, "Unexpected", "An unexpected error happened."
-    content: dict[str, object]
-    content = {"error": kind, "message": mend_characters(message[:MAX_CHARS]), "remedy": remedy[:MAX_CHARS]}
+        error = RagfilterError("The service cannot answer this now.", remedy="Its log says why. Try again later.")
+    message, remedy = mend_characters(error.message), error.remedy
+    content: dict[str, object] = {"error": kind, "message": message, "remedy": remedy}
     if path == DIFY:
         content |= {"error_code": CODES.get(status, status), "error_msg": f"{message} {remedy}"}
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from pydantic import BaseModel, Discriminator, Field, JsonValue, Tag
+from pydantic import BaseModel, Field, JsonValue
 
 from ragfilter.errors import SettingsError
 from ragfilter.library.result import Result
@@ -53,8 +53,12 @@ class QuestionBody(BaseModel, extra="forbid"):
     user: UserBody = UserBody()
 
     def viewer(self, caller: Caller) -> User:
-        """The user who asks. Raises Refused."""
-        return caller.as_user(self.user.level, self.user.departments)
+        """The user who asks. Raises Refused if they would see more than the token's own."""
+        own, named = caller.user, self.user.model_dump(exclude_none=True)
+        user = User(**{"level": own.level, "departments": own.departments, **named})
+        if user.level > own.level or not set(user.departments) <= set(own.departments):
+            raise Refused(403, "This token cannot ask as that user.", remedy="Leave out the user.")
+        return user
 
 
 class SearchBody(QuestionBody):
@@ -81,17 +85,11 @@ class RerankDocument(BaseModel, extra="allow"):
     title: str | None = None
 
 
-def _kind(document: Any) -> str:
-    return "text" if isinstance(document, str) else "fields"
-
-
 class RerankBody(BaseModel):
     """The request of Cohere's and Jina's clients. Other fields are ignored."""
 
     query: Question
-    documents: list[
-        Annotated[Annotated[str, Tag("text")] | Annotated[RerankDocument, Tag("fields")], Discriminator(_kind)]
-    ] = Field(max_length=MAX_DOCUMENTS)
+    documents: list[str | RerankDocument] = Field(max_length=MAX_DOCUMENTS)
     model: str = Field("", description=f"One of {', '.join(PROFILES)}. Default: the service's own settings.")
     top_n: int | None = Field(None, ge=1)
     return_documents: bool = False

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from ragfilter.basics.threads import Abandoned, stopping
-from ragfilter.service.access import GONE, Refused
+from ragfilter.service.access import Refused
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Executor:
         try:
             await asyncio.wait((answer, disconnect), return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():
-                raise Refused(GONE, "The client has gone away.")
+                raise Refused(499, "The client has gone away.")
             return answer.result()
         finally:
             answer.cancel()

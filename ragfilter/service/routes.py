@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, wraps
 from time import thread_time
 from typing import Any, ParamSpec, TypeVar, get_type_hints
@@ -18,12 +18,13 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.security import HTTPBearer
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import BaseModel
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from ragfilter import __version__
 from ragfilter.errors import InputError, RagfilterError, complaint
@@ -219,13 +220,12 @@ def _handle_errors(app: FastAPI) -> None:
 
 
 class _McpApp:
-    """MCP over HTTP: an ASGI application with a server for each kind of caller, so that no agent
-    can reach what only another can see."""
+    """MCP over HTTP: an ASGI application with a server for each caller, so that no agent can reach
+    what only another can see."""
 
     def __init__(self, serving: Serving, executor: Executor, metrics: Metrics) -> None:
-        self._apps: dict[Caller, ASGIApp] = {}
-        self._servers = {}
-        for caller in {_kind(each) for each in serving.tokens.values() or [serving.anyone]}:
+        self._apps: dict[Caller, Starlette] = {}
+        for caller in {*serving.tokens.values()} or {serving.anyone}:
             workspace = CallerWorkspace(serving.workspace, metrics, caller, "/mcp")
             tools = ChunkTools(workspace, serving.collection, serving.settings, caller.user)
             server = make_server(tools, carry=partial(_in_thread, executor))
@@ -236,21 +236,16 @@ class _McpApp:
                 # The gate has already checked the host or the token.
                 transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             )
-            self._servers[caller] = server
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            for server in self._servers.values():
-                await stack.enter_async_context(server.session_manager.run())
+            for app in self._apps.values():
+                await stack.enter_async_context(app.router.lifespan_context(app))
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._apps[_kind(scope["state"]["caller"])](scope, receive, send)
-
-
-def _kind(caller: Caller) -> Caller:
-    return replace(caller, metrics=False)
+        await self._apps[scope["state"]["caller"]](scope, receive, send)
 
 
 def _in_thread(executor: Executor, function: Callable[P, R]) -> Callable[P, Awaitable[R]]:

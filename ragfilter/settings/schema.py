@@ -292,7 +292,7 @@ class Cutoff(Section):
     order, the last position kept. Before the cut, hits are dropped that are beyond the limit of every search that found
     them."""
     max_results: int = setting(5, unit="chunks", ge=1, le=MAX_CHUNKS, ceiling=50)
-    """Maximum number of chunks kept (k)."""
+    """Maximum number of chunks kept (k), unless more are pinned."""
     min_results: int = setting(2, unit="chunks", ge=0, le=MAX_CHUNKS, ceiling=20)
     """Minimum number of chunks kept, if there are that many. A smaller k takes precedence."""
     gap_threshold: float = setting(0.1, unit="distance", ge=0, le=4, step=0.005, ceiling=0.5)

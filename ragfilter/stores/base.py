@@ -25,6 +25,7 @@ from ragfilter.stores.copies import StoredRow, read_catalogue, write_catalogue
 
 T = TypeVar("T")
 
+COUNTS_KEPT = 1000
 NAME_RULE = "Use 3 to 512 letters, digits, dots, hyphens or underscores, with a letter or digit at both ends."
 
 
@@ -107,16 +108,16 @@ class ChunkedCollection(Collection):
     """A named collection with rules and vectors by chunk id. `nearest` takes a vector of shape (dimension,) or (1,
     dimension), and raises StoreError if it is not finite or has the wrong dimension."""
 
-    def __init__(self, name: str) -> None:
+    most_catalogued = inf
+
+    def __init__(self, store: CollectionStore[Any], name: str, pinned: Any = None) -> None:
+        self._store = store
         self._name = name
+        self._pinned = pinned
 
     @property
     def name(self) -> str:
         return self._name
-
-    @abstractmethod
-    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
-        """The rule texts of these chunks; unknown ids are left out."""
 
     @abstractmethod
     def known_chunks(self, ids: Sequence[str]) -> Iterable[Chunk]:
@@ -125,6 +126,10 @@ class ChunkedCollection(Collection):
     @abstractmethod
     def known_vectors(self, ids: Sequence[str]) -> Iterable[tuple[str, Vectors]]:
         """The vectors of these chunks by id; unknown ids are left out."""
+
+    @abstractmethod
+    def _read_entries(self, ids: Sequence[str] | None) -> Iterable[tuple[str, Chunk]]:
+        """The catalogue entries of the known ones among these chunks, or of all chunks."""
 
     @property
     @abstractmethod
@@ -136,9 +141,13 @@ class ChunkedCollection(Collection):
     def ours(self) -> bool:
         """Whether ragfilter made it."""
 
+    def raw(self) -> Any:
+        """The store's own object for the collection."""
+        return self._pinned if self._pinned is not None else self._store.look_up(self._name)
+
     def snapshot(self) -> Self:
         """A copy pinned for one query, so that the collection is not looked up again."""
-        return self
+        return self if self._pinned is not None else type(self)(self._store, self._name, self.raw())
 
     def info(self) -> CollectionInfo:
         now = self.snapshot()
@@ -159,6 +168,44 @@ class ChunkedCollection(Collection):
         self.check_known(ids, by_id)
         return np.array([by_id[i] for i in ids], dtype=np.float32)
 
+    def catalogue(self) -> Catalogue | None:
+        """Every chunk by id without text; None if the collection is too large for that."""
+        # Foreign collections always get one, because conditions on arbitrary metadata cannot be checked by the store.
+        most = min(self._store.catalogue_limit, self.most_catalogued)
+        return None if self.ours and self._count_of_version() > most else self.entries()
+
+    def entries(self) -> Catalogue:
+        """Every chunk by id without text, whatever their number; cached until the version changes."""
+        version = self.version
+        known_version, known = self._store.catalogues.get(self._name, ("", None))
+        if known is not None and known_version == version:
+            return known
+        # Cached under the version before the read, so that a concurrent write causes another read.
+        file = self._store.catalogue_file(self._name)
+        entries = None if file is None else read_catalogue(file, version)
+        if entries is None:
+            entries = Catalogue(dict(self._read_entries(None)))
+            if file is not None:
+                write_catalogue(file, version, entries)
+        self._store.catalogues[self._name] = (version, entries)
+        return entries
+
+    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
+        """The rule texts of these chunks; unknown ids are left out."""
+        return {i: entry.rule for i, entry in self._read_entries(ids)}
+
+    def check_not_empty(self) -> None:
+        """Raise CollectionMissing if it has no chunks."""
+        if not self.count():
+            message = f"The collection {self._name!r} is empty."
+            raise CollectionMissing(message, remedy="Index chunks into it.", action="index")
+
+    def check_writable(self) -> None:
+        """Raise StoreError if it is foreign, and changes are not allowed."""
+        if not self.ours and not self._store.opening(self._name).writable:
+            message = f"Collection {self._name!r} was not made by ragfilter and is open read-only."
+            raise StoreError(message, remedy="Allow changes to it on the Collections page.", action="writable")
+
     def check_known(self, ids: Iterable[str], known: Iterable[str]) -> None:
         """Raise StoreError if one of these chunks is not in `known`."""
         known_ids = set(known)
@@ -166,6 +213,56 @@ class ChunkedCollection(Collection):
             if chunk_id not in known_ids:
                 message = f"Collection {self._name!r} has no chunk {chunk_id!r}."
                 raise StoreError(message, remedy="It may have been removed; run the query again.")
+
+    def _count_of_version(self) -> int:
+        """The number of chunks in this version of our own collection; counted once."""
+        return self._store.counts.of((self._name, self.version), self.count)
+
+
+C = TypeVar("C", bound=ChunkedCollection)
+
+
+class CollectionStore(ABC, Generic[C]):
+    """Collections by name, and their caches. Raises StoreError."""
+
+    kind: type[C]
+
+    def __init__(self) -> None:
+        self.catalogue_limit = inf
+        """Searches use no catalogue if one of our collections has more chunks than this."""
+        self.opening: Callable[[str], Opening] = lambda name: Opening()
+        """How to open a foreign collection."""
+        self.catalogues: dict[Any, tuple[Any, Catalogue]] = {}
+        """By collection, with the version to which they belong."""
+        self.counts: SharedCache[int] = SharedCache(COUNTS_KEPT)
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The names of all collections."""
+
+    @abstractmethod
+    def look_up(self, name: str) -> Any:
+        """The store's own object for a collection. Raises CollectionMissing."""
+
+    def collections(self) -> tuple[CollectionInfo, ...]:
+        """Every collection, by name."""
+        infos = []
+        for name in sorted(self.names()):
+            # It may have been removed in the meantime.
+            with suppress(CollectionMissing):
+                infos.append(self.collection(name).info())
+        return tuple(infos)
+
+    def collection(self, name: str, *, embedder: str = "") -> C:
+        """The collection called `name`. Raises CollectionMissing, and StoreError if `embedder` is not the model that
+        made the collection, since their vectors are not comparable."""
+        collection = self.kind(self, name)
+        check_embedder(name, collection.embedder, embedder)
+        return collection
+
+    def catalogue_file(self, name: str) -> Path | None:
+        """The file that stores a collection's catalogue while the store is closed, if any."""
+        return None
 
 
 def pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
@@ -206,16 +303,12 @@ VERSION = "ragfilter:version"
 """The attributes of our own collections."""
 
 CHUNKS_KEPT = 5_000
-COUNTS_KEPT = 1000
 
 
 class VersionedCollection(ChunkedCollection):
     """One collection. Each call looks it up by name, so it survives re-indexing."""
 
-    def __init__(self, store: VersionedStore[Any], name: str, pinned: Any = None) -> None:
-        super().__init__(name)
-        self._store = store
-        self._pinned = pinned
+    _store: VersionedStore[Any]
 
     @property
     @abstractmethod
@@ -237,9 +330,6 @@ class VersionedCollection(ChunkedCollection):
     def _lost(self) -> frozenset[str]:
         """The ids that no query can find."""
         return frozenset()
-
-    def snapshot(self) -> Self:
-        return self if self._pinned is not None else type(self)(self._store, self._name, self.raw())
 
     @property
     def embedder(self) -> str:
@@ -290,38 +380,10 @@ class VersionedCollection(ChunkedCollection):
             return
         if now.content:
             raise StoreError(self._emptied(), remedy=FOUND_AGAIN, action="rebuild")
-        message = f"The collection {self._name!r} is empty."
-        raise CollectionMissing(message, remedy="Index chunks into it.", action="index")
-
-    def catalogue(self) -> Catalogue | None:
-        """Every chunk by id without text; None if the collection is too large for that."""
-        # Foreign collections always get one, because conditions on arbitrary metadata cannot be checked by the store.
-        large = self.ours and self._count_of_version() > self._store.catalogue_limit
-        return None if large else self.entries()
-
-    def entries(self) -> Catalogue:
-        """Every chunk by id without text, whatever their number; cached until the version changes."""
-        version = self.version
-        known_version, known = self._store.catalogues.get(self._name, ("", None))
-        if known is not None and known_version == version:
-            return known
-        # Cached under the version before the read, so that a concurrent write causes another read.
-        file = self._store.catalogue_file(self._name)
-        entries = None if file is None else read_catalogue(file, version)
-        if entries is None:
-            entries = Catalogue(dict(self._read_entries(None)))
-            if file is not None:
-                write_catalogue(file, version, entries)
-        self._store.catalogues[self._name] = (version, entries)
-        return entries
-
-    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
-        return {i: entry.rule for i, entry in self._read_entries(ids)}
+        super().check_not_empty()
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
-        if not self.ours and not self._store.opening(self._name).writable:
-            message = f"Collection {self._name!r} was not created by ragfilter and is open read-only."
-            raise StoreError(message, remedy="Allow changes to it on the Collections page.", action="writable")
+        self.check_writable()
         with self._store.changing(self._name):
             # Refuse unknown chunks, since the store would silently ignore them.
             known = self.rules(list(rules))
@@ -347,7 +409,6 @@ class VersionedCollection(ChunkedCollection):
         self._store.set_attributes(self._name, {WITHHELD: "yes"})
 
     def raw(self) -> Any:
-        """The store's own object for the collection."""
         if self._pinned is not None:
             return self._pinned
         looked_up = self._store.looked_up
@@ -371,10 +432,6 @@ class VersionedCollection(ChunkedCollection):
     def _emptied(self) -> str:
         return f"Collection {self._name!r} is damaged: its chunks are lost."
 
-    def _count_of_version(self) -> int:
-        """The number of chunks in this version of our own collection; counted once."""
-        return self._store.counts.of((self._name, self.version), self.count)
-
     def _renew_entries(self, ids: Sequence[str], before: str) -> None:
         # If nobody else writes, the new entries are enough; reading all takes a second or two for
         # 100,000 chunks. Only under the write lock, so that no other edit intervenes.
@@ -390,28 +447,20 @@ class VersionedCollection(ChunkedCollection):
         return ((i, metadata.to_entry(i, fields, ours=ours)) for i, fields in self._read(ids))
 
 
-C = TypeVar("C", bound=VersionedCollection)
+V = TypeVar("V", bound=VersionedCollection)
 
 
-class VersionedStore(ABC, Generic[C]):
-    """Collections and their caches. Thread-safe within one process. Raises StoreError."""
-
-    kind: type[C]
+class VersionedStore(CollectionStore[V]):
+    """Collections with attributes. Thread-safe within one process. Raises StoreError."""
 
     def __init__(self, *, where: str, shared: bool) -> None:
         """`where` names the store in messages. `shared`: other processes may write to it too."""
+        super().__init__()
         self.where = where
         self.shared = shared
         self._changing = threading.RLock()
-        self.catalogue_limit = inf
-        """Searches use no catalogue if one of our collections has more chunks than this."""
-        self.opening: Callable[[str], Opening] = lambda name: Opening()
-        """How to open a foreign collection."""
         self.chunks: SharedCache[Chunk] = SharedCache(CHUNKS_KEPT)
         """Complete chunks by collection version and id, since questions share many of them."""
-        self.catalogues: dict[str, tuple[str, Catalogue]] = {}
-        """By collection, with the version to which they belong."""
-        self.counts: SharedCache[int] = SharedCache(COUNTS_KEPT)
         self.looked_up: dict[str, Any] = {}
         """The store's own objects since the last write, if nobody else writes. Each write starts a
         new dictionary, so that objects read before it are not used after it."""
@@ -419,14 +468,6 @@ class VersionedStore(ABC, Generic[C]):
         """Collections whose catalogue in memory is newer than its file."""
         self.replaced: set[str] = set()
         """The versions of collections that this process has replaced."""
-
-    @abstractmethod
-    def names(self) -> list[str]:
-        """The names of all collections."""
-
-    @abstractmethod
-    def look_up(self, name: str) -> Any:
-        """The store's own object for a collection. Raises CollectionMissing."""
 
     @contextmanager
     def changing(self, name: str) -> Iterator[None]:
@@ -449,39 +490,28 @@ class VersionedStore(ABC, Generic[C]):
     def close(self) -> None: ...
 
     @abstractmethod
-    def _make(self, name: str, attributes: dict[str, Any]) -> None: ...
+    def make(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Make an empty collection."""
 
     @abstractmethod
-    def _remove(self, name: str) -> str:
-        """Remove a collection. Returns the prefix of its versions."""
+    def remove(self, name: str) -> None:
+        """Remove a collection. Raises CollectionMissing."""
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection by name, looked up anew, since a caller's own code may change them."""
         self.looked_up = {}
-        infos = []
-        for name in sorted(self.names()):
-            # It may have been removed in the meantime.
-            with suppress(CollectionMissing):
-                infos.append(self.collection(name).info())
-        return tuple(infos)
-
-    def collection(self, name: str, *, embedder: str = "") -> C:
-        """The collection called `name`. Raises CollectionMissing, and StoreError if `embedder` is not the model that
-        made the collection, since their vectors are not comparable."""
-        collection = self.kind(self, name)
-        check_embedder(name, collection.embedder, embedder)
-        return collection
+        return super().collections()
 
     def outdated(self, version: str) -> bool:
         """Whether this process has changed a collection since this version. Does not query the store."""
         return not self.replaced.isdisjoint(filter(None, version.split(":")))
 
-    def create(self, name: str, *, embedder: str, withheld: bool = False) -> C:
+    def create(self, name: str, *, embedder: str, withheld: bool = False) -> V:
         """Create an empty collection, marked as ours and incomplete. Raises InputError for an invalid name."""
         check_name(name)
         attributes: dict[str, Any] = {FORMAT: 1, EMBEDDER: embedder, VERSION: new_version()}
         with self.changing(name):
-            self._make(name, attributes | ({WITHHELD: "yes"} if withheld else {}))
+            self.make(name, attributes | ({WITHHELD: "yes"} if withheld else {}))
         return self.kind(self, name)
 
     def check_ours(self, name: str) -> None:
@@ -491,7 +521,7 @@ class VersionedStore(ABC, Generic[C]):
                 message = f"Collection {name!r} was not made by ragfilter, so it is not changed."
                 raise StoreError(message, remedy="Choose another name.")
 
-    def recreate(self, name: str, *, embedder: str) -> C:
+    def recreate(self, name: str, *, embedder: str) -> V:
         """Replace the collection `name` with an empty one, which is withheld if the old one was. Raises StoreError if
         ragfilter did not make it: on a server, another may have appeared."""
         self.check_ours(name)
@@ -500,10 +530,6 @@ class VersionedStore(ABC, Generic[C]):
             withheld = self.collection(name).withheld
         self.delete(name)
         return self.create(name, embedder=embedder, withheld=withheld)
-
-    def catalogue_file(self, name: str) -> Path | None:
-        """The file that stores a collection's catalogue while the store is closed, if any."""
-        return None
 
     def forget(self, name: str) -> None:
         """Clear the caches of a collection that no longer exists."""
@@ -514,7 +540,8 @@ class VersionedStore(ABC, Generic[C]):
     def delete(self, name: str) -> None:
         """Delete a collection if it exists."""
         with suppress(CollectionMissing), self.changing(name):
-            self.replaced.add(self._remove(name))
+            self.replaced.add(self.kind(self, name).version.partition(":")[0])
+            self.remove(name)
         self.forget(name)
 
 

@@ -449,15 +449,14 @@ class ChromaStore(VersionedStore[ChromaCollection]):
             raw.modify(name=new)
         self.forget(name)
 
-    def _make(self, name: str, attributes: dict[str, Any]) -> None:
+    def make(self, name: str, attributes: Mapping[str, Any]) -> None:
+        configuration: Any = {"hnsw": dict(HNSW)}
         self.client.create_collection(
-            name, configuration={"hnsw": cast(Any, dict(HNSW))}, metadata=attributes, embedding_function=None
+            name, configuration=configuration, metadata=dict(attributes), embedding_function=None
         )
 
-    def _remove(self, name: str) -> str:
-        raw = self.client.get_collection(name, embedding_function=None)
+    def remove(self, name: str) -> None:
         self.client.delete_collection(name)
-        return str(raw.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,26 +182,16 @@ def _copy_collection(name: str, source: Workspace, target: Workspace, progress: 
     with locked(source, name), locked(target, name):
         source_checksum = _checksum(name, source)
         count = source.store().collection(name).count()
-        try:
-            target_checksum = _checksum(name, target)
-        except CollectionMissing:
-            target_checksum = ""
-        if target_checksum == source_checksum:
+        with suppress(CollectionMissing):
+            if _checksum(name, target) != source_checksum:
+                raise InputError(f"{name} is another collection in the target.", remedy=OTHER)
             return CopiedTable(name, count, 0, source_checksum)
-        if target_checksum:
-            raise InputError(f"{name} is another collection in the target.", remedy=OTHER)
         rows = list(_rows(name, source))
         model = source.store().collection(name).embedder
         contents = target.contents
         if not isinstance(contents, Copies):
-            prints = {row.chunk.id: row.fingerprint for row in rows}
-            contents.put(
-                name,
-                rows,
-                embedder=model,
-                content=content_fingerprint(model, prints),
-                progress=counter(progress, len(rows)),
-            )
+            content = content_fingerprint(model, {row.chunk.id: row.fingerprint for row in rows})
+            contents.put(name, rows, embedder=model, content=content, progress=counter(progress, len(rows)))
     if isinstance(contents, Copies):
         contents.replace(name, rows, embedder=model)
         rebuild(name, workspace=target, progress=progress)

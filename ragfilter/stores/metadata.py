@@ -13,7 +13,7 @@ from typing import Any
 
 from ragfilter.model import Chunk, readable_level
 from ragfilter.protocols import Where
-from ragfilter.text.normalise import loads, mend_characters
+from ragfilter.text.normalise import loads_or_none, mend_characters
 
 Metadata = Mapping[str, Any]
 FlatMetadata = dict[str, str | int | float | bool]
@@ -86,24 +86,22 @@ def to_entry(chunk_id: str, metadata: Metadata | None, *, ours: bool = False) ->
 def _own_fields(row: Metadata) -> dict[str, Any]:
     """The source's own fields; in a foreign collection, every key that is not ours."""
     fields = {key: value for key, value in row.items() if key not in OURS}
-    if OWN_KEY not in row:
-        return fields
-    try:
-        inside = loads(str(row[OWN_KEY]))
-    except (ValueError, RecursionError):
-        inside = None
-    return fields | (inside if isinstance(inside, dict) else {OWN_KEY: row[OWN_KEY]})
+    return fields | own_fields(row[OWN_KEY]) if OWN_KEY in row else fields
+
+
+def own_fields(value: object) -> dict[str, Any]:
+    """The source's own fields in their JSON; what is not a JSON object becomes a field itself."""
+    if value == "{}":  # Decoding it would take a third of the time to read a chunk.
+        return {}
+    fields = loads_or_none(str(value))
+    return fields if isinstance(fields, dict) else {OWN_KEY: value}
 
 
 def references(value: object) -> tuple[str, ...]:
     """The distinct chunk ids in a JSON list, a list, or one plain id, in order."""
     if isinstance(value, str):
-        text = value.strip()
-        try:
-            value = loads(text)
-        except (ValueError, RecursionError):
-            value = None
-        value = value if isinstance(value, list) else [text]
+        listed = loads_or_none(value)
+        value = listed if isinstance(listed, list) else [value.strip()]
     items = value if isinstance(value, list) else []
     return tuple(dict.fromkeys(str(item) for item in items if item not in (None, "")))
 

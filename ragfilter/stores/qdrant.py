@@ -118,7 +118,7 @@ class QdrantCollection(VersionedCollection):
             size *= 2
 
     def known_chunks(self, ids: Sequence[str]) -> Iterator[Chunk]:
-        return (metadata.to_chunk(i, p, p.pop("text"), ours=True) for i, p in self._payloads(ids, text=True))
+        return (metadata.to_chunk(i, p, p.pop("text"), ours=True) for i, p in self._read(ids, text=True))
 
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         self._readable()
@@ -128,8 +128,6 @@ class QdrantCollection(VersionedCollection):
             yield from ((point.payload["id"], point.vector) for point in points)
 
     def write(self, batch: Sequence[StoredRow]) -> None:
-        if not batch:
-            return
         started = time_ns()
         points = [
             models.PointStruct(
@@ -151,10 +149,7 @@ class QdrantCollection(VersionedCollection):
             client.upload_points(self._name, points, batch_size=PAGE, wait=True)
             self.touch()
 
-    def _read(self, ids: Sequence[str] | None) -> Iterator[tuple[str, metadata.Metadata]]:
-        return self._payloads(ids, text=False)
-
-    def _payloads(self, ids: Sequence[str] | None, *, text: bool) -> Iterator[tuple[str, Any]]:
+    def _read(self, ids: Sequence[str] | None, *, text: bool = False) -> Iterator[tuple[str, Any]]:
         """The payloads of the known ones among these chunks, or of all, in the order written."""
         self._readable()
         selector = models.PayloadSelectorExclude(exclude=[] if text else ["text"])
@@ -192,12 +187,8 @@ class QdrantStore(VersionedStore[QdrantCollection]):
         self._alone = nullcontext() if place.shared else self._changing
         with _guard(where):
             if place.shared:
-                self._client = QdrantClient(
-                    url=place.place,
-                    api_key=place.key or None,
-                    timeout=round(place.timeout_s),
-                    check_compatibility=False,
-                )
+                key, seconds = place.key or None, round(place.timeout_s)
+                self._client = QdrantClient(url=place.place, api_key=key, timeout=seconds, check_compatibility=False)
             else:
                 self._client = QdrantClient(path=where, force_disable_check_same_thread=True)
 
@@ -249,7 +240,7 @@ class QdrantStore(VersionedStore[QdrantCollection]):
             if offset is None:
                 return
 
-    def make(self, name: str, attributes: Mapping[str, Any], dimension: int) -> None:
+    def make(self, name: str, attributes: Mapping[str, Any], dimension: int = 0) -> None:
         """Make an empty collection, replacing any of that name, since the dimension of vectors cannot be changed."""
         vectors = models.VectorParams(size=dimension, distance=models.Distance.EUCLID)
         with self.asking() as client:
@@ -258,14 +249,9 @@ class QdrantStore(VersionedStore[QdrantCollection]):
             for key, kind in INDEXED.items() if self.shared else ():
                 client.create_payload_index(name, key, kind)
 
-    def _make(self, name: str, attributes: dict[str, Any]) -> None:
-        self.make(name, attributes, 0)
-
-    def _remove(self, name: str) -> str:
-        version = self.kind(self, name).version
+    def remove(self, name: str) -> None:
         with self.asking() as client:
             client.delete_collection(name)
-        return version
 
 
 def _point(chunk_id: str) -> str:

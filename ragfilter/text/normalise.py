@@ -155,3 +155,11 @@ def loads(text: str) -> Any:
     if "\\u" not in text and not _HALVES.search(text):
         return value
     return json.loads(mend_characters(json.dumps(value, ensure_ascii=False)))
+
+
+def loads_or_none(text: str) -> Any:
+    """Parse JSON as `loads` does; None if `text` is not JSON."""
+    try:
+        return loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -99,7 +99,7 @@ def test_a_query_set_is_measured_and_compared(page: Callable[..., Any]) -> None:
     assert any("A is not measured yet" in t or "A and B are not" in t for t in shown.html)
     shown.press("compare-measure")
     assert "paired permutation test p" in said(shown)
-    assert any(text.startswith("B is not shown to differ from A: F1 +") for text in shown.html)
+    assert any(text.startswith("B is neither clearly better nor worse than A: F1 +") for text in shown.html)
     better, worse = _count(shown, "B better"), _count(shown, "B worse")
     assert better + worse + _count(shown, "the same") == FEW
     # The run of B has A as a row, so only one run was made.

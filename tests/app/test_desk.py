@@ -59,7 +59,7 @@ def test_every_page_leads_to_the_next_step_and_the_tour_is_ticked_off(open_page:
         page.at.switch_page(f"pages/{name}.py")
         page.run()
         # The demo is labelled, but nothing was measured.
-        assert {"Labels included", "Guard"} <= {each.strip() for each in page.html}
+        assert {"✓ Label", "Guard"} <= {each.strip() for each in page.html}
         assert [each.label for each in page.at.button if each.key == "path-next"] == [following] * bool(following)
         assert ("path-Tune" in page.buttons) is (name != "tune")
         assert "help-button" in page.buttons

@@ -69,7 +69,7 @@ def test_a_run_shows_its_rows_best_first_and_every_view(measured: Any) -> None:
     assert len({*every}) == len(every)
     assert {"otsu", "full", "query-must", "unfiltered", "best fixed k"} <= {*every}
     assert sorted(table["F1"][:-1], reverse=True) == list(table["F1"][:-1])
-    assert any("are not shown to beat the best fixed k" in text for text in page.html)
+    assert any("show no clear difference from the best fixed k" in text for text in page.html)
     assert set(table["95% interval"]) == {"–"}
     assert any("otsu the split into a near and a far class" in text for text in page.html)
     page.at.toggle(key="all-figures").set_value(True)

@@ -54,7 +54,7 @@ def test_a_label_that_came_with_the_collection_counts_until_somebody_labels_the_
     open_page: Any, workspace: Path
 ) -> None:
     page = open_page({"q": "Which monsters can turn people to stone?"}, workspace=workspace)
-    drops = "But it drops 5 of 5 retrieved passages labelled relevant"
+    drops = "The filter drops 5 of 5 retrieved passages labelled relevant"
     assert any(drops in said for said in page.html)
 
     def graded() -> dict[str, int]:

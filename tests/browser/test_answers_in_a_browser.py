@@ -132,7 +132,7 @@ def a_draft_is_waited_for_while_the_page_is_used(tab: Any, endpoint: Server) -> 
     expect(tab.rule).to_be_disabled()
     # A switch, another panel and back: drafting continues.
     tab.switch("query_must")
-    tab.expect_layers("retrieved", "clearance", "query_must", "cutoff", "context")
+    tab.expect_layers("retrieved", "clearance", "rules", "cutoff", "context")
     tab.choose("panel-box", "Rounds")
     expect(tab.keyed("panel")).to_contain_text("A re-query loop")
     tab.choose("panel-box", "Chunk")

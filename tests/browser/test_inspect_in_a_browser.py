@@ -80,7 +80,7 @@ def a_point_a_row_and_a_key_open_a_chunk(tab: Any) -> None:
         expect(facts).to_contain_text(f"rank {rank}")
     # The first click after a switch, whatever the table was before.
     tab.rest().switch("query_must")
-    tab.expect_layers("retrieved", "clearance", "query_must", "cutoff", "context")
+    tab.expect_layers("retrieved", "clearance", "rules", "cutoff", "context")
     title = tab.click_row(0, "reason")
     expect(head).to_have_text(title)
     expect(facts).to_contain_text("rank 1")

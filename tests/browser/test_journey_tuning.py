@@ -170,13 +170,13 @@ def tune(tab: Any) -> None:
     expect(card).to_contain_text("Strategy: gap → otsu")
     tab.rest().click("apply-tuning")
     expect(card).to_contain_text("These are the current settings.")
-    expect(tab.keyed("profile-box", "input")).to_have_value("tuned on few")
+    expect(tab.keyed("profile-box", "input")).to_have_value("tuned on demo")
 
 
 def guard(tab: Any, workspace: Path, folder: Path) -> None:
     """Measure the tuned settings, and run the gate command for the file."""
     tab.rest().visit("Evaluate").click("evaluate")
-    expect(tab.keyed("run-box", "input")).to_have_value(re.compile(r"· tuned on few \("))
+    expect(tab.keyed("run-box", "input")).to_have_value(re.compile(r"· tuned on demo \("))
     expect(tab.keyed("path")).to_contain_text("Now: Guard")
     tab.rest().click("guard")
     with tab.rest().page.expect_download() as waiting:
@@ -185,7 +185,7 @@ def guard(tab: Any, workspace: Path, folder: Path) -> None:
     waiting.value.save_as(baseline)
     expect(tab.page.get_by_text("baseline.json was downloaded")).to_be_visible()
     expect(tab.keyed("path")).to_contain_text("✓ Guard")
-    expect(tab.keyed("run-box", "input")).to_have_value(re.compile("^[0-9]+ · baseline · tuned on few"))
+    expect(tab.keyed("run-box", "input")).to_have_value(re.compile("^[0-9]+ · baseline · tuned on demo"))
     command = tab.page.get_by_test_id("stCode").inner_text().strip()
     assert command.startswith("ragfilter gate --collection demo --queries few ")
     # The page owns its workspace.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import sem, t
 
 from ragfilter.evaluate import wording
 from ragfilter.evaluate.crossval import Target, assign_folds, folds_of, interval, intervals, pick
@@ -56,6 +55,8 @@ def test_a_query_is_measured_with_what_the_others_chose() -> None:
 
 
 def test_an_interval_of_symmetric_values_is_students() -> None:
+    from scipy.stats import sem, t
+
     values = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
     ours = interval(values)
     # 0.45 ± 2.365 × 0.2449 / √8

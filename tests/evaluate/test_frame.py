@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from evaluate.test_query_records import GAP, OWLBEARS, counted, pool_of
-from scipy.stats import permutation_test
 
 from ragfilter.evaluate import frame
 from ragfilter.evaluate.frame import by_variant, cells, layer_gains, of_kind, paired, permutation_p, rows, side_by_side
@@ -211,6 +210,8 @@ def test_the_questions_of_a_kind() -> None:
 
 
 def test_the_test_is_scipys_where_all_exchanges_are_tried() -> None:
+    from scipy.stats import permutation_test
+
     apart = np.array([0.2, -0.1, 0.3, 0.05, 0.15, 0.22])
     theirs = permutation_test((apart,), np.mean, permutation_type="samples", n_resamples=np.inf)
     assert permutation_p(apart) == pytest.approx(theirs.pvalue)

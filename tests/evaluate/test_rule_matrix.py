@@ -15,7 +15,7 @@ from ragfilter.evaluate.rule_matrix import build_matrix, build_parts
 from ragfilter.layers import cutoff, layer
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
 from ragfilter.rules.match import check
-from ragfilter.rules.rule import Rule
+from ragfilter.rules.rule import Rule, parse
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 
@@ -108,7 +108,8 @@ def test_hidden_chunks_are_left_out() -> None:
 
 
 def test_groups_and_terms_have_rows_of_their_own() -> None:
-    rule = '{"contain_one_of":[["troll","trolls"],["cave"]],"contain_none_of":["owl"]}'
+    # With other spaces than the rule as saved.
+    rule = '{"contain_none_of": ["owl"], "contain_one_of": [["troll", "trolls"], ["cave"]]}'
     chunk = Chunk("t", rule=rule)
     pools = {
         "met": pool("a troll in a cave", chunk, Chunk("x")),
@@ -117,7 +118,7 @@ def test_groups_and_terms_have_rows_of_their_own() -> None:
     }
     qrels = {"met": {"t": 1}, "no cave": {"t": 1}, "owl": {"x": 1}}
     first = FIRST_2.with_values({"retrieval.k": 1})
-    rows = {row.place: row for row in build_parts(rule, pools, qrels, [chunk], first)}
+    rows = {row.place: row for row in build_parts(parse(rule), pools, qrels, [chunk], first)}
     assert set(rows) == {
         "contain_one_of[0]",
         "contain_one_of[0][0]",

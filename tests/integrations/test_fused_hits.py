@@ -7,8 +7,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from haystack import Document, Pipeline
-from haystack.components.joiners import DocumentJoiner
 from langchain_core import documents as langchain
 from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
@@ -66,7 +64,10 @@ def test_llamaindexs_fused_nodes_are_cut() -> None:
 
 
 def test_haystacks_joined_documents_are_cut() -> None:
-    def found(scores: Mapping[str, float]) -> list[Document]:
+    from haystack import Document, Pipeline
+    from haystack.components.joiners import DocumentJoiner
+
+    def found(scores: Mapping[str, float]) -> list[Any]:
         return [
             Document(id=i, content=f"Trolls, part {i}.", score=score, meta={"dense": DENSE.get(i)})
             for i, score in scores.items()
@@ -84,7 +85,9 @@ def test_haystacks_joined_documents_are_cut() -> None:
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
 
 
-def documents(scores: tuple[float | None, ...]) -> list[Document]:
+def documents(scores: tuple[float | None, ...]) -> list[Any]:
+    from haystack import Document
+
     return [Document(content=f"Trolls, part {i}.", score=s) for i, s in enumerate(scores)]
 
 
@@ -95,6 +98,8 @@ def test_the_callers_own_documents_stay_best_first() -> None:
 
 
 def test_it_is_a_part_of_a_pipeline_also_in_an_event_loop() -> None:
+    from haystack import Pipeline
+
     docs = documents(tuple(1 - distance for distance in GAP))
     pipeline = Pipeline()
     pipeline.add_component("filter", rf.Filter("adaptive-gap").as_haystack(metric="similarity"))

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import haystack
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -22,6 +21,8 @@ def blocks() -> list[str]:
 
 
 def test_the_snippets_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import haystack
+
     monkeypatch.chdir(folder.parent)
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_texts(["Trolls regenerate."])

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp
 from pathlib import Path
+from typing import Any
 
-import haystack
 import pytest
 from langchain_core.documents import Document
 from llama_index.core.schema import NodeWithScore, TextNode
@@ -71,10 +71,12 @@ class Documents:
 
     langchain: list[Document]
     llamaindex: list[NodeWithScore]
-    haystack: list[haystack.Document]
+    haystack: list[Any]
 
     @classmethod
     def of(cls, hits: Sequence[rf.Hit]) -> Documents:
+        import haystack
+
         rows = [(hit.id, hit.chunk.text, fields(hit.chunk), hit.distance) for hit in hits]
         return cls(
             [Document(text, id=i, metadata=own | {"score": d}) for i, text, own, d in rows],

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import haystack
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -75,7 +74,9 @@ def nodes() -> list[NodeWithScore]:
     ]
 
 
-def haystack_documents() -> list[haystack.Document]:
+def haystack_documents() -> list[Any]:
+    import haystack
+
     return [
         haystack.Document(id=i, content=text, meta=dict(more), score=DISTANCES[i]) for i, (text, more) in VAULT.items()
     ]
@@ -140,6 +141,8 @@ def component(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
 
 
 def pipeline(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
+    import haystack
+
     made = haystack.Pipeline()
     made.add_component("filter", flt.as_haystack(metric="cosine", user=CHIEF if user else None))
     given = {"query": QUERY, "documents": haystack_documents()} | ({"user": user} if user else {})

@@ -131,7 +131,7 @@ class TestPostgres(RuleStoreTests):
 
     def damage(self, collection: Any, how: Any) -> None:
         with collection._store.writing() as connection:
-            connection.exec_driver_sql(f"UPDATE {tables.chunks_of(collection.row)} SET {how}")
+            connection.exec_driver_sql(f"UPDATE {tables.chunks_of(collection.raw())} SET {how}")
 
     @pytest.fixture(scope="class")
     @classmethod

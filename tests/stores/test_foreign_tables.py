@@ -78,9 +78,7 @@ MADE = {
         INSERT INTO plain SELECT n, text, vector, fields::json ->> 'title',
             coalesce((fields::json ->> 'clearance')::int, 0) FROM given
     """,
-    # The tests' pgvector has no halfvec, so this is only its name.
     "halves": """
-        CREATE DOMAIN halfvec AS vector;
         CREATE TABLE halves (id text PRIMARY KEY, text text, embedding halfvec, meta jsonb);
         INSERT INTO halves SELECT key, text, vector, fields::jsonb FROM given
     """,
@@ -94,6 +92,9 @@ def make(address: str, statements: str, vectors: Vectors) -> None:
     engine = sa.create_engine(address)
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
+        if connection.exec_driver_sql("SELECT to_regtype('halfvec')").scalar() is None:
+            # pgvector before 0.7 has no halfvec, so this is only its name.
+            connection.exec_driver_sql("CREATE DOMAIN halfvec AS vector")
         connection.exec_driver_sql("CREATE TEMP TABLE given (n int, key text, text text, vector vector, fields text)")
         fields = ({"title": "Trolls", "author": "x"}, {"title": "Owls"}, {"clearance": 4})
         for n, (text, vector, own) in enumerate(zip(TEXTS, vectors, fields, strict=True)):
@@ -165,7 +166,7 @@ def test_a_table_of_each_kind_is_asked_as_it_is(
             asked = bench.stores.at(place).open(name, Opening(metric=metric))  # type: ignore[union-attr]
             ((nearest, distance), *_) = asked.nearest(vectors[3], 2)
             assert nearest == key_of(name, 0)
-            assert distance == pytest.approx(exact[metric], abs=1e-5)
+            assert distance == pytest.approx(exact[metric], abs=1e-4)
         # Nothing is written unless that is allowed; then rules are.
         save = {"chunk_id": first.id, "rule": RULE, "expected": None, "who": "me"}
         with pytest.raises(StoreError, match="open read-only"):

@@ -22,7 +22,7 @@ from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 from ragfilter.model import Chunk, User
 from ragfilter.rules import lint, rule_files
 from ragfilter.rules.overview import RuleFilter, brief
-from ragfilter.rules.rule import RuleTexts, ValidChanges, parse, read_rule, shorten, texts_of
+from ragfilter.rules.rule import Rule, RuleTexts, ValidChanges, parse, read_rule, shorten, texts_of
 from ragfilter.stores.label_book import ASKED
 from ragfilter.text.numbers import counted, signed
 from ragfilter.text.titles import telling_titles
@@ -243,16 +243,15 @@ def matrix(
         show(head | {name: result}, name, _rows_text(result.rules, "chunks", names), _matrix_text(result))
     else:
         rows = rule_matrix.build_parts(rule, *questions)
-        read = parse(rule)
-        names = [f"{row.place} {shorten(read.written(row.place))}" for row in rows]
+        names = [f"{row.place} {shorten(rule.written(row.place))}" for row in rows]
         show(head | {name: rows}, name, _rows_text(rows, "part", names))
 
 
-def _rule_of(chunk_id: str, catalogue: Mapping[str, Chunk], user: User) -> str:
+def _rule_of(chunk_id: str, catalogue: Mapping[str, Chunk], user: User) -> Rule:
     if chunk_id not in catalogue or not user.sees(catalogue[chunk_id]):
         raise InputError(f"There is no chunk {chunk_id!r}.", remedy="Check its id.")
     if rule := catalogue[chunk_id].rule:
-        return rule
+        return parse(rule)
     raise InputError(f"The chunk {chunk_id!r} has no rule.", remedy="Name another.")
 
 

@@ -11,9 +11,9 @@ from typing import Any, Literal, cast
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk
-from ragfilter.protocols import Catalogue, Vectors, Where
+from ragfilter.protocols import Vectors, Where
 from ragfilter.stores import metadata
-from ragfilter.stores.base import CollectionInfo, Opening
+from ragfilter.stores.base import Opening
 from ragfilter.stores.postgres import tables
 from ragfilter.stores.postgres.search import RowCollection, SqlSearch, VectorDatabase
 
@@ -64,7 +64,7 @@ SELECT pg_stat_get_tuples_inserted(%(table)s::oid), pg_stat_get_tuples_updated(%
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `size` is the size of its type; -1 if it has none."""
+    """A column of a table. `size` is the size of its type, such as the dimension of vectors; -1 if it has none."""
 
     name: str
     type: str
@@ -76,29 +76,26 @@ class Column:
 class Table:
     """A table with vectors, or the part of one with the rows of one LangChain collection."""
 
-    name: str
     sql: str
     oid: int
-    columns: tuple[Column, ...]
+    columns: Mapping[str, Column]
     part: str = ""
 
     def column(self, name: str) -> Column:
         """The column with this name. Raises InputError."""
-        match = next((each for each in self.columns if each.name == name), None)
-        if match is None:
-            names = ", ".join(each.name for each in self.columns)
-            raise InputError(f"{self.name} has no column {name!r}.", remedy=f"It has: {names}.")
-        return match
+        if name not in self.columns:
+            raise InputError(f"{self.sql} has no column {name!r}.", remedy=f"It has: {', '.join(self.columns)}.")
+        return self.columns[name]
 
     def choices(self) -> dict[str, list[str]]:
         """The columns that may hold id, text, vector, and fields as JSON."""
         kinds = {"text": TEXT_TYPES, "embedding": VECTOR_TYPES, "metadata": JSON_TYPES}
-        fitting = {f: [c.name for c in self.columns if c.type in of] for f, of in kinds.items()}
-        return {"id": [c.name for c in self.columns if c.type not in UNREAD], **fitting}
+        fitting = {f: [name for name, c in self.columns.items() if c.type in of] for f, of in kinds.items()}
+        return {"id": [name for name, c in self.columns.items() if c.type not in UNREAD], **fitting}
 
     def guess(self) -> dict[str, str]:
         """The columns that probably hold id, text and vector, judged by names and types."""
-        fitting, key = self.choices(), next((c.name for c in self.columns if c.key), "")
+        fitting, key = self.choices(), next((name for name, c in self.columns.items() if c.key), "")
         ids, texts = fitting["id"], fitting["text"]
         return {
             "id": next((name for name in IDS if name in ids), key or ids[0]),
@@ -107,73 +104,20 @@ class Table:
         }
 
 
-class TableStore(VectorDatabase):
-    """The tables with vectors in a foreign database. Thread-safe. Raises StoreError."""
-
-    called = "The database"
-
-    def __init__(self, address: str) -> None:
-        """Open the database at an address. Raises InputError, StoreUnavailable."""
-        self._tables: dict[str, Table] = {}
-        self.catalogues: dict[str, tuple[str, Catalogue]] = {}
-        self.edits = 0
-        """The number of times this object has changed rules."""
-        super().__init__(address)
-
-    def names(self) -> list[str]:
-        """The names of everything that can be opened, in order."""
-        tables: dict[str, Table] = {}
-        for sql, oid, columns in self.read(TABLES):
-            table = Table(sql, sql, oid, tuple(Column(*column) for column in columns))
-            parts = self._parts(sql) if sql.rpartition(".")[2] == PARTED else []
-            tables |= {name: replace(table, name=name, part=uuid) for name, uuid in parts} or {sql: table}
-        self._tables = tables
-        return sorted(tables)
-
-    def _parts(self, sql: str) -> Sequence[tuple[Any, ...]]:
-        """The names of LangChain's collections in its table `sql`, with their ids; empty if they cannot be read."""
-        named = f"{sql.removesuffix('_embedding')}_collection"
-        ((readable,),) = self.read("SELECT has_table_privilege(to_regclass(%(named)s), 'SELECT')", {"named": named})
-        return self.read(f"SELECT name, uuid::text FROM {named}") if readable else []
-
-    def table(self, name: str) -> Table:
-        """The table, or part of one, called `name`. Raises CollectionMissing."""
-        if name not in self._tables and name not in (names := self.names()):
-            message = f"There is no table {name!r} with vectors in {self.where}."
-            remedy = f"There are: {', '.join(names)}." if names else "Name another database."
-            raise CollectionMissing(message, remedy=remedy)
-        return self._tables[name]
-
-    def collections(self) -> tuple[CollectionInfo, ...]:
-        """Every table that can be opened, by name, as opened without further choices."""
-        return tuple(TableCollection(self, name, Opening()).info() for name in self.names())
-
-    def collection(self, name: str, *, embedder: str = "") -> TableCollection:
-        """The table called `name`. Raises CollectionMissing, InputError."""
-        return self.open(name, self.opening(name))
-
-    def outdated(self, version: str) -> bool:
-        """Whether a table has changed since this version, as far as this process saw. Does not query the database."""
-        table, _, _ = version.partition(":")
-        seen = (version for version, _ in self.catalogues.values())
-        return any(each != version and each.startswith(f"{table}:") for each in seen)
-
-    def open(self, name: str, opening: Opening) -> TableCollection:
-        """Open the table called `name` with these columns and this metric. Raises CollectionMissing, InputError."""
-        return TableCollection(self, name, opening)
-
-
 class TableCollection(RowCollection):
     """One foreign table."""
+
+    _store: TableStore
 
     ours = False
     embedder = ""
     content = ""
 
-    def __init__(self, store: TableStore, name: str, opening: Opening) -> None:
-        super().__init__(store, name)
-        self._store: TableStore = store
-        self._table = table = store.table(name)
+    def __init__(self, store: TableStore, name: str, opening: Opening | None = None) -> None:
+        """`opening` is by default the one that the store knows."""
+        super().__init__(store, name, store.look_up(name))
+        self._table = table = self.raw()
+        opening = opening or store.opening(name)
         chosen_columns, metric = opening.columns, opening.metric
         self._of = {**table.guess(), **chosen_columns}
         for field, column in chosen_columns.items():
@@ -186,11 +130,10 @@ class TableCollection(RowCollection):
         self._metric = cast(Metric, metric)
         self._vector = table.column(self._of["embedding"])
         self._key = table.column(self._of["id"])
-        self._json = [
-            c.name for c in table.columns if c.type in JSON_TYPES and chosen_columns.get("metadata", c.name) == c.name
-        ]
+        choices = table.choices()
+        self._json = [name for name in choices["metadata"] if chosen_columns.get("metadata", name) == name]
         own = {self._of["text"], self._key.name, *self._json}
-        self._plain = {c.name: c.name for c in table.columns if c.name not in own and c.type not in UNREAD}
+        self._plain = {name: name for name in choices["id"] if name not in own}
         self._plain |= {f: c for f, c in chosen_columns.items() if f not in ("id", "text", "embedding", "metadata")}
         self._key_name, self._vector_name = f"c.{_name(self._key.name)}", f"c.{_name(self._vector.name)}"
         # All fields of a row: its columns as JSON, then each JSON column.
@@ -212,10 +155,6 @@ class TableCollection(RowCollection):
         (counts,) = self._store.read(CHANGES, {"table": self._table.oid})
         return ":".join(map(str, (self._table.oid, *counts, self._store.edits)))
 
-    def check_not_empty(self) -> None:
-        if not self.count():
-            raise CollectionMissing(f"The table {self._name!r} has no vectors.", remedy="Fill it first.")
-
     def count(self) -> int:
         condition, parameters = self._among(None)
         query = f"SELECT count(*) FROM {self._table.sql} c WHERE {condition}"
@@ -228,7 +167,7 @@ class TableCollection(RowCollection):
         pairs = super().nearest(vector, n, ids=ids, where=where)
         if where is not None:
             admits = metadata.admission(where)
-            now = dict(self._entries([i for i, _ in pairs]))
+            now = dict(self._read_entries([i for i, _ in pairs]))
             pairs = [(i, d) for i, d in pairs if i in now and admits(now[i])]
         return list({i: (i, d) for i, d in reversed(pairs)}.values())[::-1]
 
@@ -247,7 +186,7 @@ class TableCollection(RowCollection):
             DISTANCES[self.space].format(by),
             condition,
             parameters,
-            self._dimension,
+            max(0, self._vector.size),
             len(known) if ids is None else len(ids),
             len(known),
         )
@@ -260,25 +199,9 @@ class TableCollection(RowCollection):
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         return ((i, tables.read(text)) for i, text in self._get(ids, f"{self._vector_name}::text"))
 
-    def catalogue(self) -> Catalogue:
-        """Every chunk by id without text: the database checks no conditions, because its fields may hold anything."""
-        return self.entries()
-
-    def entries(self) -> Catalogue:
-        """Every chunk by id without text; read again when the version changes."""
-        version = self.version
-        if self._store.catalogues.get(self._name, ("",))[0] != version:
-            self._store.catalogues[self._name] = (version, Catalogue(dict(self._entries(None))))
-        return self._store.catalogues[self._name][1]
-
-    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
-        return {i: entry.rule for i, entry in self._entries(ids)}
-
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         """Replace rules, all or none."""
-        if not self._store.opening(self._name).writable:
-            message = f"The table {self._name!r} was not made by ragfilter and is open read-only."
-            raise StoreError(message, remedy="Allow changes to it on the Collections page.", action="writable")
+        self.check_writable()
         condition, parameters = self._among(None)
         update = (
             f"UPDATE {self._table.sql} c SET {self._rule_change} "
@@ -319,16 +242,7 @@ class TableCollection(RowCollection):
             fields |= own if isinstance(own, dict) else {}
         return {k: v for k, v in (fields | dict(plain)).items() if k not in INSIDES}
 
-    @cached_property
-    def _dimension(self) -> int:
-        if self._vector.size > 0:
-            return self._vector.size
-        condition, parameters = self._among(None)
-        query = f"SELECT vector_dims({self._vector_name}) FROM {self._table.sql} c WHERE {condition} LIMIT 1"
-        sizes = self._store.read(query, parameters)
-        return int(sizes[0][0]) if sizes else 0
-
-    def _entries(self, ids: Sequence[str] | None) -> Iterator[tuple[str, Chunk]]:
+    def _read_entries(self, ids: Sequence[str] | None) -> Iterator[tuple[str, Chunk]]:
         for i, *own in self._get(ids, self._selected):
             yield i, metadata.to_entry(i, self._fields(*own))
 
@@ -351,6 +265,54 @@ class TableCollection(RowCollection):
             parts.append(f"{key} = ANY(%(ids)s::{kind}[])")
             parameters["ids"] = list(filter(POSSIBLE[kind], ids))
         return " AND ".join(parts), parameters
+
+
+class TableStore(VectorDatabase[TableCollection]):
+    """The tables with vectors in a foreign database. Thread-safe. Raises StoreError."""
+
+    kind = TableCollection
+    called = "The database"
+
+    def __init__(self, address: str) -> None:
+        """Open the database at an address. Raises InputError, StoreUnavailable."""
+        self._tables: dict[str, Table] = {}
+        self.edits = 0
+        """The number of times this object has changed rules."""
+        super().__init__(address)
+
+    def names(self) -> list[str]:
+        """The names of everything that can be opened, in order."""
+        tables: dict[str, Table] = {}
+        for sql, oid, columns in self.read(TABLES):
+            table = Table(sql, oid, {name: Column(name, *about) for name, *about in columns})
+            parts = self._parts(sql) if sql.rpartition(".")[2] == PARTED else []
+            tables |= {name: replace(table, part=uuid) for name, uuid in parts} or {sql: table}
+        self._tables = tables
+        return sorted(tables)
+
+    def _parts(self, sql: str) -> Sequence[tuple[Any, ...]]:
+        """The names of LangChain's collections in its table `sql`, with their ids; empty if they cannot be read."""
+        named = f"{sql.removesuffix('_embedding')}_collection"
+        ((readable,),) = self.read("SELECT has_table_privilege(to_regclass(%(named)s), 'SELECT')", {"named": named})
+        return self.read(f"SELECT name, uuid::text FROM {named}") if readable else []
+
+    def look_up(self, name: str) -> Table:
+        """The table, or part of one, called `name`. Raises CollectionMissing."""
+        if name not in self._tables and name not in (names := self.names()):
+            message = f"There is no table {name!r} with vectors in {self.where}."
+            remedy = f"There are: {', '.join(names)}." if names else "Name another database."
+            raise CollectionMissing(message, remedy=remedy)
+        return self._tables[name]
+
+    def open(self, name: str, opening: Opening) -> TableCollection:
+        """Open the table called `name` with these columns and this metric. Raises CollectionMissing, InputError."""
+        return TableCollection(self, name, opening)
+
+    def outdated(self, version: str) -> bool:
+        """Whether a table has changed since this version, as far as this process saw. Does not query the database."""
+        table, _, _ = version.partition(":")
+        seen = (version for version, _ in self.catalogues.values())
+        return any(each != version and each.startswith(f"{table}:") for each in seen)
 
 
 def _name(name: str) -> str:

@@ -6,15 +6,15 @@ Others use the index; if it finds too few, an exact search follows."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, log10
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ragfilter.basics.database import Book
 from ragfilter.errors import StoreError
 from ragfilter.model import by_distance
 from ragfilter.protocols import Vectors, Where
-from ragfilter.stores.base import ChunkedCollection, Opening, query_vector
+from ragfilter.stores.base import ChunkedCollection, CollectionStore, query_vector
 from ragfilter.stores.postgres import tables
 
 ITERATIVE = (0, 8)
@@ -27,16 +27,18 @@ MARGIN = 120
 """The extra width of an index search for each tenfold increase of rows above 1,000."""
 
 
-class VectorDatabase(Book):
+R = TypeVar("R", bound="RowCollection")
+
+
+class VectorDatabase(Book, CollectionStore[R]):
     """A database with vectors. Thread-safe."""
 
     tables = ()
 
     def __init__(self, address: str) -> None:
         """Open the database at an address (``postgresql://…``). Raises InputError, StoreError, StoreUnavailable."""
-        self.opening: Callable[[str], Opening] = lambda name: Opening()
-        """How to open a foreign table."""
-        super().__init__(address)
+        CollectionStore.__init__(self)
+        Book.__init__(self, address)
 
     def _prepare(self) -> None:
         self._searching = self._engine.execution_options(postgresql_readonly=True)
@@ -79,12 +81,10 @@ def search_width(n: int, there: int, total: int) -> int:
 class RowCollection(ChunkedCollection):
     """A collection whose chunks are the rows of a table."""
 
+    _store: VectorDatabase[Any]
+
     withheld = False
     incomplete = ""
-
-    def __init__(self, store: VectorDatabase, name: str) -> None:
-        super().__init__(name)
-        self._store = store
 
     @abstractmethod
     def search(self, ids: Sequence[str] | None, where: Where | None) -> SqlSearch:

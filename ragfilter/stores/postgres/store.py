@@ -5,18 +5,18 @@ transaction, all or nothing."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from hashlib import blake2b
-from math import inf
 from typing import Any
 
 from ragfilter.basics.threads import SharedCache
 from ragfilter.errors import CollectionMissing, WorkspaceLocked, extra
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
-from ragfilter.stores.base import COUNTS_KEPT, CollectionInfo, check_embedder, check_name, pages
+from ragfilter.stores.base import check_name, pages
 from ragfilter.stores.copies import Bars, CopySummary, StoredRow, text_key, with_rule
 from ragfilter.stores.postgres import search, tables
 from ragfilter.stores.postgres.search import RowCollection, SqlSearch, VectorDatabase
@@ -26,8 +26,6 @@ with extra("postgres"):
     import sqlalchemy as sa
     from sqlalchemy.dialects import postgresql
 
-CATALOGUED = 100_000
-"""Maximum number of chunks kept in memory without their texts; of larger collections, only the distinct rules are."""
 RULES_KEPT = 4
 BUILD_MEMORY = "1GB"
 """Memory limit for building an index, unless the server's own setting is larger. 50,000 vectors of
@@ -38,45 +36,32 @@ WRITE_PART = 5_000
 class PgCollection(RowCollection):
     """One collection. Each call looks it up by name, so it survives re-indexing."""
 
+    _store: PgStore
+
     ours = True
     space: Space = "l2"
-
-    def __init__(self, store: PgStore, name: str, pinned: sa.Row[Any] | None = None) -> None:
-        super().__init__(store, name)
-        self._store: PgStore = store
-        self._pinned = pinned
-
-    def snapshot(self) -> PgCollection:
-        return PgCollection(self._store, self._name, self.row)
-
-    @property
-    def row(self) -> sa.Row[Any]:
-        """Its row in the list of collections. Raises CollectionMissing."""
-        return self._pinned or self._store.row(self._name)
+    most_catalogued = 100_000
+    """Maximum number of chunks kept in memory without their texts; of larger collections, only the distinct rules."""
 
     @property
     def embedder(self) -> str:
-        return str(self.row.embedder)
+        return str(self.raw().embedder)
 
     @property
     def content(self) -> str:
         """The fingerprint of the indexed content."""
-        return str(self.row.content)
+        return str(self.raw().content)
 
     @property
     def version(self) -> str:
-        row = self.row
+        row = self.raw()
         return f"{row.id}:{row.version}"
 
-    def check_not_empty(self) -> None:
-        """Raise CollectionMissing if it does not exist; existing collections have chunks."""
-        _ = self.row
-
     def count(self) -> int:
-        return self._count(self.row)
+        return self._count(self.raw())
 
     def search(self, ids: Sequence[str] | None, where: Where | None) -> SqlSearch:
-        row = self.row
+        row = self.raw()
         admits, parameters = tables.condition(where or Where())
         if ids is not None:
             admits, parameters = (f"{admits} AND c.id = ANY(%(ids)s)", parameters | {"ids": tables.holdable(ids)})
@@ -98,30 +83,19 @@ class PgCollection(RowCollection):
     def known_vectors(self, ids: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         return ((i, tables.read(text)) for i, text in self._get(ids, "c.id, c.vector::text"))
 
-    def catalogue(self) -> Catalogue | None:
-        """Every chunk by id without text; None if the collection is too large for that."""
-        large = self._count(self.row) > min(self._store.catalogue_limit, CATALOGUED)
-        return None if large else self.entries()
-
     def entries(self) -> Catalogue:
         """Every chunk by id without text, whatever their number. Reads only changes since the last read."""
-        row = self.row
+        row = self.raw()
         since, before = self._store.catalogues.get(row.id, (0, Catalogue()))
         if since == row.version:
             return before
-        changed = self._store.read(
-            f"SELECT {tables.ENTRY} FROM {tables.chunks_of(row)} c "
-            "LEFT JOIN ragfilter_rules r ON r.key = c.rule "
-            "WHERE c.edited > %(since)s ORDER BY c.place",
-            {"since": since},
-        )
-        entries = Catalogue({**before, **{each[0]: tables.to_entry(each) for each in changed}})
+        entries = Catalogue({**before, **dict(self._read_entries(None, since))})
         # Under the version before the read, so that later writes are read again.
         self._store.catalogues[row.id] = (row.version, entries)
         return entries
 
     def distinct_rules(self) -> tuple[str, ...]:
-        row = self.row
+        row = self.raw()
         query = (
             f"SELECT r.text FROM ragfilter_rules r WHERE EXISTS "
             f"(SELECT FROM {tables.chunks_of(row)} c WHERE c.rule = r.key) ORDER BY r.key"
@@ -130,8 +104,8 @@ class PgCollection(RowCollection):
             (row.id, row.version), lambda: tuple(text for (text,) in self._store.read(query))
         )
 
-    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
-        return dict(self._get(ids, "c.id, r.text"))
+    def _read_entries(self, ids: Sequence[str] | None, since: int = 0) -> Iterator[tuple[str, Chunk]]:
+        return ((row[0], tables.to_entry(row)) for row in self._get(ids, tables.ENTRY, since))
 
     def transaction(self) -> AbstractContextManager[None]:
         """One transaction with the journal of the same workspace, in this thread."""
@@ -158,7 +132,7 @@ class PgCollection(RowCollection):
         admits, parameters = tables.condition(where or Where())
         sql = (
             f"SELECT c.id, ts_rank_cd({SEARCHED_TEXT}, q, 1) AS score "
-            f"FROM {tables.chunks_of(self.row)} c, "
+            f"FROM {tables.chunks_of(self.raw())} c, "
             "(SELECT replace(plainto_tsquery('english', %(words)s)::text, '&', '|')::tsquery AS q)"
             f" AS asked WHERE {SEARCHED_TEXT} @@ q AND {admits} "
             f'ORDER BY score DESC, c.id COLLATE "C" LIMIT {n}'
@@ -173,27 +147,27 @@ class PgCollection(RowCollection):
         query = f"SELECT count(*) FROM {tables.chunks_of(row)} c WHERE {admits}"
         return self._store.counts.of(key, lambda: self._store.read(query, parameters)[0][0])
 
-    def _get(self, ids: Sequence[str], fields: str) -> Iterator[tuple[Any, ...]]:
-        """Yield these fields of each known chunk."""
+    def _get(self, ids: Sequence[str] | None, fields: str, since: int = 0) -> Sequence[Any]:
+        """These fields of the known ones among these chunks, or of all that changed `since` a version, in order."""
+        condition, wanted = "c.edited > %(wanted)s", since if ids is None else tables.holdable(ids)
+        if ids is not None:
+            condition = "c.id = ANY(%(wanted)s)"
         query = (
-            f"SELECT {fields} FROM {tables.chunks_of(self.row)} c "
-            "LEFT JOIN ragfilter_rules r ON r.key = c.rule WHERE c.id = ANY(%(ids)s)"
+            f"SELECT {fields} FROM {tables.chunks_of(self.raw())} c "
+            f"LEFT JOIN ragfilter_rules r ON r.key = c.rule WHERE {condition} ORDER BY c.place"
         )
-        known = tables.holdable(ids)
-        yield from self._store.read(query, {"ids": known}) if known else ()
+        return self._store.read(query, {"wanted": wanted}) if wanted != [] else ()
 
 
-class PgStore(VectorDatabase):
+class PgStore(VectorDatabase[PgCollection]):
     """The collections of a workspace in PostgreSQL, with caches. Upgrades its tables to the newest version.
     Thread-safe. Raises StoreError."""
 
+    kind = PgCollection
+
     def __init__(self, address: str) -> None:
-        self.catalogue_limit = inf
-        self.catalogues: dict[int, tuple[int, Catalogue]] = {}
-        """By the number of a collection, with the version to which they belong."""
         self.versions: dict[int, int] = {}
         """The newest version seen, by the number of a collection."""
-        self.counts: SharedCache[int] = SharedCache(COUNTS_KEPT)
         self.distinct_rules: SharedCache[tuple[str, ...]] = SharedCache(RULES_KEPT)
         super().__init__(address)
 
@@ -202,17 +176,10 @@ class PgStore(VectorDatabase):
             tables.upgrade(connection)
         super()._prepare()
 
-    def collections(self) -> tuple[CollectionInfo, ...]:
-        """Every collection, by name."""
-        return tuple(self.collection(name).info() for name in self.changed())
+    def names(self) -> list[str]:
+        return list(self.changed())
 
-    def collection(self, name: str, *, embedder: str = "") -> PgCollection:
-        """The collection called `name`. Raises CollectionMissing, and StoreError if `embedder` is not the model that
-        made the collection, since their vectors are not comparable."""
-        check_embedder(name, self.row(name).embedder, embedder)
-        return PgCollection(self, name)
-
-    def row(self, name: str) -> sa.Row[Any]:
+    def look_up(self, name: str) -> sa.Row[Any]:
         """The registration of a collection. Raises CollectionMissing."""
         query = f"SELECT {COLUMNS} FROM ragfilter_collections WHERE name = %(name)s"
         registrations = self.read(query, {"name": tables.plain(name)})
@@ -230,7 +197,7 @@ class PgStore(VectorDatabase):
     def summary(self, name: str) -> CopySummary:
         """The summary of a collection, empty if there is none."""
         try:
-            row = self.row(name)
+            row = self.look_up(name)
         except CollectionMissing:
             return CopySummary()
         chunks = self.read(f"SELECT id, fingerprint, clearance_as_given FROM {tables.chunks_of(row)}")
@@ -293,39 +260,32 @@ class PgStore(VectorDatabase):
     def change_clearances(self, name: str, bars: Mapping[str, Bars]) -> None:
         """Change the clearances of chunks at once. Their fingerprints stay, so their records still
         count as changed; the content has no fingerprint until they are indexed."""
-        values = {
-            "ids": list(bars),
-            "levels": [level for level, _, _ in bars.values()],
-            "departments": [tables.plain(of or "").strip() for _, of, _ in bars.values()],
-            "said": [None if text is None else tables.plain(text) for _, _, text in bars.values()],
-        }
-        table = tables.chunks_of(self.row(name))
-        differing = (
-            "FROM unnest(%(ids)s::text[], %(levels)s::bigint[], %(departments)s::text[], "
-            "%(said)s::text[]) AS new (id, level, department, said) WHERE c.id = new.id AND "
-            "(c.clearance, c.department) IS DISTINCT FROM (new.level, new.department)"
-        )
+        fresh = [
+            {"id": i, "level": level, "department": tables.plain(of or "").strip(), "said": said and tables.plain(said)}
+            for i, (level, of, said) in bars.items()
+        ]
+        table, values = tables.chunks_of(self.look_up(name)), {"fresh": json.dumps(fresh)}
+        new = "json_to_recordset(%(fresh)s::json) AS new (id text, level bigint, department text, said text)"
+        differs = "c.id = new.id AND (c.clearance, c.department) IS DISTINCT FROM (new.level, new.department)"
         # Looked at first, because a change makes every session ask again.
-        if not self.read(f"SELECT 1 {differing.replace('FROM unnest', f'FROM {table} c, unnest')} LIMIT 1", values):
+        if not self.read(f"SELECT 1 FROM {table} c, {new} WHERE {differs} LIMIT 1", values):
             return
         with self.changing(name) as (connection, row):
-            connection.exec_driver_sql(
-                f"UPDATE {table} c SET clearance = new.level, department = new.department, "
-                f"clearance_as_given = new.said, edited = {row.version} {differing}",
-                values,
-            )
+            changes = "clearance = new.level, department = new.department, clearance_as_given = new.said"
+            update = f"UPDATE {table} c SET {changes}, edited = {row.version} FROM {new} WHERE {differs}"
+            connection.exec_driver_sql(update, values)
             connection.execute(COLLECTIONS.update().filter_by(id=row.id).values(content=""))
 
     def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:
         """The vectors of these passages that a collection has, by passage."""
         by_key = {text_key(passage): passage for passage in passages}
-        mine = f"FROM {tables.chunks_of(self.row(name))} WHERE passage = ANY(%(keys)s)"
+        mine = f"FROM {tables.chunks_of(self.look_up(name))} WHERE passage = ANY(%(keys)s)"
         pairs = self.read(f"SELECT DISTINCT ON (passage) passage, vector::text {mine}", {"keys": list(by_key)})
         return {by_key[key]: tables.read(text) for key, text in pairs}
 
     def texts(self, name: str) -> list[Chunk]:
         """The chunks of a collection with only id, title and text."""
-        table = tables.chunks_of(self.row(name))
+        table = tables.chunks_of(self.look_up(name))
         text_rows = self.read(f"SELECT id, text, title FROM {table} ORDER BY place")
         return [Chunk(i, text, title=title) for i, text, title in text_rows]
 

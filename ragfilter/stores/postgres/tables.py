@@ -15,7 +15,8 @@ from ragfilter.errors import StoreError, extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores.copies import StoredRow, text_key
-from ragfilter.text.normalise import loads, mend_characters
+from ragfilter.stores.metadata import own_fields
+from ragfilter.text.normalise import mend_characters
 
 with extra("postgres"):
     import sqlalchemy as sa
@@ -65,8 +66,6 @@ def upgrade(connection: sa.Connection) -> None:
         connection, opts={"version_table": VERSIONS, "fn": lambda revision, _: script._upgrade_revs("heads", revision)}
     )
     try:
-        if context.get_current_heads() == tuple(script.get_heads()):
-            return
         with Operations.context(context):
             context.run_migrations()
     except CommandError:
@@ -173,17 +172,7 @@ def to_entry(row: Sequence[Any], **content: Any) -> Chunk:
 def to_chunk(row: Sequence[Any]) -> Chunk:
     """The complete chunk of a row of `WHOLE`."""
     *_, text, page, own = row
-    return to_entry(row, text=text, page=page, metadata=_own(own))
-
-
-def _own(text: str) -> dict[str, Any]:
-    if text == "{}":  # Decoding it would take a third of the time to read a chunk.
-        return {}
-    try:
-        fields = loads(text)
-    except (ValueError, RecursionError):
-        fields = None
-    return fields if isinstance(fields, dict) else {"metadata": text}
+    return to_entry(row, text=text, page=page, metadata=own_fields(own))
 
 
 def condition(where: Where) -> tuple[str, Parameters]:

@@ -24,6 +24,7 @@ from ragfilter.ingest import csv_file
 from ragfilter.ingest.load import SUFFIXES, load, stage
 from ragfilter.ingest.records import COLUMNS, SHORTEST, ReadOptions, Record
 from ragfilter.stores.base import check_name
+from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 NEW = ""
-LARGEST, SHOWN, MAX_TOLD = 4000, 6, 5
+LARGEST, SHOWN, MAX_TOLD, MOST_READ = 4000, 6, 5, 1000
 GUESSES = {
     "text": ("text", "content", "body", "description", "answer"),
     "id": ("id", "_id", "nr", "number", "key"),
@@ -67,7 +68,6 @@ def draw(page_run: PageRun) -> None:
     folder = st.segmented_control("What to upload", kinds, default="Files", key="upload-kind", help=about) == "Folder"
     uploads = st.file_uploader(
         "Files to index",
-        type=[suffix.removeprefix(".") for suffix in SUFFIXES],
         accept_multiple_files="directory" if folder else True,
         key=f"uploads-{state.session().uploads_emptied}-{folder}",
         max_upload_size=limit,
@@ -136,7 +136,7 @@ def _preview(upload: StagedUpload, reading: ReadOptions) -> tuple[tuple[Record, 
     if preview is None or preview[0] != (upload.key, reading):
         unreadable: list[InputError] = []
         lenient = replace(reading, skip=unreadable.append)
-        records = tuple(islice(load(upload.folder, reading=lenient), SHOWN)) if upload.files else ()
+        records = tuple(islice(load(upload.folder, reading=lenient), MOST_READ)) if upload.files else ()
         preview = state.session().preview = (upload.key, reading), records, unreadable
     return preview[1:]
 
@@ -193,9 +193,10 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 
 
 def _chunks(records: Sequence[Record]) -> None:
-    elements.aside("The first chunks")
+    more = " or more" if len(records) == MOST_READ else ""
+    elements.aside(f"{counted(len(records), 'chunk')}{more}; the first of them:")
     with st.container(key="first-chunks", gap="xsmall"):
-        for record in records:
+        for record in records[:SHOWN]:
             chunk = record.chunk
             facts = [chunk.source, f"page {chunk.page}" if chunk.page is not None else ""]
             facts += [f"{len(chunk.text):,} characters"]

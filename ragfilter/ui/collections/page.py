@@ -139,6 +139,7 @@ def _collections(page_run: PageRun, user: User) -> None:
         # Offer the other demo while one demo is open.
         for name, (_, about) in guide.DEMOS.items():
             if name not in page_run.collections or not page_run.collections[name].complete:
+                elements.aside(about)
                 guide.draw_build_button(name, queue_of(page_run.resources.bench), about)
 
 
@@ -254,7 +255,7 @@ def _elsewhere(resources: Resources) -> None:
         if not folder:
             return
         folder = resolve_location(folder)
-        names = [info.name for info in resources.bench.stores.at(folder).collections()]
+        names = sorted(resources.bench.stores.at(folder).names())
         if not names:
             st.info("There is no collection there.")
             return
@@ -281,7 +282,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
 
 
 def _mapped(name: str, opening: Opening, resources: Resources, key: str) -> tuple[dict[str, str], str]:
-    table = cast("TableStore", resources.bench.stores.at(opening.folder)).table(name)
+    table = cast("TableStore", resources.bench.stores.at(opening.folder)).look_up(name)
     columns = {**table.guess(), **opening.columns}
     with elements.row(f"{key}-columns", "bottom"):
         for field, names in table.choices().items():

@@ -12,7 +12,7 @@ import streamlit as st
 from ragfilter.evaluate import frame, measured_runs, metrics, regression_gate, wording
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.measured_runs import MeasuredRun
-from ragfilter.evaluate.metrics import DEEPEST, SHOWN_RANKS, Curve, within
+from ragfilter.evaluate.metrics import SHOWN_RANKS, Curve, within
 from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.layers.registry import layer
@@ -96,9 +96,7 @@ def _bar(chosen: ChosenSet, *, busy: bool) -> Mapping[int, Run]:
             state.session().run = run.id
             saved = {run.id: run, **saved}
         if len(saved) > 1 or others:
-            labels = {
-                i: measured_runs.run_label(run, state.session().tuned_on, of_set=others) for i, run in saved.items()
-            }
+            labels = {i: measured_runs.run_label(run, of_set=others) for i, run in saved.items()}
             widget.draw_list("Run", labels, _chosen_id(saved), "run-box", state.set_field, "run", width=330)
         about = "Label chunks, question by question, with the keys 2, 1 and 0."
         elements.button("Label", "open-labelling", state.set_field, True, "labelling", icon="edit_note", about=about)
@@ -188,10 +186,10 @@ def _tabs(measured: MeasuredRun, resources: Resources) -> None:
             st.switch_page("pages/compare.py")
         _guard(measured, resources)
         # The report is made outside the page run, without its session.
-        sets, bench, plan = state.session().tuned_on, resources.bench, measured.run.plan
+        bench, plan = resources.bench, measured.run.plan
         elements.report(
             "run-report",
-            lambda: of_run(measured, bench.prices, since=measured_runs.changed_since(plan, bench), sets=sets),
+            lambda: of_run(measured, bench.prices, since=measured_runs.changed_since(plan, bench)),
             f"ragfilter-run-{measured.run.id}.html",
         )
     match view:
@@ -254,7 +252,7 @@ def _layers(measured: MeasuredRun) -> None:
         intervals = [interval_of(row, name) for row in gains]
         shown[label] = [wording.gain(each, digits) if each else "–" for each in intervals]
     with st.container(key="table"):
-        widths = {"measured": 120, "adds to F1": 156, "adds to recall": 156}
+        widths = {"measured": 120, "adds to F1": 190, "adds to recall": 190}
         config = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
         st.dataframe(shown, key="evaluation-layers", hide_index=True, row_height=32, column_config=config)
     about = "What each layer adds, with the 95% interval. Clearance depends on the user, so it is not varied."
@@ -321,11 +319,11 @@ def _distances(curves: Sequence[Curve]) -> None:
         threshold = st.slider("Distance", low, high, threshold, step, "%.3f", key="distance-line", help=about)
     plot = measuring.distances(curves, threshold, dark=theme.is_dark())
     theme.draw_plot(plot, key="plot-distances", alt="Distances of all questions by rank, relevant chunks marked")
-    means = within(curves, threshold)
+    means, most = within(curves, threshold), max(len(curve.distances) for curve in curves)
     st.markdown(
         f"Up to {numbers.distance(threshold)}, on these same questions: precision **{means['precision']:.3f}**, recall "
         f"**{means['recall']:.3f}**, F1 **{means['f1']:.3f}** ({means['f1_most']:.3f} if all {means['unlabelled']:.1f} "
-        f"without a label were relevant), **{means['kept']:.1f}** chunks of the first {DEEPEST}."
+        f"without a label were relevant), **{means['kept']:.1f}** chunks of the first {most}."
     )
 
 

@@ -85,7 +85,7 @@ def draw(view: View) -> None:
             values = {} if change is None else {change.path: change.new}
             about = "No limit of this strategy does that." if change is None else _effect(change, titles)
             elements.button(label, key, state.change_settings, values, disabled=change is None, about=about)
-        _draw_fold(every, points, beyond=max(points.x, default=0) > ranges.window[1])
+        _draw_fold(every, beyond=max(points.x, default=0) > ranges.window[1])
 
 
 def _axis_ranges(view: View, points: Points, line: CutLine | None) -> AxisRanges:
@@ -115,16 +115,18 @@ def _effect(change: SettingChange, titles: Mapping[str, str]) -> str:
     return f"{change.words} {' and '.join(f'{verb} {named(ids)}' for verb, ids in moved if ids)}."
 
 
-def _draw_fold(every: Points, shown: Points, *, beyond: bool) -> None:
-    """Draw the button that shows hits folded away or `beyond` the last rank, or folds them."""
-    folded = [row for row in every.rows if row not in shown.rows]
-    if not (folded or beyond):
-        if state.session().window != CUT:
-            elements.button("Show the ranks around the cut", "fold", state.set_field, CUT, "window", type="tertiary")
+def _draw_fold(every: Points, *, beyond: bool) -> None:
+    """Draw the button that shows hits dropped before the cutoff or `beyond` the last rank, or folds them."""
+    if state.session().window != CUT:
+        elements.button("Show the ranks around the cut", "fold", state.set_field, CUT, "window", type="tertiary")
         return
-    by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
+    # Labelled chunks and the open one count too, although the curve shows them, so that the layers' counts agree.
+    earlier = [row for row in every.rows if every.entered and not row.kept and row.id not in every.entered]
+    if not (earlier or beyond):
+        return
+    by = Counter("their rule" if row.layer == "query_must" else row.layer for row in earlier)
     about = " and ".join(f"{numbers.count(n)} by {name}" for name, n in by.items()) or None
-    show = f"{numbers.count(len(folded))} dropped earlier · show" if folded else "Show"
+    show = f"{numbers.count(len(earlier))} dropped earlier · show" if earlier else "Show"
     label = f"{show} all {len(every.rows)}"
     elements.button(label, "fold", state.set_field, ALL, "window", type="tertiary", about=about)
 
@@ -180,7 +182,8 @@ def _legend(rows: Sequence[ChunkRow]) -> str:
     items = []
     for (name, mark), n in sorted(counts.items(), key=lambda item: order.index(item[0][0])):
         sign = elements.sign(mark, f"layer-{name}" if name in theme.LAYERS else name)
-        words = f"{name}, {mark.about}" if mark.about else name
+        title = layer(name).title if name in theme.LAYERS else name
+        words = f"{title}, {mark.about}" if mark.about else title
         items.append(f"<li>{sign}{numbers.count(n)} {elements.text(words)}</li>")
     return "".join(items)
 

@@ -20,6 +20,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ragfilter.layers.layer import Mark
+from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.strategy import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.results.rows import ChunkRow
@@ -28,6 +29,7 @@ from ragfilter.settings import schema
 from ragfilter.stores.label_book import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
+from ragfilter.ui.kit.guide import TERMS
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.theme import UNDIMMED, Ink
 from ragfilter.ui.session.state import AxisRanges
@@ -170,10 +172,11 @@ def plot(
         top = max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
         data.append(_steps(detail, ranges.window, ink))
         if "gap_threshold" in strategy(detail.cut.strategy).reads:
-            threshold = min(result.settings.cutoff.gap_threshold, top)
+            threshold = result.settings.cutoff.gap_threshold
+            label = f"{schema.field_info('cutoff.gap_threshold').label}{', above' if threshold > top else ''}"
+            threshold = min(threshold, top)
             dots = {"color": ink.text, "width": 1, "dash": "dot"}
             shapes.append(_shape(y0=threshold, y1=threshold, yref="y2", line=dots))
-            label = schema.field_info("cutoff.gap_threshold").label
             notes.append(_note(label, ink.muted, y=threshold, yref="y2", yanchor="bottom"))
     layout = _layout(ranges, ink, top=top, ticks=steps_of is not None, second=second is not None)
     layout |= {"shapes": shapes, "annotations": notes}
@@ -184,13 +187,17 @@ def plot(
 def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, ink: Ink, points: Points) -> None:
     """Add the line with a word at each side, and the cliff."""
     (low, high), (bottom, top) = ranges.window, ranges.span
+    beginning = low + 0.2 * (high - low)
     if line.place is not None:
         across = {"x0": line.place, "x1": line.place, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
         shapes.append(_shape(**across, line={"color": ink.kept, "width": 1.6}, layer="below"))
         at = {"x": line.place, "xref": "x", "y": 1, "yref": "paper", "yanchor": "top"}
-        notes.append(_note(f"<b>{line.label}</b><br>kept before", ink.kept, **at, xshift=-5))
+        # Before the line or, at the curve's beginning, where there is no room, after it.
+        if line.place > beginning:
+            notes.append(_note(f"<b>{line.label}</b><br>kept before", ink.kept, **at, xshift=-5))
         if line.place < high:
-            notes.append(_note("dropped after", ink.muted, **at, xanchor="left", xshift=5))
+            name = "" if line.place > beginning else f"<b>{line.label}</b><br>"
+            notes.append(_note(f"{name}dropped after", ink.muted, **at, xanchor="left", xshift=5))
         return
     if line.limit is None:
         notes.append(_note(line.label, ink.muted, y=0, yref="y domain"))
@@ -204,7 +211,7 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, ranges: AxisRanges, 
         band = {"type": "rect", "fillcolor": ink.band, "line": {"width": 0}}
         shapes.append(_shape(**band, y0=line.below, y1=line.above, layer="below"))
         # Above the curve or, at its beginning or where pins stand, below it.
-        beginning, near = low + 0.2 * (high - low), line.above + NAMED_FROM * (top - bottom)
+        near = line.above + NAMED_FROM * (top - bottom)
         pins = any(x < beginning and line.above <= y < near for x, y in zip(points.x, points.y, strict=True))
         edge = {} if pins or line.kept + 0.5 <= beginning else {"x": 0}
         notes.append(_note("dropped above", ink.muted, y=line.above, yanchor="bottom", **edge))
@@ -247,11 +254,12 @@ def _shape(**given: Any) -> dict[str, Any]:
 
 
 def _note(text: str, colour: str, **at: Any) -> dict[str, Any]:
-    """A label, at the plot's right edge unless `at` says otherwise."""
+    """A label, at the plot's right edge unless `at` says otherwise. The pointer on it explains its words."""
     edge = "left" if at.get("x") == 0 else "right"
     place = {"x": 1.0, "xref": "paper", "yref": "y", "xanchor": edge, "yanchor": "bottom"} | at
     font = {"size": 12, "color": colour}
-    return {"text": text, "showarrow": False, "font": font, "align": place["xanchor"], **place}
+    about = "<br>".join(_wrapped(TERMS[word]) for word in ("limit", "cliff") if word in text)
+    return {"text": text, "showarrow": False, "font": font, "align": place["xanchor"], "hovertext": about, **place}
 
 
 def _joined(points: Points, window: tuple[float, float], ink: Ink) -> dict[str, Any]:
@@ -304,7 +312,7 @@ def _hover(points: Points, i: int) -> str:
         f"<b>{escape(short_title(row.title, 56), quote=False)}</b>",
         escape(row.id, quote=False),
         " · ".join([f"rank {row.rank}", *facts]),
-        f"{sign} {row.outcome} by {row.layer}: {_wrapped(row.reason)}",
+        f"{sign} {row.outcome} by {layer(row.layer).title}: {_wrapped(row.reason)}",
     ]
     if (grade := points.grades.get(row.id)) is not None:
         lines.append(f"{theme.LABELLED} {GRADES.get(grade, grade)}")

@@ -30,15 +30,15 @@ _FIGURE = re.compile(r"“[^”]*”|\d+(?:[.,]\d+)*%?")
 
 
 def draw(view: View, story: Story) -> None:
-    """Draw one sentence on what the filter did and, small below it, any doubts."""
+    """Draw what the filter did, what it lost first, and, small below it, any doubts."""
     prices = view.resources.bench.prices
     price = (prices.prompt, prices.currency) if prices else ()
-    headline = (*sentences(story, *price), _relevant_drops(view))
-    draw_headline(" ".join(filter(None, headline)), story.drops_from_unfiltered)
+    loss = _relevant_drops(view) or _unmentioned(view)
+    draw_headline(" ".join(sentences(story, *price, loss=loss)), story.drops_from_unfiltered)
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
     hidden_note = f"{numbers.chunk_count(hidden)} hidden from the user." if hidden else ""
     foreign = _foreign_thresholds(view)
-    if notes := " ".join(filter(None, (hidden_note, _unmentioned(view), foreign))):
+    if notes := " ".join(filter(None, (hidden_note, foreign))):
         with elements.row("doubts"):
             elements.aside(notes, width="content")
             recorded = any(view.result.settings.get(path) for path in RECORDS)
@@ -82,18 +82,18 @@ def _unmentioned(view: View) -> str:
     kept, info = view.as_user.kept, view.collection
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
-    return f"No kept chunk mentions “{word}”." if word else ""
+    return f"No kept passage mentions “{word}”." if word else ""
 
 
 def _relevant_drops(view: View) -> str:
-    """A sentence on dropped chunks that are labelled relevant to the question, if any."""
+    """A sentence on chunks labelled relevant to the question, if any are dropped or none is kept."""
     relevant, kept = relevant_of(view.grades_for(view.user)), {hit.id for hit in view.as_user.kept}
     retrieved = [hit for hit in view.as_user.hits if hit.id in relevant]
     dropped = [f"“{short_title(hit.chunk.name, NAMED_WIDTH)}”" for hit in retrieved if hit.id not in kept]
     if not dropped:
-        return ""
+        return "No kept passage is labelled relevant." if kept and relevant and kept.isdisjoint(relevant) else ""
     of = counted(len(retrieved), "retrieved passage")
-    return f"But it drops {len(dropped)} of {of} labelled relevant: {numbers.first_of(dropped, NAMED)}."
+    return f"The filter drops {len(dropped)} of {of} labelled relevant: {numbers.first_of(dropped, NAMED)}."
 
 
 def _foreign_thresholds(view: View) -> str:

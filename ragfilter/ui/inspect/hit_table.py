@@ -17,6 +17,7 @@ from ragfilter.results.thresholds import compared
 from ragfilter.rules.overview import WORDS, make_listing
 from ragfilter.text import numbers
 from ragfilter.ui.kit import grid, question_box
+from ragfilter.ui.kit.guide import TERMS
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session import state
@@ -92,10 +93,10 @@ def _frame(view: View, rows: Sequence[ChunkRow], refs: Mapping[str, Sequence[str
         "outcome": [[f"{theme.mark(row.outcome, row.layer, row.setting).sign} {row.outcome}"] for row in rows],
         "title": [[on_button(title) + WIDE] for title in titles],
     }
-    if view.grades.keys() & {row.id for row in view.rows}:
-        columns["label"] = [view.grades.get(row.id) for row in rows]
     # The column would cut off the figures.
     columns["reason"] = [row.reason.replace(VALUE_NAMES["lowered"], "distance − words") for row in rows]
+    if view.grades.keys() & {row.id for row in view.rows}:
+        columns["label"] = [view.grades.get(row.id) for row in rows]
     if edited := _edited_rules(view):
         columns["rule"] = [edited.get(row.id, []) for row in rows]
     if refs is not None:
@@ -134,7 +135,7 @@ def _columns(view: View, shown: Sequence[ChunkRow]) -> dict[str, Any]:
         **{name: column.TextColumn(width=w, help=about) for name, (w, about) in words.items()},
         **{name: column.NumberColumn(format="%.3f", width=w, help=about) for name, (w, about) in figures.items()},
         "rank": column.NumberColumn(width=44, help="Rank by distance to the question."),
-        "outcome": grid.chip_column(94, theme.chips(dark=dark)),
+        "outcome": grid.chip_column(94, theme.chips(dark=dark), f"pinned: {TERMS['pin']}"),
         "title": column.ButtonColumn(
             width=TITLE_PX,
             help="Click to open the chunk.",

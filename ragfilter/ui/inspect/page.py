@@ -232,7 +232,7 @@ def _rounds(result: PoolResult) -> None:
     """Draw what repeated retrieval, each time without the seen chunks, would have found."""
     detail = result.trace("query_must").detail
     if not isinstance(detail, Rounds):
-        remedy = "Switch query_must on to see how many times a re-query loop would have asked again."
+        remedy = "Switch Rules on to see how many times a re-query loop would have asked again."
         elements.empty("No rounds.", remedy)
         return
     loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"

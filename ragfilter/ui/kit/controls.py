@@ -37,8 +37,8 @@ from ragfilter.ui.session import link, state, widget
 from ragfilter.ui.session.page_run import PageRun, View
 
 ORDER_HELP = (
-    "Each layer gets what the one above lets through: hidden chunks go first, then rules and "
-    "distances decide for free, and layers that cost time and money come last."
+    "Each layer gets what the one above lets through. The counts are of all retrieved chunks; those in the sentence on "
+    "top are of the first ones, which a plain search would send."
 )
 COST_HELP: dict[Cost, str] = {
     "free": "Free: decided in milliseconds, without the store or a model.",
@@ -116,7 +116,7 @@ def _layers(page_run: PageRun, start: Config, changed: set[str], view: View | No
     busy = [each for each in layers if did.get(each.name) or each.name in changed]
     every = "idle" in state.session().open_lines
     if busy or every:
-        came = f"<i>{numbers.chunk_count(view.summary.retrieved)}</i>" if view else ""
+        came = f"<i>{numbers.count(view.summary.retrieved)} retrieved</i>" if view else ""
         title = elements.text(ORDER_HELP)
         elements.draw(f'<p class="rf-caption" title="{title}"><span>Layers, in order</span>{came}</p>')
     for layer in layers if every else busy:

@@ -43,16 +43,16 @@ class PathStep(NamedTuple):
     @property
     def signed(self) -> str:
         """The name, with a sign if the step is done."""
-        return f"✓ {self.name}" if self.done and "included" not in self.name else self.name
+        return f"✓ {self.name}" if self.done else self.name
 
 
 def steps(*, asked: bool, labelled: int, included: bool, measured: bool, tuned: bool, guarded: bool) -> list[PathStep]:
     """The path for this many `labelled` questions. `included`: all came with the collection."""
     few = labelled < FEW_QUERIES
-    label = PathStep(f"Label: {labelled} of {FEW_QUERIES}" if few else "Label", "evaluate", not few)
+    words, locked = (f"Label: {labelled} of {FEW_QUERIES}", "") if few else ("Label", INCLUDED if included else "")
     return [
         PathStep("Ask", "inspect", asked),
-        label if few or not included else PathStep("Labels included", "evaluate", True, INCLUDED),
+        PathStep(words, "evaluate", not few, locked),
         PathStep("Measure", "evaluate", measured, "" if labelled else NEEDS_LABELS),
         PathStep("Tune", "tune", tuned, "" if labelled else NEEDS_LABELS),
         PathStep("Guard", "evaluate", guarded, "" if measured else NEEDS_RUN),

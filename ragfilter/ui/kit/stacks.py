@@ -12,10 +12,12 @@ import streamlit as st
 from ragfilter.answer.context_packing import fits
 from ragfilter.engine.pool import unfiltered
 from ragfilter.model import Hit, Outcome, PoolResult
+from ragfilter.results.rows import rows
 from ragfilter.results.summary import DropGroup
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit.answer_making import citation_numbers
+from ragfilter.ui.kit.guide import TERMS
 from ragfilter.ui.look import elements
 
 MAX_ROWS = 15
@@ -56,15 +58,15 @@ def before_and_after(result: PoolResult, drops: Sequence[DropGroup]) -> tuple[St
     kept = {hit.id for hit in result.kept}
     plain = unfiltered(result.pool, result.settings, result.user)
     drop_by_id = {chunk_id: drop for drop in drops for chunk_id in drop.ids}
-    decisions = result.outcomes()
+    outcomes = {row.id: row.outcome for row in rows(result)}
 
     def row(hit: Hit) -> StackRow:
         entry = StackRow(hit.id, hit.chunk.name, why="found by plain search", number=cited.get(hit.id, 0))
         if drop := drop_by_id.get(hit.id):
             return replace(entry, outcome="dropped", layer=drop.layer, why=drop.words, setting=drop.setting)
         if hit.id in kept:
-            outcome = decisions[hit.id].outcome if hit.id in decisions else "kept"
-            return replace(entry, outcome=outcome, why="passes the filter")
+            why = f"pinned. {TERMS['pin']}" if outcomes[hit.id] == "pinned" else "passes the filter"
+            return replace(entry, outcome=outcomes[hit.id], why=why)
         return entry
 
     plain_ids = {hit.id for hit in plain}
@@ -84,12 +86,12 @@ def draw_stacks(
     # The last stack has the kept chunks.
     ranked = sorted(range(len(stacks[0].entries)), key=lambda n: stacks[-1].entries[n] is None)
     visible = sorted(ranked if len(ranked) <= MAX_ROWS + 1 else ranked[:MAX_ROWS])
-    rows = [[stack.entries[n] for n in visible] for stack in stacks]
-    stacked = (row.title for entries in rows for row in entries if row)
+    shown = [[stack.entries[n] for n in visible] for stack in stacks]
+    stacked = (row.title for entries in shown for row in entries if row)
     titles = list(dict.fromkeys([*stacked, *(hit.chunk.name for hit in among.hits)]))
     short = dict(zip(titles, telling_titles(titles, TITLE_WIDTH), strict=True))
     opens = on_open is not None
-    drawn = (_stack(stack, entries, short, opens=opens) for stack, entries in zip(stacks, rows, strict=True))
+    drawn = (_stack(stack, entries, short, opens=opens) for stack, entries in zip(stacks, shown, strict=True))
     elements.draw(f'<div class="rf-stacks">{"".join(drawn)}</div>')
     if on_open is not None:
         elements.mount("kit/stacks.js", key=key, on_opened_change=partial(_open, key, on_open), height=0)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
+from ragfilter.evaluate import wording
 from ragfilter.evaluate.effect import GatheredQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.overview import brief
@@ -43,16 +44,17 @@ def _added(without: float | None) -> float | None:
     return None if without is None else 0.0 - without
 
 
+DROPS = {"never": "none", "sometimes": "some", "always": "all"}
 FIGURES = {
     "queries": Figure(attrgetter("queries"), "Questions that retrieve a chunk with the rule."),
-    "blocks": Figure(attrgetter("blocks"), "Retrieved chunks that the rule drops."),
-    "passes": Figure(attrgetter("passes"), "Retrieved chunks that pass the rule."),
+    "blocks": Figure(attrgetter("blocks"), "Chunks it drops, over all questions, as far down as later layers look."),
+    "passes": Figure(attrgetter("passes"), "Chunks that pass it, counted likewise."),
     "overlap": Figure(attrgetter("overlap"), "Blocked chunks that another layer drops too."),
     "conflicts": Figure(lambda row: len(row.conflicts), "Blocked chunks that are labelled relevant."),
     "precision": Figure(attrgetter("precision"), "Share of blocked chunks not labelled relevant.", "%.2f"),
     "adds to F1": Figure(lambda row: _added(row.delta_f1), "Mean F1 minus that without it. Below 0: harm."),
     "adds to recall": Figure(lambda row: _added(row.delta_recall), "Mean recall minus that without it."),
-    "fires": Figure(attrgetter("fires"), "never: it blocks no retrieved chunk. always: it lets none pass."),
+    "drops": Figure(lambda row: DROPS[row.fires], "How many of the chunks that questions retrieve with it."),
 }
 HARM = ("conflicts", "adds to F1")
 """The first columns, because a narrow window shows only these."""
@@ -69,7 +71,7 @@ def columns() -> dict[str, Any]:
     """The figures as columns of a table."""
     text, number = st.column_config.TextColumn, st.column_config.NumberColumn
     of_name = {n: number(width=WIDTHS.get(n), help=each.help, format=each.format) for n, each in FIGURES.items()}
-    return of_name | {"fires": text(help=FIGURES["fires"].help)}
+    return of_name | {"drops": text(help=FIGURES["drops"].help)}
 
 
 def measured(visible: VisibleCollection) -> Matrix | None:
@@ -113,8 +115,7 @@ def draw(visible: VisibleCollection) -> None:
     over = f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
     if visible.labels is None:
         over = f"{counted(matrix.queries, 'question')} asked"
-    waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
-    elements.aside(f"{counted(len(matrix.rules), 'rule')} over {over}{waiting}.")
+    elements.aside(f"{counted(len(matrix.rules), 'rule')} over {over}. {wording.fell_back(matrix.waiting)}")
     _measured_rules(visible, matrix.rules, questions)
     if matrix.crowding:
         elements.aside("Chunks without a rule, often kept wrongly for labelled questions")
@@ -138,8 +139,8 @@ def _measured_rules(visible: VisibleCollection, rules: Sequence[RuleRow], questi
     if isinstance(rule := row.rule, InvalidRule):
         st.error(message(in_words(rule.error)))
         return
-    all_chunks, text = visible.chunks.values(), visible.chunks[row.chunk_ids[0]].rule or ""
-    parts = build_parts(text, questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)
+    all_chunks = visible.chunks.values()
+    parts = build_parts(rule, questions.pools, questions.qrels, all_chunks, questions.settings, questions.user)
     titles, terms = [place_name(part.place) for part in parts], [rule.written(part.place) for part in parts]
     table, config = _frame("part", titles, parts, terms), _columns("part")
     st.dataframe(grid.signed_figures(table), key="matrix-parts", hide_index=True, placeholder="–", column_config=config)

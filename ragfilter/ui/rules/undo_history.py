@@ -87,8 +87,9 @@ def _table(visible: VisibleCollection, listed: Sequence[Step]) -> None:
         "what": [_what(step) for step in listed],
         "chunk": [t if s.size == 1 else counted(s.size, "rule") for s, t in zip(listed, titles, strict=True)],
     }
-    widths = {"edit": 50, "who": 80, "what": 120, "chunk": 260}
+    widths = {"edit": 50, "what": 120, "chunk": 260}
     columns = {name: st.column_config.Column(width=width) for name, width in widths.items()}
+    columns["who"] = st.column_config.Column(width=80, help="“Your name” in More settings; not the viewing user.")
     columns["when"] = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120)
     ids = (str(step.edit.id) for step in listed)
     row = grid.draw_clickable(pd.DataFrame(table), ids, name="history", height=560, columns=columns)

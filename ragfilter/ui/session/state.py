@@ -15,7 +15,7 @@ import streamlit as st
 
 from ragfilter.engine.replay import Replays
 from ragfilter.errors import InputError, RagfilterError, SettingsError
-from ragfilter.layers.tuned_on import origin, profile_name
+from ragfilter.layers.tuned_on import profile_name
 from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, NeedKind, User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile
@@ -250,8 +250,6 @@ class Session:
     """Unsaved rules by collection and chunk."""
     rules: RuleDesk = field(default_factory=RuleDesk)
 
-    tuned_on: dict[str, str] = field(default_factory=dict)
-    """The query sets that settings were tuned on here, by the version of their labels."""
     map_click: tuple[str, Settings, Settings] | None = None
     """The collection of the last click on Tune's map, and the settings after and before it."""
     proposing: Job[int] | None = None
@@ -408,20 +406,15 @@ def change_settings(values: Mapping[str, Any]) -> None:
     _move(current.profile, changed.changed_from(settings_of(current.profile, ON)))
 
 
-def apply_suggestion(values: Mapping[str, Any], query_set: str) -> None:
-    """Change settings as tuning on a query set suggests, and fetch the scores they need."""
+def apply_suggestion(values: Mapping[str, Any]) -> None:
+    """Change settings as tuning suggests, and fetch the scores they need."""
     change_settings(values)
     session().complete_next = True
-    if record := origin(settings()):
-        session().tuned_on[record.labels] = query_set
 
 
 def profile_label() -> str:
     """The name of the current settings: their profile, or what they were tuned on."""
-    current, chosen = session(), settings()
-    record = origin(chosen)
-    tuned_on = current.tuned_on.get(record.labels, "") if record else ""
-    return profile_name(current.profile, chosen, tuned_on)
+    return profile_name(session().profile, settings())
 
 
 def settings_label() -> str:

@@ -64,12 +64,11 @@ def draw(page_run: PageRun) -> None:
     elements.aside(*wording.about_labels(labels))
     job: Job[Suggestion] | None = page_run.resources.jobs.find(_key(page_run, labels, request))
     if (suggestion := jobs.wait_for_result(job, "tuning", "Gathering", stop=tuning_map.STOP)) is not None:
-        _draw(suggestion, page_run, labels, query_set.name)
+        _draw(suggestion, page_run, labels)
     else:
         elements.empty(
             f"Suggest settings from {counted(len(labels.labelled), 'labelled question')}.",
-            "You see their gain on held-out questions, the changes and the losses. This takes "
-            f"{_usual_time(page_run.settings, len(labels.labelled), rerank=request.rerank)}.",
+            "You see their gain on held-out questions, the changes and the losses. This can take a few minutes.",
         )
         tuning_map.warn(page_run.settings, labels)
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
@@ -183,7 +182,7 @@ def _carried_over(page_run: PageRun) -> None:
     with st.container(key="suggestion", border=True, gap="small"):
         elements.draw(f'<p class="rf-lead">{elements.text(wording.GUESS)}</p>')
         _changes(*carried, page_run.settings)
-        _apply(page_run.settings, carried[1], ASKED)
+        _apply(page_run.settings, carried[1])
 
 
 def _changes(before: Settings, after: Settings, current: Settings) -> None:
@@ -196,18 +195,13 @@ def _changes(before: Settings, after: Settings, current: Settings) -> None:
     elements.aside(*filter(None, notes))
 
 
-def _apply(before: Settings, after: Settings, query_set: str, *, worse: bool = False) -> None:
-    """Draw the button that applies the settings, unless they are the current ones."""
+def _apply(before: Settings, after: Settings, *, worse: bool = False, better: bool = True) -> None:
+    """Draw the button that applies the settings, unless they are the current ones; the main one if they are better."""
     if changed := after.changed_from(before):
-        label, look, icon = ("Apply anyway", "secondary", "") if worse else ("Apply", "primary", "check")
+        label, icon = ("Apply anyway", "") if worse else ("Apply", "check")
+        look = "primary" if better and not worse else "secondary"
         act, about = state.apply_suggestion, "Applies these settings. Undo restores the previous ones."
-        elements.button(label, "apply-tuning", act, changed, query_set, icon=icon, type=look, about=about)
-
-
-def _usual_time(settings: Settings, questions: int, *, rerank: bool) -> str:
-    # With the bundled models, 150 questions take half a minute.
-    slow = questions > 250 or (rerank and settings.quality.reranker not in ("none", "late_interaction"))
-    return "a few minutes" if slow else "one or two minutes"
+        elements.button(label, "apply-tuning", act, changed, icon=icon, type=look, about=about)
 
 
 def _begin(page_run: PageRun, labels: Labels, request: TuningRequest, *, recalibrates: bool) -> None:
@@ -238,7 +232,7 @@ def _begin(page_run: PageRun, labels: Labels, request: TuningRequest, *, recalib
     page_run.resources.jobs.start(user, _key(page_run, labels, request), work, again=True)
 
 
-def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: str) -> None:
+def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels) -> None:
     tuning = suggestion.tuning
     with st.container(key="suggestion", border=True, gap="small"):
         head = st.empty()
@@ -259,8 +253,10 @@ def _draw(suggestion: Suggestion, page_run: PageRun, labels: Labels, query_set: 
             applied = next((way for way in ways if not way.tuned.settings.changed_from(page_run.settings)), None)
             if applied is not None and tuning.target.figure != "tokens":
                 worse = chosen.tuned.means[tuning.target.figure].mean < applied.tuned.means[tuning.target.figure].mean
+            gained = chosen.gain(chosen.tuned.gain if chosen.seen else chosen.tuned.gain_over_before)
             if margin is None or chosen.loses_at_most(margin):
-                _apply(page_run.settings, after, query_set, worse=worse)
+                better = margin is not None or gained.shows_gain
+                _apply(page_run.settings, after, worse=worse, better=better)
         with head.container(gap="small"):
             target = tuning.target.figure
             current = not suggestion.before.changed_from(page_run.settings)
@@ -300,10 +296,7 @@ def _more(tuning: Tuning) -> None:
     """Draw each strategy tuned alone, and the caveats about the figures."""
     with st.expander("Every strategy, and how sure the figures are", key="tuned-alone"):
         target = tuning.target.figure
-        alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
-        named = wording.compared_means(tuning) | alone
-        rows = [{"variant": name, **flat(each)} for name, each in named.items()]
-        measuring.draw_table(rows, target, key="tuned-alone-figures", every=True)
+        measuring.draw_table(wording.compared_rows(tuning), target, key="tuned-alone-figures", every=True)
         notes = (
             f"{counted(tuning.queries, 'question')}, {tuning.folds} folds, {tuning.candidates} candidates.",
             f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain)}.",

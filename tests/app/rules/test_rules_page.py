@@ -111,7 +111,7 @@ def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -
     page.at.text_input(key="rules-text").set_value("clerics")
     shown = rules_frame(page.run()).set_index("id")
     assert shown.loc["attack-matrix-clerics-ac-2", "conflicts"] == 1
-    assert list(shown)[-3:] == ["precision", "adds to recall", "fires"]
+    assert list(shown)[-3:] == ["precision", "adds to recall", "drops"]
 
 
 def paste(page: Any, text: str) -> Any:
