@@ -50,8 +50,7 @@ class Item:
 
 def read_items(trees: Mapping[str, Any], read: Callable[[str], Any]) -> list[Item]:
     """The items of descriptions with their ids and references."""
-    by_id: dict[str, Item] = {}
-    by_link: dict[str, Item] = {}
+    by_id, by_link = dict[str, Item](), dict[str, Item]()
     for api in [Api(source, trees, read) for source in trees]:
         for item in [*_items(api)]:
             item.id, item.where = _new_id(item, by_id), f"{api.source}, {' '.join(item.pointer)}"
