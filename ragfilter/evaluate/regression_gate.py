@@ -89,9 +89,8 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check with its outcome: its `line` says both. `reasons` says what each query that explains it lost or lacks,
-    by id, worst first.
-    `figures` are what `gate --json` prints."""
+    """A check with its outcome: its `line` says both. `reasons` says what each query that explains it lost or lacks, by
+    id, worst first. `figures` are what `gate --json` prints."""
 
     name: str
     passed: bool
