@@ -355,9 +355,8 @@ def test_a_query_is_reported_against_a_file_saved_settings_and_a_run(
 
 
 def test_runs_are_reported_alone_and_against_each_other(run: Cli, cli: Cli, files: str, tmp_path: Path) -> None:
-    a, b = (
-        cli.json(f"eval {files} -p {profile} --save one")["run"]["id"] for profile in ("unfiltered", "adaptive-gap")
-    )
+    made = cli.json(f"eval {files} -p unfiltered -p adaptive-gap --save one")["runs"]
+    a, b = (each["run"]["id"] for each in made)
     page = run(f"report run {b}")
     assert "<h1>adaptive-gap on small</h1>" in page
     assert '<tr class="strong"><td>current settings</td>' in page

@@ -234,8 +234,10 @@ YAML_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
 @cache
-def _yaml_loader() -> Any:
-    import yaml
+def _yaml_and_loader() -> tuple[Any, Any]:
+    with extra("ingest"):
+        import yaml
+    words, merge = re.compile("(|~|null|Null|NULL|true|True|TRUE|false|False|FALSE)$"), "tag:yaml.org,2002:merge"
 
     def value(loader: Any, node: yaml.Node) -> Any:
         if isinstance(node, yaml.ScalarNode):
@@ -244,12 +246,7 @@ def _yaml_loader() -> Any:
         return loader.construct_yaml_seq(node) if sequence else loader.construct_yaml_map(node)
 
     class Loader(yaml.CSafeLoader):
-        yaml_implicit_resolvers: ClassVar[Any] = {  # type: ignore[misc]
-            None: [
-                ("word", re.compile("(|~|null|Null|NULL|true|True|TRUE|false|False|FALSE)$")),
-                ("tag:yaml.org,2002:merge", re.compile("<<$")),
-            ]
-        }
+        yaml_implicit_resolvers: ClassVar[Any] = {None: [("word", words), (merge, re.compile("<<$"))]}  # type: ignore[misc]
         yaml_constructors: ClassVar[Any] = {None: value}
         merged = 0
 
@@ -261,7 +258,7 @@ def _yaml_loader() -> Any:
             for key, _ in node.value:
                 key.tag = "text"
 
-    return Loader
+    return yaml, Loader
 
 
 def parse_yaml(text: str, *, place: str, only_syntax: bool = False) -> object:
@@ -269,18 +266,14 @@ def parse_yaml(text: str, *, place: str, only_syntax: bool = False) -> object:
     are parsed: version 1.10 does not become 1.1, and dates stay text. Keys are text, and tags are ignored. An alias is
     the same object again, so the result may contain cycles. With `only_syntax`, any YAML documents are None, in a
     tenth of the time. Raises InputError naming `place`, line and column."""
-    with extra("ingest"):
-        import yaml
-
+    (yaml, loader), depth = _yaml_and_loader(), 0
     try:
-        depth = 0
         # Deep nesting would crash the process when nodes are composed.
-        for event in yaml.parse(text, _yaml_loader()):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
+        for event in yaml.parse(text, loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
                 raise yaml.YAMLError(f"it is nested deeper than {DEEPEST} levels")
-        return None if only_syntax else yaml.load(text, _yaml_loader())
+        return None if only_syntax else yaml.load(text, loader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -96,7 +96,7 @@ def evaluate(
     labelled: LabelledOptions,
     place: options.Place,
     sides: Sides,
-    save: Annotated[str, "Measure all alternatives too, and save them as a run.", {"metavar": "NAME"}] = "",
+    save: Annotated[str, "Measure all alternatives too, and save a run for each profile.", {"metavar": "NAME"}] = "",
 ) -> None:
     """Measure settings on labelled queries, compared with the unfiltered search.
 
@@ -105,44 +105,53 @@ def evaluate(
     if save:
         options.refuse(
             "beside --save",
-            profile=(sides.profile or ())[1:],
             vary=sides.vary,
             prompts=sides.prompts,
             against=sides.against,
             only=labelled.only,
             **{"except": labelled.leave_out},
         )
-    if sides.several:
+        _save(labelled, place, sides, save)
+    elif sides.several:
         _several(labelled, place, sides)
     else:
-        _alone(labelled, place, sides, save)
+        _alone(labelled, place, sides)
 
 
-def _alone(labelled: LabelledOptions, place: options.Place, sides: Sides, save: str) -> None:
-    """Measure one set of settings, compared with the unfiltered search or, to `save` it, with all alternatives."""
+def _save(labelled: LabelledOptions, place: options.Place, sides: Sides, name: str) -> None:
+    """Measure each set of settings with all its alternatives, and save it as a run of this name."""
+    runs = []
+    for loaded, user in sides.load():
+        with labelled.open("eval", place, user) as (bench, backends, labels, _unknown):
+            warn_of(labels)
+            title = query_sets.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
+            plan = measured_runs.plan(labels, title, loaded.profile, loaded.settings, backends, user, bench)
+            run = bench.runs.begin(plan, who=bench.deployment.user, name=name)
+            measured_runs.go_on(run, labels, bench.runs, backends, seen=output.progress("queries"))
+            document, text = shown(measured_runs.load(bench.runs.get(run.id), bench.runs), bench)
+            runs.append((document | {"incomplete": backends.incomplete}, text))
+    documents = [document for document, _ in runs]
+    output.show({"runs": documents} if runs[1:] else documents[0], *(text for _, text in runs))
+
+
+def _alone(labelled: LabelledOptions, place: options.Place, sides: Sides) -> None:
+    """Measure one set of settings, compared with the unfiltered search."""
     ((loaded, user),) = sides.load()
     settings, progress = loaded.settings, output.progress("queries")
     with labelled.open("eval", place, user) as (bench, backends, labels, unknown):
         warn_of(labels)
-        if save:
-            title = query_sets.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
-            plan = measured_runs.plan(labels, title, loaded.profile, settings, backends, user, bench)
-            run = bench.runs.begin(plan, who=bench.deployment.user, name=save)
-            measured_runs.go_on(run, labels, bench.runs, backends, seen=progress)
-            document, text = shown(measured_runs.load(bench.runs.get(run.id), bench.runs), bench)
-            output.show(document | {"incomplete": backends.incomplete}, text)
-            return
         options.warn_learned_elsewhere(settings, backends)
         head = {"unknown_labels": unknown, "profile": loaded.profile, "with_llm": labelled.llm}
         head["notes"] = warn_in_sample(settings, labels, place.collection)
         measured = evaluation.evaluate(labels.queries, labels.qrels, settings, backends, user, progress=progress)
+        rows = frame.cells(measured.table)
         output.show(
             place.head(backends.incomplete) | head | evaluation.document(measured),
             f"{place.collection}, profile {loaded.profile}{sides.with_config}: "
             f"{counted(len(measured.rows), 'labelled query')}",
-            rows_text(measured.table, bench.prices),
+            rows_text(rows, bench.prices),
             questions_text(frame.questions(measured.records)),
-            wording.unlabelled(frame.cells(measured.table)[0]),
+            wording.unlabelled(rows[0]),
             wording.fell_back(sum(row.waiting for row in measured.rows)),
         )
 

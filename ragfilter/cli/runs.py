@@ -16,7 +16,6 @@ from ragfilter.cli.output import percent, table, text_of
 from ragfilter.cli.program import command, make_group
 from ragfilter.evaluate import frame, query_sets, wording
 from ragfilter.evaluate import measured_runs as saved_runs
-from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import PairedTest, Row, cells, interval_of
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.query_files import matched, read_traces
@@ -128,14 +127,14 @@ def remove(run: RunId, data_dir: DataDir = None) -> None:
 
 def shown(measured: saved_runs.MeasuredRun, bench: Workbench) -> tuple[dict[str, Any], str]:
     """A run as a document and as text."""
-    run, rows = measured.run, measured.rows
+    run, rows = measured.run, cells(measured.rows)
     gain, queries = measured.over_fixed_k, measured.questions.sort_index()
     notes = [*saved_runs.changed_since(run.plan, bench), *wording.about_records(measured.records, measured.variants)]
     document = {
         "run": run,
         "with_llm": query_sets.untitled(run.plan.query_set)[2],
         "gain_over_fixed_k": gain,
-        "rows": cells(rows),
+        "rows": rows,
         "per_query": cells(queries),
         "notes": [*filter(None, [measured.in_sample]), *notes],
     }
@@ -145,31 +144,32 @@ def shown(measured: saved_runs.MeasuredRun, bench: Workbench) -> tuple[dict[str,
     )
     sentences = [wording.over_fixed_k(measured.over_fixed_k, measured.in_sample), *notes]
     text += "".join(f"{each}\n" for each in sentences if each) + "\n"
-    return document, text if rows.empty else f"{text}{rows_text(rows, bench.prices)}\n"
+    return document, f"{text}{rows_text(rows, bench.prices)}\n" if rows else text
 
 
-def rows_text(rows: pd.DataFrame, prices: Prices | None = None) -> str:
-    """The rows as text: means, with an interval for F1."""
+def rows_text(rows: Sequence[Row], prices: Prices | None = None, measure: str = "f1") -> str:
+    """The rows as text: means, with an interval for `measure`."""
     columns: dict[str, Callable[[Row], str]] = {"": lambda row: row["variant"]}
     for figure, spec in FIGURES.items():
-        if "eval" in spec.tables:
+        if "eval" in spec.tables and figure in rows[0]:
             columns[figure if spec.label.lower() == figure else spec.label] = partial(_mean, figure)
-        if figure == "f1":
-            columns["95% of f1"] = lambda row: _ends(interval_of(row, "f1"))
-    columns["noise cut"] = lambda row: percent(row["noise_reduction"])
+        if figure == measure:
+            columns[f"95% of {measure}"] = partial(_ends, measure)
+    if "noise_reduction" in rows[0]:
+        columns["noise cut"] = lambda row: percent(row["noise_reduction"])
     if prices:
         columns["cost of 1,000"] = lambda row: money(prices.of_thousand(row["tokens"]), prices.currency)
-    if rows["llm_tokens"].any():
+    if any(row.get("llm_tokens") for row in rows):
         columns["LLM tokens"] = lambda row: f"{row['llm_tokens']:,.0f}"
         columns["LLM ms"] = lambda row: f"{row['llm_ms']:,.0f}"
         columns["fallbacks"] = lambda row: str(row["fallbacks"])
-    if rows["query_ms"].any():
+    if any(row.get("query_ms") for row in rows):
         columns["whole query ms"] = lambda row: f"{row['query_ms']:,.0f}"
-    if "gain" in rows:
+    if "gain" in rows[0]:
         columns["gain in F1"] = _gain
         columns["p"] = lambda row: p_value(row["p_value"]) if row["gain"] else "–"
-    body = [[cell(row) for cell in columns.values()] for row in cells(rows)]
-    about = "".join(f"{row['variant']}: {row['about']}\n" for row in cells(rows) if row["about"])
+    body = [[cell(row) for cell in columns.values()] for row in rows]
+    about = "".join(f"{row['variant']}: {row['about']}\n" for row in rows if row.get("about"))
     return table([*columns], body) + about
 
 
@@ -216,8 +216,7 @@ def several_text(
     """The `rows` of variants as text, compared with `reference`. `each_query` adds the queries that changed most."""
     if rows.empty:
         return ""
-    text = rows_text(rows, prices)
-    text += f"gain: over {reference}.\n"
+    text = f"{rows_text(cells(rows), prices)}gain: over {reference}.\n"
     if not each_query:
         return text
     sides = frame.by_variant(frame.frame(records, by="query"))
@@ -239,5 +238,6 @@ def _mean(figure: str, row: Row) -> str:
     return "–" if row[figure] is None else frame.written(figure, row[figure])
 
 
-def _ends(interval: Interval | None) -> str:
-    return wording.between_ends(interval, "{:.3f}".format, " – ") if interval else "–"
+def _ends(figure: str, row: Row) -> str:
+    interval = interval_of(row, figure)
+    return wording.between_ends(interval, partial(frame.written, figure), " – ") if interval else "–"

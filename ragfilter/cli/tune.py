@@ -11,6 +11,7 @@ from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.label_options import LabelledOptions, QueryOptions, warn_of
 from ragfilter.cli.program import command
+from ragfilter.cli.runs import rows_text
 from ragfilter.engine.gather import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets, wording
@@ -132,12 +133,7 @@ def tuned_document(tuning: Tuning, changed: dict[str, Any], file: Path | None) -
 def tuned_text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | None) -> str:
     """The result of tuning as text."""
     target, tuned = tuning.target, tuning.tuned
-    alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
-    rows = {**wording.compared_means(tuning), **alone}
-    table = output.table(
-        ("", *wording.cells(tuned.means, target)),
-        [(name, *wording.cells(each, target).values()) for name, each in rows.items()],
-    )
+    table = rows_text(wording.compared_rows(tuning), measure=target.figure)
     return output.text_of(
         f"{collection}: {tuning.queries} labelled queries, {tuning.candidates} candidates, "
         f"{tuning.folds}-fold cross-validation\n\n{table}\n",

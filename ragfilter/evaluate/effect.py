@@ -15,12 +15,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import fmean
 
 from ragfilter.engine.gather import usable_count, wanted_count
 from ragfilter.engine.pool import with_rules
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.labelled_queries import Qrels, relevant_of
-from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1
+from ragfilter.evaluate.metrics import Scores, precision_recall_f1
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
 from ragfilter.layers.visibility import effective_user
 from ragfilter.model import Chunk, Pool, User
@@ -95,8 +96,8 @@ class GatheredQuestions:
             if gained or lost:
                 rows.append(QueryEffect(query_id, pool.query, gained, lost, relevant, was, now))
         rows.sort(key=lambda row: (-len(row.lost_relevant), _gain(row)))
-        scores = mean_of(before), mean_of(after)
-        return Effect(len(self.pools), len(before), tuple(rows), *scores, len(short))
+        was, now = (Scores(*map(fmean, zip(*each, strict=True))) if each else None for each in (before, after))
+        return Effect(len(self.pools), len(before), tuple(rows), was, now, len(short))
 
     def renew(self, chunks: Mapping[str, Chunk]) -> GatheredQuestions:
         """The same questions with the current rules of `chunks` (by id)."""

@@ -7,8 +7,8 @@ irrelevant in the unfiltered first k, with the chunks of all queries counted tog
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,10 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_records, tuning, wording
 from ragfilter.evaluate.crossval import read_target
-from ragfilter.evaluate.frame import Row, best_k, cells, frame, rows
+from ragfilter.evaluate.frame import Row, best_k, cells, rows
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries, labels_version, missing
 from ragfilter.evaluate.learning import DEPTH, Provenance
+from ragfilter.evaluate.metrics import Counts, figures
 from ragfilter.evaluate.query_records import QueryRecord, records_of
 from ragfilter.evaluate.recalibrate import start
 from ragfilter.evaluate.tuning import Tuning, wide_settings
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger(__name__)
+
+_SCORES = ("precision", "recall", "f1", "f1_most")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,35 +128,28 @@ def evaluate(
     label, and what `measure` raises."""
     labels, compared = Labels(queries, qrels), filtered_and_plain(settings)
     measured = query_records.measure(labels, compared, backends, user, progress=progress) if labels.labelled else ()
-    return to_evaluation(chain.from_iterable(measured), settings, [i for i in queries if i not in qrels])
+    return to_evaluation([*measured], settings, [i for i in queries if i not in qrels])
 
 
-def score(
-    pools: Mapping[str, Pool],
-    qrels: Qrels,
-    settings: Settings,
-    user: User | None = None,
-    *,
-    unlabelled: Sequence[str] = (),
-) -> Evaluation:
-    """Replay every pool under `settings` and score it. Pure. Raises ValueError without labels."""
+def score(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None) -> Evaluation:
+    """Replay every labelled pool under `settings` and score it. Pure. Raises ValueError without labels."""
     compared = filtered_and_plain(settings)
     measured = (records_of(i, pool, qrels[i], compared, user) for i, pool in pools.items() if i in qrels)
-    return to_evaluation(chain.from_iterable(measured), settings, unlabelled)
+    return to_evaluation([*measured], settings, [i for i in pools if i not in qrels])
 
 
-def to_evaluation(measured: Iterable[QueryRecord], settings: Settings, unlabelled: Sequence[str]) -> Evaluation:
-    """Evaluate the records of `filtered_and_plain(settings)`. Raises ValueError if there are none."""
-    records = tuple(measured)
-    if not records:
+def to_evaluation(
+    measured: Sequence[tuple[QueryRecord, ...]], settings: Settings, unlabelled: Sequence[str]
+) -> Evaluation:
+    """Evaluate each query's records of `filtered_and_plain(settings)`. Raises ValueError if there are none."""
+    if not measured:
         raise ValueError("no query has a label")
+    records = tuple(chain.from_iterable(measured))
     table, best = rows(records, filtered_and_plain(settings)), best_k(records)
     means = {row["variant"]: row for row in cells(table)}
-    figures = zip(records, cells(frame(records, by="query")), strict=True)
-    kept = {(each.id, each.variant): _kept(each, row) for each, row in figures}
     return Evaluation(
         k=settings.retrieval.k,
-        rows=tuple(_row(each, kept) for each in records if each.variant == CURRENT),
+        rows=tuple(_row(*pair) for pair in measured),
         unfiltered=_means(means[UNFILTERED]),
         filtered=_means(means[CURRENT]),
         best_fixed_k=None if best is None else FixedK(best, _means(means[FIXED])),
@@ -183,27 +179,20 @@ def document(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _row(record: QueryRecord, kept: Mapping[tuple[str, str], KeptChunks]) -> QueryRow:
-    return QueryRow(
-        record.id,
-        record.query,
-        record.relevant,
-        kept[record.id, UNFILTERED],
-        kept[record.id, CURRENT],
-        None if record.noise == 0 else 1 - (record.kept - record.found) / record.noise,
-        record.lost_ids,
-        record.status,
-        record.waiting,
-    )
+def _row(own: QueryRecord, plain: QueryRecord) -> QueryRow:
+    reduction = 1 - (own.kept - own.found) / own.noise if own.noise else None
+    kept = _kept(plain), _kept(own)
+    return QueryRow(own.id, own.query, own.relevant, *kept, reduction, own.lost_ids, own.status, own.waiting)
 
 
-def _kept(record: QueryRecord, figures: Row) -> KeptChunks:
-    scores = {name: figures[name] for name in ("precision", "recall", "f1", "f1_most")}
+def _kept(record: QueryRecord) -> KeptChunks:
+    values = figures(Counts(record.kept, record.found, record.unlabelled), record.relevant)
+    scores = {name: float(values[name]) for name in _SCORES}
     return KeptChunks(record.kept, record.found, unlabelled=record.unlabelled, ids=record.ids, **scores)
 
 
 def _means(row: Row) -> Means:
-    return Means(**{each.name: row[each.name.removeprefix("mean_")] for each in fields(Means)})
+    return Means(mean_kept=row["kept"], unlabelled=row["unlabelled"], **{name: row[name] for name in _SCORES})
 
 
 def measure(results: Mapping[str, PoolResult], qrels: Qrels) -> Evaluation:
@@ -218,9 +207,7 @@ def measure(results: Mapping[str, PoolResult], qrels: Qrels) -> Evaluation:
     version = labels_version(labels)
     if caveat := wording.in_sample(one.settings, version, one.pool.collection):
         log.warning("%s", caveat)
-    pools = {i: result.pool for i, result in results.items()}
-    bare = tuple(i for i in results if i not in qrels)
-    return score(pools, qrels, one.settings, one.user, unlabelled=bare)
+    return score({i: result.pool for i, result in results.items()}, qrels, one.settings, one.user)
 
 
 def tune(
@@ -293,20 +280,20 @@ def _tuned(
 
 def _checked(results: Mapping[str, PoolResult], qrels: Qrels, *, least: int) -> tuple[PoolResult, Labels]:
     """Check that all results share settings and user. Returns one, and the queries' labels. Raises InputError."""
-    labelled = [result for i, result in results.items() if i in qrels]
+    labelled = {i: result for i, result in results.items() if i in qrels}
     if len(labelled) < least:
         raise InputError(
             f"Only {len(labelled)} of these queries have labels.",
             remedy=f"Label at least {least}, and use the same query ids for results and labels.",
         )
-    texts = {i: result.pool.query for i, result in results.items() if i in qrels}
-    labels = Labels(texts, {i: _grades(i, qrels[i]) for i in texts})
+    texts = {i: result.pool.query for i, result in labelled.items()}
+    labels = Labels(texts, {i: _grades(i, qrels[i]) for i in labelled})
     labels.check_relevant()
     for caveat in wording.about_labels(labels):
         log.warning("%s", caveat)
-    ids = (chunk for i in results for chunk in qrels.get(i, ()))
-    missing(ids, {hit.id for result in labelled for hit in result.pool.hits})
-    first = labelled[0]
+    ids = (chunk for grades in labels.qrels.values() for chunk in grades)
+    missing(ids, {hit.id for result in labelled.values() for hit in result.pool.hits})
+    first = next(iter(labelled.values()))
     if any((r.settings, r.user) != (first.settings, first.user) for r in results.values()):
         raise InputError(
             "The results were made with different settings or for different users.",

@@ -7,6 +7,7 @@ within the ranking, or reorder it, can exceed it."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ragfilter.errors import extra
 from ragfilter.evaluate import metrics
-from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, intervals
+from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, intervals, picked
 from ragfilter.evaluate.metrics import FIGURES, Curve, best_prefix, by_k, counts_of, prefixes, without_nothing
 from ragfilter.evaluate.query_records import QueryRecord
 from ragfilter.evaluate.variants import ABOUT_ORACLE, CURRENT, FIXED, ORACLE, UNFILTERED, Variant
@@ -114,16 +115,16 @@ def with_bounds(records: Sequence[QueryRecord]) -> list[QueryRecord]:
         return [*records]
     curves = curves_of(records)
     orders = prefixes(curves)
-    tables = {name: np.asarray(each).tolist() for name, each in counts_of(curves)._asdict().items()}
-    tables["ndcg"] = [by_k(each.ndcg, float(not each.relevant)).tolist() for each in curves]
+    counts = {name: np.asarray(table) for name, table in counts_of(curves)._asdict().items()}
+    counts["ndcg"] = np.stack([by_k(each.ndcg, float(not each.relevant)) for each in curves])
     chosen = {ORACLE: best_prefix(orders)}
     if len(plain) > 1:
         folds = folds_of([record.query for record in plain], FOLDS)
-        chosen = {FIXED: Target().held_out(without_nothing(orders), folds), **chosen}
+        chosen[FIXED] = Target().held_out(without_nothing(orders), folds)
     bounds = [
-        replace(record, variant=name, curve=None, ids=(), **{each: table[row][k] for each, table in tables.items()})
+        replace(record, variant=name, curve=None, ids=(), **kept)
         for name, columns in chosen.items()
-        for row, (record, k) in enumerate(zip(plain, columns.tolist(), strict=True))
+        for record, kept in zip(plain, cells(pd.DataFrame(picked(counts, columns))), strict=True)
     ]
     return [*records, *bounds]
 
@@ -146,35 +147,30 @@ def rows(records: Sequence[QueryRecord], variants: Sequence[Variant], *, against
     ``about`` describes it. The variants of `layer_gains` have no row. Empty without records."""
     fixed = "plain", f"{best_k(records)} over all queries; each is measured with the k that is best on the others"
     entries: dict[str, tuple[str, str]] = {}
-    untimed = {FIXED, ORACLE}
     for each in variants:
         if each.group not in ("added", "left out"):
             entries[each.name] = each.group, each.about
         if each.plain:
-            untimed.add(each.name)
             entries.setdefault(FIXED, fixed)
     entries |= {FIXED: fixed, ORACLE: ("oracle", ABOUT_ORACLE)}
     table = frame((r for r in with_bounds(records) if r.variant in entries), against=against)
     if table.empty:
         return table
-    names = table["variant"]
-    table = table.assign(group=names.map(lambda name: entries[name][0]), about=names.map(lambda name: entries[name][1]))
-    table.loc[names.isin(untimed), ["ms", "ms_low", "ms_high"]] = np.nan
+    described = [entries[name] for name in table["variant"]]
+    table = table.assign(group=[group for group, _ in described], about=[about for _, about in described])
+    table.loc[table["group"].isin(("plain", "oracle")), ["ms", "ms_low", "ms_high"]] = np.nan
     return table.sort_values("variant", key=lambda names: names.map([*entries].index), ignore_index=True)
 
 
 def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> list[Row]:
     """The rows of `rows`, best first by a figure, and the oracle last. Rows that keep the same
     chunks for every query are merged: ``names`` has all their names."""
-    kept: dict[str, list[object]] = {}
+    kept: dict[str, list[object]] = defaultdict(list)
+    alike: dict[object, list[Row]] = defaultdict(list)
     for each in records:
-        kept.setdefault(each.variant, []).append(
-            (each.id, each.kept, each.found, each.unlabelled, each.tokens, each.ndcg)
-        )
-    alike: dict[object, list[Row]] = {}
+        kept[each.variant].append((each.id, each.kept, each.found, each.unlabelled, each.tokens, each.ndcg))
     for row in cells(table):
-        name = row["variant"]
-        alike.setdefault(tuple(kept.get(name, [name])), []).append(row)
+        alike[tuple(kept[row["variant"]]) or row["variant"]].append(row)
     merged = [{**each[0], "names": [row["variant"] for row in each]} for each in alike.values()]
     sign = -1 if figure in SHARES else 1
     # Rows without the figure come last, before the oracle.
@@ -310,23 +306,14 @@ def questions(records: Sequence[QueryRecord]) -> pd.DataFrame:
 
 def of_kind(questions: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     """The `questions` of one kind (see `ABOUT_KINDS`); highlights are sorted by the largest gain first."""
-    gain = questions["gain"]
-    match kind:
-        case "failures":
-            return questions[(gain < -SAME) | (questions["f1"] == 0)]
-        case "changed":
-            return questions[gain.abs() > SAME]
-        case "highlights":
-            kept = questions["recall"] >= questions["recall_a"] - SAME
-            best = questions[(gain >= GREAT) & kept]
-            return best.sort_values("gain", ascending=False, kind="stable")
-
-
-def noise_reduction(rows: pd.DataFrame) -> float | None:
-    """The share of irrelevant chunks that the filter removed, over all queries together. None if
-    the unfiltered first k have none; negative if the filter keeps more of them."""
-    before, after = rows["noise"].sum(), (rows["kept"] - rows["found"]).sum()
-    return None if before == 0 else float(1 - after / before)
+    gain, recall = questions["gain"], questions["recall"]
+    chosen = {
+        "failures": (gain < -SAME) | (questions["f1"] == 0),
+        "changed": gain.abs() > SAME,
+        "highlights": (gain >= GREAT) & (recall >= questions["recall_a"] - SAME),
+    }
+    rows = questions[chosen[kind]]
+    return rows.sort_values("gain", ascending=False, kind="stable") if kind == "highlights" else rows
 
 
 def _plain(records: Iterable[QueryRecord]) -> list[QueryRecord]:
@@ -341,13 +328,14 @@ def _plain(records: Iterable[QueryRecord]) -> list[QueryRecord]:
 def _of_variant(name: str, group: pd.DataFrame) -> dict[str, Any]:
     """The row of a variant."""
     labelled = group[group["labelled"]]
+    noise, left = labelled["noise"].sum(), (labelled["kept"] - labelled["found"]).sum()
     return {
         "variant": name,
         "queries": len(group),
         **flat(means({name: labelled[name] for name in SCORED})),
         **flat(means({name: group[name] for name in COUNTED})),
         **{cost: group[cost].mean() for cost in ("query_ms", "llm_tokens", "llm_ms")},
-        "noise_reduction": noise_reduction(labelled),
+        "noise_reduction": float(1 - left / noise) if noise else None,
         "fallbacks": int(group["fallback"].sum()),
     }
 

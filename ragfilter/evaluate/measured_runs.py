@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ragfilter.engine.gather import Backends
@@ -35,14 +36,6 @@ if TYPE_CHECKING:
 
 Seen = Callable[[int, int], bool | None]
 """Called with (queries done, total) after each query; returning False stops."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """A row of a run, where settings were measured."""
-
-    run: Run
-    variant: str = CURRENT
 
 
 @dataclass(frozen=True)
@@ -145,16 +138,14 @@ class ComparedRuns:
 
     def mean(self, figure: str, side: str) -> float:
         """The mean of a figure for one side, a or b."""
-        return float(self.sides[f"{figure}_{side}"].mean()) if len(self.sides) else 0.0
+        return fmean(self.sides[f"{figure}_{side}"]) if len(self.sides) else 0.0
 
     @property
-    def in_sample(self) -> tuple[str, str]:
+    def in_sample(self) -> list[str]:
         """The warnings of `wording.in_sample` about A and B."""
-        a, b = (
-            wording.in_sample(settings, run.plan.labels_version, run.plan.collection)
-            for run, settings in zip(self.runs, self.settings, strict=True)
-        )
-        return a, b
+        plans = (run.plan for run in self.runs)
+        sides = zip(self.settings, plans, strict=True)
+        return [wording.in_sample(settings, plan.labels_version, plan.collection) for settings, plan in sides]
 
     @property
     def notes(self) -> list[str]:
@@ -172,13 +163,11 @@ class ComparedRuns:
                 "The two sides were measured as different users, who may see different chunks: "
                 "measure both as the same user."
             )
-        for place, side in enumerate("ab"):
-            letter, run = side.upper(), self.runs[place]
+        for letter, run, since, learned in zip("AB", self.runs, self.since, self.in_sample, strict=True):
             if not run.complete:
-                done = f"{run.done} of {counted(run.plan.queries, 'question')}"
-                notes.append(f"{letter} is measured for {done} only.")
-            means = {each: self.mean(each, side) for each in ("kept", "unlabelled", "f1", "f1_most")}
-            sentences = *self.since[place], self.in_sample[place], wording.unlabelled(means)
+                notes.append(f"{letter} is measured for {run.done} of {counted(run.plan.queries, 'question')} only.")
+            means = {each: self.mean(each, letter.lower()) for each in ("kept", "unlabelled", "f1", "f1_most")}
+            sentences = *since, learned, wording.unlabelled(means)
             notes += [f"{letter}: {each[0].lower()}{each[1:]}" for each in sentences if each]
         if self.paired.gain.ends and self.paired.queries < FEW_QUERIES:
             labelled = counted(self.paired.queries, "labelled question")
@@ -288,15 +277,15 @@ def measured_queries(plan: Plan) -> list[str]:
     return words + (["--qrels", qrels] if qrels else []) + (["--with-llm"] if llm else [])
 
 
-def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[RunRow]:
-    """Yield the rows of complete runs that measured `settings` under the plan `wanted`, whatever the plan's own
-    settings are. A run measures many alternatives, so another run often already has a row with these settings."""
+def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[tuple[Run, str]]:
+    """Yield the complete runs that measured `settings` under the plan `wanted`, with the name of the row, whatever the
+    plan's own settings are. A run measures many alternatives, so another run often already has such a row."""
     for run in runs:
         same = replace(run.plan, profile=wanted.profile, changes=wanted.changes)
         if run.complete and same == wanted:
             for variant in variants(settings_of(run)):
                 if variant.settings == settings and not variant.plain:
-                    yield RunRow(run, variant.name)
+                    yield run, variant.name
 
 
 def changed_since(plan: Plan, bench: Workbench) -> list[str]:

@@ -17,7 +17,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
-from statistics import fmean
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -140,11 +139,6 @@ def _scores(kept: int, found: int, relevant: int) -> Scores:
     return Scores(*(float(values[name]) for name in ("precision", "recall", "f1")))
 
 
-def mean_of(scores: Sequence[Scores]) -> Scores | None:
-    """The mean of each score; None for an empty sequence."""
-    return Scores(*map(fmean, zip(*scores, strict=True))) if scores else None
-
-
 DEEPEST = 50
 """The last rank of the unfiltered ranking that is considered."""
 UNLABELLED = -1
@@ -258,12 +252,9 @@ def _columns(length: int) -> Choice:
 def _cumulated(curve: Curve) -> Table:
     """Counts of chunks, relevant chunks, unlabelled chunks and tokens, for each prefix."""
     tokens = np.array([0, *curve.tokens])
-    fitting = np.diff(tokens) > 0
-    grades = np.array(curve.grades)[fitting]
-    by_place = [[0, *each] for each in (grades > 0, grades < 0)]
-    kept = np.cumsum([0, *fitting])
-    found, unlabelled = np.cumsum(by_place, axis=1)[:, kept]
-    return np.stack([kept, found, unlabelled, tokens])[:, _columns(len(curve.grades))]
+    fitting, grades = np.diff(tokens) > 0, np.array(curve.grades)
+    kept, found, unlabelled = ([0, *np.cumsum(fitting & each)] for each in (True, grades > 0, grades < 0))
+    return np.stack([kept, found, unlabelled, tokens])[:, _columns(len(grades))]
 
 
 @lru_cache(maxsize=8)

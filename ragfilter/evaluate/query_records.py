@@ -22,6 +22,8 @@ from itertools import compress
 from time import perf_counter
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ragfilter.answer.context_packing import fits
 from ragfilter.engine.gather import Backends, gather
 from ragfilter.engine.pipeline import replay_completed, search_and_filter
@@ -226,9 +228,7 @@ def to_document(records: Sequence[QueryRecord]) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
     """The records from their stored values. The curve belongs to the plain search."""
-    values: dict[str, Any] = dict(document["curve"])
-    lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
-    curve = Curve(**(values | lists))
+    curve = _CURVE.validate_python(document["curve"])
     shared = {name: document[name] for name in _SHARED}
     return tuple(
         QueryRecord(variant=name, curve=curve if name == UNFILTERED else None, **shared, **values_of_variant)
@@ -236,6 +236,7 @@ def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
     )
 
 
+_CURVE = TypeAdapter(Curve)
 _SHARED = ("id", "query", "labelled", "relevant", "relevant_keys", "nearness")
 _OWN = ("kept", "found", "unlabelled", "noise", "lost", "tokens", "ndcg", "ms", "status", "waiting")
 
@@ -268,29 +269,25 @@ def _plain(query_id: str, pool: Pool, grades: Mapping[str, int], variant: Varian
 
 def _filtered(plain: QueryRecord, result: PoolResult, grades: Mapping[str, int]) -> QueryRecord:
     """The record of the chunks that the layers keep."""
-    relevant, kept = relevant_of(grades), {hit.id for hit in result.kept}
-    lost = tuple(
-        hit.id for hit in result.hits if hit.id in relevant and hit.id not in kept and result.user.sees(hit.chunk)
-    )
-    record = replace(
+    dropped = relevant_of(grades) - {hit.id for hit in result.kept}
+    lost = tuple(hit.id for hit in result.hits if hit.id in dropped and result.user.sees(hit.chunk))
+    fields = count(result.kept, grades, result.settings)
+    if stats := judge_stats(result):
+        fields |= {
+            "llm_tokens": stats.prompt_tokens + stats.completion_tokens,
+            "llm_ms": stats.ms,
+            "query_ms": stats.ms if stats.cached else 0.0,
+            "error": stats.error if stats.fallback else "",
+            "fallback": stats.fallback,
+        }
+    return replace(
         plain,
         lost=len(lost),
         lost_ids=lost,
         ms=sum(trace.ms for trace in result.traces),
         status=result.status,
         waiting=bool(result.fallbacks),
-        **count(result.kept, grades, result.settings),
-    )
-    stats = judge_stats(result)
-    if stats is None:
-        return record
-    return replace(
-        record,
-        llm_tokens=stats.prompt_tokens + stats.completion_tokens,
-        llm_ms=stats.ms,
-        query_ms=stats.ms if stats.cached else 0.0,
-        error=stats.error if stats.fallback else "",
-        fallback=stats.fallback,
+        **fields,
     )
 
 

@@ -20,17 +20,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any, Literal
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, Field, FiniteFloat
 
 from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError, SettingsError, extra
 from ragfilter.evaluate import wording
-from ragfilter.evaluate.frame import frame, permutation_p
+from ragfilter.evaluate.frame import cells, frame, permutation_p
+from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.query_records import QueryRecord
 from ragfilter.evaluate.variants import CURRENT
 from ragfilter.settings.schema import Settings
@@ -39,16 +41,10 @@ from ragfilter.text.normalise import mend_characters
 from ragfilter.text.numbers import counted, p_value, signed
 from ragfilter.text.titles import query_id, query_name
 
-NAMES = {
-    "precision": "precision",
-    "recall": "recall",
-    "f1": "F1",
-    "kept": "kept chunks",
-    "lost": "lost relevant chunks",
-}
-"""The figures that can be limited: means of per-query values over the labelled queries."""
 RATIOS = ("precision", "recall", "f1")
 """Figures that must not drop."""
+NAMES = {name: FIGURES[name].label for name in RATIOS} | {"kept": "kept chunks", "lost": "lost relevant chunks"}
+"""The figures that can be limited: means of per-query values over the labelled queries."""
 ORIGINS = {
     "collection": "another collection",
     "collection_version": "another version of the collection",
@@ -63,10 +59,6 @@ SEVERE = 0.5
 DIGITS = 6
 DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
 """How much recall and F1 may drop by default; both are always checked."""
-REMODELLED = "The embedding model has changed: recalibrate, then renew the baseline."
-RECHUNKED = "The chunking has changed: recalibrate, then renew the baseline."
-RESET = "So have the settings: gate the old ones to tell the effects apart."
-LABELS_GONE = "Labels are gone: get them back, or renew the baseline."
 WIDTH = 60
 SHOWN = 20
 """Maximum number of listed questions if space is limited."""
@@ -97,9 +89,8 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check with its outcome: its `line` says both. `reasons` says what each query that explains it lost or lacks,
-    by id, worst first.
-    `figures` are what `gate --json` prints."""
+    """A check with its outcome: its `line` says both. `reasons` says what each query that explains it lost or lacks, by
+    id, worst first. `figures` are what `gate --json` prints."""
 
     name: str
     passed: bool
@@ -160,11 +151,7 @@ class Gate:
         }
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ReachedFigures(_Value):
+class ReachedFigures(BaseModel, frozen=True, extra="forbid"):
     """The figures of one query, hashes of its relevant chunks' ids, and what drift tests need: the best distance as a
     share of the background (None without distances), the number of kept chunks, whether a layer fell back, and a hash
     of the question."""
@@ -179,10 +166,8 @@ class ReachedFigures(_Value):
     asked: str
 
 
-class _LogLine(BaseModel):
+class _LogLine(BaseModel, strict=True):
     """What the logger writes about a question."""
-
-    model_config = ConfigDict(strict=True)
 
     nearness: Annotated[FiniteFloat, Field(ge=0)] | None
     kept: Annotated[int, Field(ge=0, lt=2**53)]
@@ -191,7 +176,7 @@ class _LogLine(BaseModel):
     query: str = ""
 
 
-class BaselineOrigin(_Value):
+class BaselineOrigin(BaseModel, frozen=True, extra="forbid"):
     """What a baseline was measured on. `settings` are those that differ from the defaults."""
 
     collection: str
@@ -202,48 +187,43 @@ class BaselineOrigin(_Value):
     settings: Mapping[str, Any]
 
 
-class Baseline(BaselineOrigin):
+class Baseline(BaselineOrigin, frozen=True):
     """The figures that every query reached, by query id."""
 
     queries: Mapping[str, ReachedFigures]
 
     def dumps(self) -> str:
         """The file's content; the same figures always give the same bytes."""
-        tree = self.model_dump()
-        return json.dumps(tree, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        return json.dumps(self.model_dump(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def reached(records: Iterable[QueryRecord]) -> pd.DataFrame:
-    """What the current settings reached: the rows of `frame` by query, with the keys of the relevant chunks."""
+    """What the current settings reached: the rows of `frame` by query, with the columns of `ReachedFigures`."""
     current = [each for each in records if each.variant == CURRENT]
-    return frame(current, by="query").assign(relevant_keys=[each.relevant_keys for each in current])
+    return frame(current, by="query").assign(
+        relevant=[each.relevant_keys for each in current],
+        fell_back=[each.waiting for each in current],
+        asked=[query_id(each.query) for each in current],
+    )
 
 
 def to_baseline(rows: pd.DataFrame, origin: BaselineOrigin) -> Baseline:
-    """The baseline of these rows."""
+    """The baseline of the rows of `reached`."""
     queries = {
-        row["id"]: ReachedFigures(
-            relevant=row["relevant_keys"],
-            nearness=None if pd.isna(row["nearness"]) else round(row["nearness"], DIGITS),
-            kept=row["kept"],
-            fell_back=row["waiting"],
-            asked=query_id(row["query"]),
-            **{name: round(row[name], DIGITS) for name in RATIOS},
-        )
-        for row in rows.to_dict("records")
+        row["id"]: {name: row[name] for name in ReachedFigures.model_fields} for row in cells(rows.round(DIGITS))
     }
-    return Baseline(**origin.model_dump(), queries=queries)
+    return Baseline.model_validate(origin.model_dump() | {"queries": queries})
 
 
 def read(path: Path) -> Baseline:
     """Read a baseline from its file. Raises InputError."""
     try:
-        baseline = Baseline.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        baseline = Baseline.model_validate_json(path.read_bytes())
         Settings().with_values(baseline.settings)
         return baseline
     except OSError as error:
         why = f"{path} cannot be read: {error.strerror}."
-    except (ValueError, RecursionError, SettingsError):
+    except (ValueError, SettingsError):
         why = f"{path} is not a baseline file."
     raise InputError(why, remedy="Create a new one.", action="baseline")
 
@@ -293,12 +273,11 @@ def decide(
         for name, words in ORIGINS.items()
         if getattr(baseline, name) != getattr(now, name)
     ]
-    relevant = {i: {*keys.split()} for i, keys in zip(rows["id"], rows["relevant_keys"], strict=True)}
+    relevant = {i: {*keys.split()} for i, keys in zip(rows["id"], rows["relevant"], strict=True)}
     before = {i: {*each.relevant.split()} for i, each in sorted(baseline.queries.items())}
     moved = {i for i, keys in before.items() if relevant.get(i, keys) - keys}
-    fewer = {i: len(keys) - len(relevant.get(i, keys)) for i, keys in before.items()}
+    lost = {i: n for i, keys in before.items() if (n := len(keys) - len(relevant.get(i, keys))) > 0}
     missing = sorted(before.keys() - relevant.keys())
-    lost = {i: n for i, n in fewer.items() if n > 0}
     gone = [*(lost.keys() - moved), *([] if partly else missing)]
     # If a source was removed, most of its labels are gone, and few are found elsewhere.
     changed = mapped is not None and baseline.collection_version != now.collection_version
@@ -319,31 +298,28 @@ def decide(
             f"Not compared, because the baseline lacks them: {len(new)} of {len(rows)} "
             f"questions, such as {new.iloc[0]!r}."
         )
-    both = rows[known]
-    drops = tuple(_drop(name, most, baseline, both) for name, most in allowed.items())
+    both, were = rows[known], answers(baseline)
+    drops = tuple(_drop(name, most, were, both) for name, most in allowed.items())
     worse = not all(drop.passed for drop in drops)
-    drift = shifts(answers(baseline, both["id"]), both.rename(columns={"waiting": "fell_back"}))
+    drift = shifts(were.loc[both["id"]], both)
     same = both[~both["id"].isin(lost)]
     if worse and (baseline.model, baseline.space) != (now.model, now.space):
-        verdict = REMODELLED
+        verdict = "The embedding model has changed: recalibrate, then renew the baseline."
     elif worse and rechunked:
-        verdict = RECHUNKED
-    elif worse and lost and (same.empty or all(_drop(*each, baseline, same).passed for each in allowed.items())):
-        verdict = LABELS_GONE
+        verdict = "The chunking has changed: recalibrate, then renew the baseline."
+        verdict += " So have the settings: gate the old ones to tell the effects apart." if reset else ""
+    elif worse and lost and (same.empty or all(_drop(*each, were, same).passed for each in allowed.items())):
+        verdict = "Labels are gone: get them back, or renew the baseline."
     else:
         verdict = what_moved(drift, worse=worse)
-    # With another model, the old settings may be refused.
-    if reset and verdict == RECHUNKED:
-        verdict = f"{verdict} {RESET}"
-    return Gate(
-        within, drops, None if partly else _gone(missing, {} if rechunked else lost), tuple(notes), drift, verdict
-    )
+    whole = None if partly else _gone(missing, {} if rechunked else lost)
+    return Gate(within, drops, whole, tuple(notes), drift, verdict)
 
 
-def answers(baseline: Baseline, only: Iterable[str] | None = None) -> pd.DataFrame:
-    """How the baseline's questions, or `only` these, were answered, for `shifts`."""
-    answered = [baseline.queries[i].model_dump() for i in (baseline.queries if only is None else only)]
-    return pd.DataFrame(answered, columns=[*ReachedFigures.model_fields])
+def answers(baseline: Baseline) -> pd.DataFrame:
+    """What each query of a baseline reached, by its id."""
+    rows = [each.model_dump() for each in baseline.queries.values()]
+    return pd.DataFrame(rows, index=pd.Index(baseline.queries, dtype=object), columns=[*ReachedFigures.model_fields])
 
 
 def shifts(before: pd.DataFrame, now: pd.DataFrame) -> tuple[Shift, ...]:
@@ -410,16 +386,14 @@ def read_log(path: Path, collection: str) -> pd.DataFrame:
             questions.append((near, row.kept, bool(row.fallback), query_id(row.query)))
         else:
             others.add(row.collection)
-    if others and not questions:
-        raise InputError(
-            f"{path} has no questions to the collection {collection!r}, only to {', '.join(sorted(others))}.",
-            remedy="Pass the baseline of a collection that the log has.",
-        )
     if not questions:
+        only = f" to the collection {collection!r}, only to {', '.join(sorted(others))}" if others else ""
         raise InputError(
-            f"{path} has no questions.",
-            remedy="Write the log with --log json, or write the records of the logger ragfilter, "
-            "with their fields, as JSON lines.",
+            f"{path} has no questions{only}.",
+            remedy="Pass the baseline of a collection that the log has."
+            if others
+            else "Write the log with --log json, or write the records of the logger ragfilter, with their fields, as "
+            "JSON lines.",
         )
     return pd.DataFrame(questions, columns=["nearness", "kept", "fell_back", "asked"])
 
@@ -441,23 +415,23 @@ def junit(gate: Gate, collection: str, texts: Mapping[str, str]) -> str:
     """The checks as JUnit XML, with the questions that break each of them."""
     root = Element(
         "testsuite",
-        name=_xml(f"ragfilter gate {collection}"),
+        name=f"ragfilter gate {collection}",
         tests=str(len(gate.every)),
         failures=str(sum(not one.passed for one in gate.every)),
     )
     for one in gate.every:
-        case = SubElement(root, "testcase", classname="ragfilter.gate", name=_xml(one.name))
+        case = SubElement(root, "testcase", classname="ragfilter.gate", name=one.name)
         if not one.passed:
-            failure = SubElement(case, "failure", message=_xml(one.line))
-            failure.text = _xml("\n".join([one.line, *broken([one], texts)]))
-    body: str = tostring(root, encoding="unicode")
+            failure = SubElement(case, "failure", message=one.line)
+            failure.text = "\n".join([one.line, *broken([one], texts)])
+    body = _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", mend_characters(tostring(root, encoding="unicode")))
     return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'
 
 
 def _within(rows: pd.DataFrame, limit: Limit) -> Check:
     """Whether a mean is within a limit. The queries beyond it break the check."""
     values = rows.set_index("id")[limit.figure].astype(float)
-    mean, name = float(values.mean()), NAMES[limit.figure]
+    mean, name = fmean(values), NAMES[limit.figure]
     beyond = values[[limit.breaks(value) for value in values]]
     worst = beyond.sort_values(ascending=limit.at == "least", kind="stable").to_dict()
     write = numbers.apart if limit.figure in RATIOS else "{:g} {} {:g}".format
@@ -471,15 +445,15 @@ def _within(rows: pd.DataFrame, limit: Limit) -> Check:
     )
 
 
-def _drop(figure: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -> Check:
-    """Whether a mean dropped by no more than is `allowed` since the baseline, and no query lost `SEVERE` (of 1) or
-    more. All queries that lost something are named."""
+def _drop(figure: str, allowed: float, were: pd.DataFrame, rows: pd.DataFrame) -> Check:
+    """Whether a mean dropped by no more than is `allowed` since the baseline, whose `answers` these `were`, and no
+    query lost `SEVERE` (of 1) or more. All queries that lost something are named."""
     now = rows.set_index("id")[figure].astype(float).round(DIGITS)
-    before = np.array([getattr(baseline.queries[i], figure) for i in rows["id"]])
+    before = were.loc[now.index, figure]
     changes = now - before
     lost = changes[changes < -EPSILON].sort_values(kind="stable").to_dict()
     severe = {i: change for i, change in lost.items() if change <= -SEVERE + EPSILON}
-    was, mean, chance = float(before.mean()), float(now.mean()), permutation_p(changes.to_numpy())
+    was, mean, chance = fmean(before), fmean(now), permutation_p(changes.to_numpy())
     passed = not severe and (was - mean <= allowed + EPSILON or chance >= SIGNIFICANT)
     several = f"; {counted(len(severe), 'question')} lost 0.5 or more" if severe else ""
     return Check(
@@ -503,19 +477,14 @@ def _drop(figure: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -
 
 def _gone(missing: Sequence[str], fewer: Mapping[str, int]) -> Check:
     """Whether all queries of the baseline were measured, and none has fewer relevant chunks."""
-    line = "all questions and relevant chunks of the baseline are there"
-    if missing or fewer:
-        counts = ((len(missing), "labelled question"), (sum(fewer.values()), "relevant label"))
-        gone = ", ".join(counted(n, what) for n, what in counts if n)
-        line = f"gone since the baseline: {gone}; if that is intended, renew it"
+    counts = ((len(missing), "labelled question"), (sum(fewer.values()), "relevant label"))
+    gone = ", ".join(counted(n, what) for n, what in counts if n)
     return Check(
         name="questions and relevant chunks of the baseline",
-        passed=not missing and not fewer,
-        line=line,
+        passed=not gone,
+        line=f"gone since the baseline: {gone}; if that is intended, renew it"
+        if gone
+        else "all questions and relevant chunks of the baseline are there",
         reasons={**dict.fromkeys(missing, "not measured"), **{i: f"{n} fewer relevant" for i, n in fewer.items()}},
         figures={"queries": missing, "relevant": fewer},
     )
-
-
-def _xml(words: str) -> str:
-    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", mend_characters(words))

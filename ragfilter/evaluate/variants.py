@@ -131,11 +131,9 @@ def _profiles(settings: Settings) -> list[Variant]:
     if settings.quality.reranker != "none":
         kept += ["quality.reranker", "quality.reranker_model"]
     same = {path: settings.get(path) for path in kept}
-    variants = []
-    for profile in PROFILES:
-        own = of_profile(profile)
-        if not own.judge.enabled:
-            # The plain search with the current k already has this name.
-            name = "profile unfiltered" if profile == UNFILTERED else profile
-            variants.append(Variant(name, "profile", own.with_values(same)))
-    return variants
+    return [
+        # The plain search with the current k already has this name.
+        Variant("profile unfiltered" if profile == UNFILTERED else profile, "profile", own.with_values(same))
+        for profile, own in ((profile, of_profile(profile)) for profile in PROFILES)
+        if not own.judge.enabled
+    ]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.evaluate.crossval import FEW_QUERIES, Interval, Target
-from ragfilter.evaluate.frame import written
+from ragfilter.evaluate.crossval import FEW_QUERIES, Interval
+from ragfilter.evaluate.frame import Row, flat, written
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.variants import ABOUT_ORACLE, FIXED, Variant
 from ragfilter.layers.registry import LAYERS
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.query_records import QueryRecord
     from ragfilter.evaluate.tuning import Figures, Tuning
 
-ONE = "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a second question."
 TOO_FEW = "too few questions differ"
 
 
@@ -57,9 +56,7 @@ def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current 
     """Whether the settings beat the best fixed k. `learned`, from `in_sample`, says why not. Empty for one query."""
     if learned:
         return f"Not compared with the best fixed k: {learned[0].lower()}{learned[1:]}"
-    if gained is None:
-        return ""
-    return f"{who} {_verb(gained)} the {FIXED}: F1 {stated(gained)}."
+    return f"{who} {_verb(gained)} the {FIXED}: F1 {stated(gained)}." if gained else ""
 
 
 def _verb(gained: Interval) -> str:
@@ -70,12 +67,11 @@ def _verb(gained: Interval) -> str:
 
 def unlabelled(row: Mapping[str, float]) -> str:
     """How much F1 may be off because of missing labels, given means of `frame`; empty without any."""
-    if not row["unlabelled"]:
-        return ""
-    return (
+    note = (
         f"Of {row['kept']:.1f} chunks kept, {row['unlabelled']:.1f} have no label: F1 is {row['f1']:.3f} if all of "
         f"them are irrelevant, {row['f1_most']:.3f} if all are relevant."
     )
+    return note if row["unlabelled"] else ""
 
 
 def left_out(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> str:
@@ -83,19 +79,16 @@ def left_out(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> str
     queries = len({record.id for record in records})
     measured = Counter(record.variant for record in records)
     lacking = [each.name for each in variants if measured[each.name] < queries]
-    if not lacking:
-        return ""
-    return (
-        f"Not measured: {', '.join(lacking)}. What was tuned or learned with another model, space "
-        "or reranker does not apply there."
-    )
+    why = "What was tuned or learned with another model, space or reranker does not apply there."
+    return f"Not measured: {', '.join(lacking)}. {why}" if lacking else ""
 
 
 def about_records(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> list[str]:
     """Caveats about what was measured."""
     relevant = {record.id: record.relevant for record in records if record.labelled}
+    one = "Only one question is measured: none can be held out, so there is no best fixed k. Label a second question."
     caveats = (
-        ONE if len(relevant) == 1 else "",
+        one if len(relevant) == 1 else "",
         unanswered(sum(not n for n in relevant.values())),
         left_out(records, variants),
         fell_back(len({record.id for record in records if record.waiting})),
@@ -106,31 +99,25 @@ def about_records(records: Sequence[QueryRecord], variants: Sequence[Variant]) -
 def about_labels(labels: Labels) -> list[str]:
     """Caveats about figures measured on these labels."""
     answered = len(labels.answered)
-    few, has = "", "has" if answered == 1 else "have"
-    if answered < FEW_QUERIES:
-        few = (
-            f"Only {counted(answered, 'question')} {has} a chunk labelled relevant: too few for "
-            f"reliable figures. Label at least {FEW_QUERIES}."
-        )
-    return [*filter(None, (few, unanswered(len(labels.labelled) - answered)))]
+    has = "has" if answered == 1 else "have"
+    few = (
+        f"Only {counted(answered, 'question')} {has} a chunk labelled relevant: too few for reliable figures. "
+        f"Label at least {FEW_QUERIES}."
+    )
+    return [*filter(None, (few if answered < FEW_QUERIES else "", unanswered(len(labels.labelled) - answered)))]
 
 
 def unanswered(questions: int) -> str:
     """A note that this many questions have labels, but no relevant chunk; empty for 0."""
-    if not questions:
-        return ""
-    has, is_ = ("has", "it counts") if questions == 1 else ("have", "they count")
-    return (
-        f"{counted(questions, 'question')} {has} no chunk labelled relevant, so {is_} as having no "
-        "answer: only keeping nothing is right. If there is an answer, label it."
-    )
+    those = counted(questions, "question")
+    note = f"No chunk is labelled relevant for {those}, so only keeping nothing is right. Label any answer there is."
+    return note if questions else ""
 
 
 def fell_back(questions: int) -> str:
     """A note that a layer fell back for this many questions; empty for 0."""
-    if not questions:
-        return ""
-    return f"In {counted(questions, 'question')}, a layer fell back: a model failed or was not asked."
+    note = f"A layer fell back in {counted(questions, 'question')}: a model failed or was not asked."
+    return note if questions else ""
 
 
 def in_sample(settings: Settings, labels_version: str, collection: str) -> str:
@@ -177,39 +164,33 @@ def verdict(tuning: Tuning) -> str:
 def headline(tuning: Tuning, previous: str) -> str:
     """The gain from tuning over the `previous` settings, in a sentence; over the best fixed k if labels chose the
     previous settings."""
-    tuned = tuning.tuned
-    differences, other = tuned.gain_over_before, previous
-    if tuning.seen or tuning.before["recall"].mean < tuning.target.recall:
-        differences, other = tuned.gain, "the best fixed k"
-    gained = tuning.gain(differences)
-    if tuned.means["recall"].mean < tuning.target.recall:
+    tuned, target = tuning.tuned, tuning.target
+    if tuned.means["recall"].mean < target.recall:
         return f"{verdict(tuning)}."
-    if not gained.mean and not tuning.seen:
+    differences, other = tuned.gain_over_before, previous
+    if tuning.seen or tuning.before["recall"].mean < target.recall:
+        differences, other = tuned.gain, f"the {FIXED}"
+    if not tuning.seen and not differences[target.figure].mean:
         single = any(
-            tuning.gain(each.gain_over_before).mean > 0 and each.means["recall"].mean >= tuning.target.recall
+            tuning.gain(each.gain_over_before).mean > 0 and each.means["recall"].mean >= target.recall
             for each in tuning.strategies.values()
         )
         return (
             f"Chosen among all strategies, tuned settings do no better than {previous} on questions they were not "
             f"tuned on. {'One strategy alone may' if single else 'Evaluate compares other profiles'}."
         )
-    how = gain_in(tuning.target.figure, differences)
-    return f"Tuned settings {_verb(gained)} {other} on questions they were not tuned on: {how}."
+    how = f"{_verb(tuning.gain(differences))} {other} on questions they were not tuned on"
+    return f"Tuned settings {how}: {gain_in(target.figure, differences)}."
 
 
 def changed(before: Settings, after: Settings) -> list[str]:
-    """The changed settings in words, each with its old and new value."""
+    """The changed settings in words, each with its old and new value. A switch has the title of its layer."""
+    titles = {f"{each.name}.enabled": each.title for each in LAYERS if each.switched}
     return [
-        f"{_called(path)}: {shown(path, before.get(path))} → {shown(path, value)}"
+        f"{titles.get(path) or field_info(path).label}: {shown(path, before.get(path))} → {shown(path, value)}"
         for path, value in after.changed_from(before).items()
         if path != "cutoff.tuned_on"
     ]
-
-
-def _called(path: str) -> str:
-    """A setting's label; for a switch, the title of its layer."""
-    of_switch = {f"{each.name}.enabled": each.title for each in LAYERS if each.switched}
-    return of_switch.get(path) or field_info(path).label
 
 
 def notes(tuning: Tuning) -> list[str]:
@@ -240,9 +221,7 @@ def notes(tuning: Tuning) -> list[str]:
 
 def stands_in(tuning: Tuning) -> str:
     """Why “before” is not the previous settings; empty if it is."""
-    if not tuning.stands_in:
-        return ""
-    return (
+    return tuning.stands_in and (
         f"The previous settings do not apply here: {tuning.stands_in} “Before” is therefore "
         "the strategy gap with their other values."
     )
@@ -315,25 +294,15 @@ def shown(path: str, value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def compared_means(tuning: Tuning) -> dict[str, Figures]:
-    """The means that tuning compares, by name."""
-    return {
+def compared_rows(tuning: Tuning) -> list[Row]:
+    """The rows that tuning compares, with those of each strategy alone, like rows of `frame` by variant."""
+    least = tuning.target.recall
+    compared = {
         f"Best fixed k ({tuning.k})": tuning.best_fixed_k,
         "Before (tuned on labels)" if tuning.seen else "Before": tuning.before,
         "Tuned": tuning.tuned.means,
         "Oracle": tuning.oracle,
+        **{f"{name}, alone": each.means for name, each in tuning.strategies.items()},
     }
-
-
-def cells(means: Figures, target: Target) -> dict[str, str]:
-    """A row of figures by column name, the tuned figure first."""
-    tuned = means[target.figure]
-    words = {FIGURES[name].label: written(name, each.mean) for name, each in means.items()}
-    if means["recall"].mean < target.recall:
-        words["recall"] += f" (under {target.recall:g})"
-    columns = ("precision", "recall", "F1", "F1 upper bound", "chunks", "tokens")
-    return {
-        FIGURES[target.figure].label: written(target.figure, tuned.mean),
-        "95% interval": between_ends(tuned, partial(written, target.figure)),
-        **{name: words[name] for name in columns},
-    }
+    short = {name: f" (recall under {least:g})" for name, means in compared.items() if means["recall"].mean < least}
+    return [{"variant": name + short.get(name, ""), **flat(means)} for name, means in compared.items()]

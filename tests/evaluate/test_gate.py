@@ -40,9 +40,9 @@ def rows(*recalls: float, first: int = 0, **relevant: int) -> pd.DataFrame:
             "kept": 0,
             "lost": 0,
             "nearness": None,
-            "waiting": False,
-            "query": names,
-            "relevant_keys": [" ".join(f"{first + n}" for n in range(relevant.get(name, 2))) for name in names],
+            "fell_back": False,
+            "asked": names,
+            "relevant": [" ".join(f"{first + n}" for n in range(relevant.get(name, 2))) for name in names],
         }
     )
 
@@ -156,7 +156,7 @@ def test_gone_labels_are_told_from_changed_chunking() -> None:
     baseline = to_baseline(rows(*(1.0,) * 9), ORIGIN)
     other = ORIGIN.model_copy(update={"collection_version": "8"})
     left = rows(*(0.4,) * 9, q1=1, q2=1)
-    left.loc[0, "relevant_keys"] = "0 9"
+    left.loc[0, "relevant"] = "0 9"
     gate = decide(left[:8], baseline=baseline, now=other, mapped=0.48)
     assert gate.gone
     assert gate.gone.line.startswith("gone since the baseline: 1 labelled question, 2 relevant labels")

@@ -64,7 +64,7 @@ def test_what_no_cut_can_tell_is_learned(snapshot: SnapshotAssertion) -> None:
     assert made.over_strategies.keys() - shown == {"fixed"}
     unsure = replace(made, tuned=replace(made.tuned, gain={"f1": Interval(0.0, (-0.1, 0.1))}))
     assert wording.verdict(made) == snapshot
-    assert wording.verdict(unsure).startswith("No settings are shown")
+    assert wording.verdict(unsure).startswith("No settings clearly beat")
     about = made.tuned.settings.cutoff.calibration
     assert (about.collection, about.embedder, about.space, about.reranker) == ("c", "m", "l2", "")
     assert (about.labels, about.date, about.queries, about.relevant) == ("v1", "2026-11-22", 24, 72)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core import documents as langchain
 from llama_index.core.llms import MockLLM
@@ -13,9 +13,6 @@ from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 import ragfilter as rf
-
-if TYPE_CHECKING:
-    from haystack import Document
 
 QUERY = "How strong is a troll?"
 DENSE = {"a": 0.2, "c": 0.3, "d": 0.9}
@@ -70,7 +67,7 @@ def test_haystacks_joined_documents_are_cut() -> None:
     from haystack import Document, Pipeline
     from haystack.components.joiners import DocumentJoiner
 
-    def found(scores: Mapping[str, float]) -> list[Document]:
+    def found(scores: Mapping[str, float]) -> list[Any]:
         return [
             Document(id=i, content=f"Trolls, part {i}.", score=score, meta={"dense": DENSE.get(i)})
             for i, score in scores.items()
@@ -88,7 +85,7 @@ def test_haystacks_joined_documents_are_cut() -> None:
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
 
 
-def documents(scores: tuple[float | None, ...]) -> list[Document]:
+def documents(scores: tuple[float | None, ...]) -> list[Any]:
     from haystack import Document
 
     return [Document(content=f"Trolls, part {i}.", score=s) for i, s in enumerate(scores)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -29,9 +29,6 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.session import asking
-
-if TYPE_CHECKING:
-    import haystack
 
 OTHER_SIDES = {
     (profile, question)
@@ -74,7 +71,7 @@ class Documents:
 
     langchain: list[Document]
     llamaindex: list[NodeWithScore]
-    haystack: list[haystack.Document]
+    haystack: list[Any]
 
     @classmethod
     def of(cls, hits: Sequence[rf.Hit]) -> Documents:

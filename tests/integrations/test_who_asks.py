@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -24,9 +24,6 @@ from ragfilter.library.tools import ChunkTools
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.workbench import Workbench
-
-if TYPE_CHECKING:
-    import haystack
 
 QUERY = "What is the vault like?"
 VAULT: dict[str, tuple[str, dict[str, Any]]] = {
@@ -77,7 +74,7 @@ def nodes() -> list[NodeWithScore]:
     ]
 
 
-def haystack_documents() -> list[haystack.Document]:
+def haystack_documents() -> list[Any]:
     import haystack
 
     return [

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from json import JSONDecodeError
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ragfilter.basics.files import kind, parse_yaml, read_text
 from ragfilter.errors import InputError
-from ragfilter.ingest.openapi.bundle import Descriptions, Trees
-from ragfilter.ingest.openapi.items import Items, api_title
+from ragfilter.ingest.openapi.items import read_items
 from ragfilter.ingest.openapi.text import title_and_text
 from ragfilter.ingest.records import ReadOptions, Record, to_record
 from ragfilter.text.normalise import loads
@@ -58,59 +59,45 @@ def load_openapi(folder: Path, names: Iterable[str], reading: ReadOptions) -> tu
     def read(name: str) -> object:
         """The content of a part; None if it is missing, hidden or unreadable."""
         path, hidden = folder / name, any(part.startswith(".") for part in PurePosixPath(name).parts)
-        if name in known or hidden or kind(path) != "file" or not path.resolve().is_relative_to(folder.resolve()):
+        suffix = path.suffix.lower()
+        usable = not hidden and suffix in ("", *TEXTS, *SUFFIXES) and kind(path) == "file"
+        if not usable or not path.resolve().is_relative_to(folder.resolve()):
             return None
         known.add(name)
-        suffix = path.suffix.lower()
         try:
-            if suffix in TEXTS:
-                return read_text(path, name)
-            return parse(read_text(path, name), suffix, name) if suffix in ("", *SUFFIXES) else None
+            text = read_text(path, name)
+            return text if suffix in TEXTS else parse(text, suffix, name)
         except InputError as error:
             (reading.skip or log.warning)(error)
-        return None
+            return None
 
     return records(trees, read), known
 
 
 def parse(text: str, suffix: str, source: str, *, only_syntax: bool = False) -> object:
     """Parse JSON or YAML into plain values, or check the syntax. Raises InputError with `source` and line."""
-    # YAML may be JSON, which parses faster.
-    as_json, problem = suffix.lower() == ".json", None
+    as_json = suffix.lower() == ".json"
+    # YAML may be JSON, which parses faster. YAML says how deep JSON may be nested.
     if as_json or text.lstrip()[:1] == "{":
         try:
             return loads(text)
         except (ValueError, RecursionError) as error:
-            problem = error
-    try:
-        return parse_yaml(text, place=source, only_syntax=only_syntax)
-    except InputError:
-        if not (as_json and isinstance(problem, JSONDecodeError)):
-            raise
-        # YAML's place and words would mislead.
-        place = f"{source}, line {problem.lineno}, column {problem.colno}"
-        raise InputError(f"{place}: this is not JSON ({problem.msg}).", remedy="Correct it there.") from None
+            if as_json and isinstance(error, JSONDecodeError):
+                place = f"{source}, line {error.lineno}, column {error.colno}"
+                raise InputError(f"{place}: this is not JSON ({error.msg}).", remedy="Correct it there.") from None
+    return parse_yaml(text, place=source, only_syntax=only_syntax)
 
 
-def records(trees: Trees, read: Callable[[str], object] = lambda source: None) -> list[Record]:
-    """The records of parsed descriptions (source → tree); the last of each has its warnings. `read` reads parts."""
-    items = Items(api := Descriptions(trees, read))
-    statuses = items.statuses()
-    found: dict[str, list[Record]] = {source: [] for source in trees}
-    for item, chunk_id in items.ids.items():
-        leads, missing = items.leads(item)
-        items.problems[item.source] += (
-            f"{item.where}: the reference {ref[:200]} points to nothing that was loaded" for ref in missing
-        )
-        name = api_title(item.source, trees[item.source])
-        title, text = title_and_text(item, api, name=name, statuses=statuses.get(item, ()))
-        refs = [items.ids[each] for each in leads]
-        if item.prose:
-            text, refs = items.unlinked(item)
-        raw = {"id": chunk_id, "title": title, "text": text, "type": item.kind, "refs": refs}
-        found[item.source].append(to_record(raw, place=item.where, source=item.source))
-    for source, problems in items.problems.items():
-        warnings = first_warnings([f"{problem}; it is left out." for problem in problems], MAX_WARNINGS)
-        if own := found[source]:
-            own[-1] = own[-1]._replace(warnings=(*own[-1].warnings, *warnings))
-    return [record for each in found.values() for record in each]
+def records(trees: Mapping[str, Any], read: Callable[[str], object] = lambda source: None) -> list[Record]:
+    """The records of parsed descriptions (source → tree), which are annotated. `read` reads parts. The last record of
+    each description has its warnings."""
+    found: list[Record] = []
+    for api, items in groupby(read_items(trees, read), key=attrgetter("api")):
+        for item in items:
+            title, text = title_and_text(item)
+            refs = [ref.id for ref in item.refs]
+            raw = {"id": item.id, "title": title, "text": text, "type": item.kind, "refs": refs}
+            found.append(to_record(raw, place=item.where, source=api.source))
+        warnings = first_warnings([f"{problem}; it is left out." for problem in api.problems], MAX_WARNINGS)
+        found[-1] = found[-1]._replace(warnings=(*found[-1].warnings, *warnings))
+    return found

@@ -10,100 +10,70 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain, count
 from typing import Any
 from urllib.parse import unquote
 
-from ragfilter.ingest.openapi.bundle import Descriptions, as_dict, as_list, ref_of
 from ragfilter.ingest.openapi.items import Item
+from ragfilter.ingest.openapi.resolver import PART, as_dict, as_list, as_text, end, item_of, ref_of, shown
+from ragfilter.text.numbers import first_of
 
 LONGEST, LONGEST_TITLE, LONGEST_LINE, LONGEST_VALUE = 20_000, 200, 1500, 80
-LONG_DETAILS, LONGEST_NAMES = 600, 1_000
-"""If details are longer, the embedding model would not see the last fields, so a list of all names comes first."""
 DEEPEST, MAX_PARTS, MAX_VALUES, MAX_VISITS = 3, 30, 50, 2_000
 COMPOSED = {"allOf": " and ", "oneOf": " or ", "anyOf": " or "}
-LIMITS = {
-    "const": "always {}",
-    "default": "default {}",
-    "minimum": "from {}",
-    "exclusiveMinimum": "above {}",
-    "maximum": "at most {}",
-    "exclusiveMaximum": "below {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} items",
-    "maxItems": "at most {} items",
-    "pattern": "pattern {}",
-}
+LIMITS = {"const": "always {}", "default": "default {}", "minimum": "from {}", "maximum": "at most {}"}
+LIMITS |= {"minLength": "at least {} characters", "maxLength": "at most {} characters"}
+LIMITS |= {"minItems": "at least {} items", "maxItems": "at most {} items", "pattern": "pattern {}"}
 FLAGS = {"nullable": "may be null", "readOnly": "read-only", "writeOnly": "write-only"}
 ADDRESSES = {"authorizationUrl": "authorize at", "tokenUrl": "token from", "refreshUrl": "refresh at"}
-_TAG = re.compile(
-    r"</?(?:p|br|a|b|i|u|em|strong|code|pre|[uo]l|li|h\d|div|span|t(?:able|head|body|r|d|h)|img|hr|su[bp]|"
-    r"small|blockquote|details|summary)\b[^<>]{0,300}>",
-    re.IGNORECASE,
-)
+_TAGS = r"p|br|a|b|i|em|strong|code|pre|[uo]l|li|h\d|div|span|table|thead|tbody|tr|td|th|img|hr|su[bp]|small"
+_TAG = re.compile(rf"</?(?:{_TAGS})\b[^<>]{{0,300}}>", re.IGNORECASE)
 
 
-def title_and_text(item: Item, api: Descriptions, *, name: str, statuses: Sequence[str]) -> tuple[str, str]:
-    """The title and the text of an item. `name` is the API's name, `statuses` are the statuses of a shared response.
-    Operations and schemas do not name their API, because this would make all chunks alike."""
-    key, node = item.pointer[-1], item.node
-    if item.method:
-        title, lines = _one_line(node.get("summary")) or item.names[0], _operation(item, api)
-    elif item.kind == "schema":
-        title, lines = f"{key} schema", _schema(node, key)
-    elif item.kind == "response":
-        title = " ".join([f"{key} response", *statuses])
-        used = f" with status {' or '.join(statuses)}" if statuses else ""
-        lines = chain([f"{key}: a response{used} that operations share ({name})."], _response(node, api))
-    elif item.kind == "security":
-        title, lines = f"{key} security scheme", _security_scheme(node, key, name)
-    else:
-        title, lines = item.title, iter((item.prose,))
-    return _cut(title, LONGEST_TITLE), _cut("\n".join(filter(None, lines)), LONGEST)
+def title_and_text(item: Item) -> tuple[str, str]:
+    """The title and the text of an item. Operations and schemas do not name their API, because this would make all
+    chunks alike."""
+    title, *lines = _LINES.get(item.kind, _operation)(item)
+    text = "\n".join(filter(None, lines))
+    return _cut(title, LONGEST_TITLE), text if item.kind == "tag" else _cut(text, LONGEST)
 
 
-def _operation(item: Item, api: Descriptions) -> Iterator[str]:
-    node = item.node
+def _guide(item: Item) -> Iterator[str]:
+    return iter((item.node["title"], item.node["description"]))
+
+
+def _operation(item: Item) -> Iterator[str]:
+    node, path, method = item.node, item.pointer[1], item.pointer[2].upper()
+    yield _one_line(node.get("summary")) or item.names[0]
     sent = "Webhook: " if item.kind == "webhook" else ""
-    name = "" if item.names[0] == f"{item.method}{item.path}" else f" ({item.names[0]})"
-    yield f"{sent}{item.method} {item.path}{name}.{_deprecated(node)}"
+    name = "" if item.names[0] == f"{method}{path}" else f" ({item.names[0]})"
+    yield f"{sent}{method} {path}{name}.{' Deprecated.' if node.get('deprecated') is True else ''}"
     yield _prose(node.get("description"))
-    body = api.end(node.get("requestBody"))
-    if isinstance(body, dict):
+    if body := as_dict(end(node.get("requestBody"))):
         need = ", required" if body.get("required") is True else ""
         yield f"Request body: {_content(body)}{need}. {_one_line(body.get('description'))}".strip()
-        yield from _fields(body)
-    if item.parameters:
-        yield "Parameters:"
-    for each in item.parameters:
+        yield from chain(*map(_properties, _bodies(body).values()))
+    yield "Parameters:" if node["parameters"] else ""
+    for each in node["parameters"]:
         # If the reference is not available, only its name is known.
-        words = [_name(ref_of(each)) or each.get("name") or "without a name", each.get("in")]
+        words = [_name(each) or each.get("name") or "without a name", each.get("in")]
         schema = each.get("schema", next(iter(_bodies(each).values()), None))
-        required = each.get("required") is True
         start = f"- {', '.join(map(_value, filter(None, words)))}"
-        yield _described(start, schema, required, each.get("description")) + _deprecated(each)
-    if item.responses:
-        yield "Responses:"
-    for status, response in item.responses.items():
-        shared, found = ref_of(response), as_dict(api.end(response))
-        body_type = f" ({_content(found)})" if "content" in found else ""
+        yield _described(start, schema, each.get("required") is True, each.get("description"))
+    yield "Responses:" if node["responses"] else ""
+    for status, response in node["responses"].items():
         # A shared response is described in its own chunk, not in a hundred others.
-        told = f": {_name(shared)}{body_type}" if shared else f"{body_type}: {_one_line(found.get('description'))}"
+        found, name = as_dict(end(response)), _name(shown(response))
+        body_type = f" ({_content(found)})" if "content" in found else ""
+        told = f": {name}{body_type}" if name else f"{body_type}: {_one_line(found.get('description'))}"
         yield _cut(f"- {status}{told}".rstrip(": "), LONGEST_LINE)
-    if isinstance(item.security, list):
-        ways = [" and ".join(map(_scheme, as_dict(way).items())) for way in item.security]
+    if isinstance(security := shown(node.get("security")), list):
+        ways = []
+        for way in security:
+            named = [(name, ", ".join(map(str, as_list(scopes)))) for name, scopes in as_dict(way).items()]
+            ways.append(" and ".join(f"{name} ({scopes})" if scopes else name for name, scopes in named))
         yield f"Security: {' or '.join(way or 'no authentication' for way in ways or [''])}."
-
-
-def _scheme(named: tuple[str, Any]) -> str:
-    name, scopes = named
-    return f"{name} ({', '.join(map(str, scopes))})" if as_list(scopes) else name
-
-
-def _deprecated(node: Any) -> str:
-    return " Deprecated." if node.get("deprecated") is True else ""
 
 
 def _bodies(node: Any) -> dict[str, Any]:
@@ -117,51 +87,44 @@ def _content(node: Any) -> str:
     return " or ".join(t if media == "application/json" else f"{t} ({media})" for t, media in types) or "none"
 
 
-def _fields(node: Any) -> Iterator[str]:
-    """The fields of bodies that are described inline."""
-    return chain.from_iterable(map(_properties, _bodies(node).values()))
-
-
-def _schema(node: Any, name: str) -> Iterator[str]:
-    title = _one_line(node.get("title"))
-    title_words = f" {title}." if title and title != name else ""
-    yield f"{name}: {', '.join([_type(node), *_facets(node)])}.{title_words}"
+def _schema(item: Item) -> Iterator[str]:
+    name, node = item.pointer[-1], item.node
+    yield f"{name} schema"
+    yield f"{name}: {', '.join([_type(node), *_facets(node)])}."
     yield _prose(node.get("description"))
-    if properties := list(_properties(node)):
-        details = "\n".join(["Properties:", *properties])
-        if len(details) > LONG_DETAILS:
-            names = dict.fromkeys(re.split(r"[.\[]| \(", line[2:])[0] for line in properties)
-            yield _cut(f"Fields: {', '.join(names)}.", LONGEST_NAMES)
-        yield details
+    if properties := [*_properties(node)]:
+        yield from ("Properties:", *properties)
     discriminator = as_dict(node.get("discriminator"))
     if field := discriminator.get("propertyName"):
-        mapping = as_dict(discriminator.get("mapping")).items()
-        kinds = ", ".join(f"{key} is {_name(str(ref))}" for key, ref in mapping)
+        kinds = ", ".join(f"{key} is {_name(ref)}" for key, ref in as_dict(discriminator.get("mapping")).items())
         yield f"Told apart by {field}{': ' if kinds else ''}{kinds}."
 
 
-def _response(node: Any, api: Descriptions) -> Iterator[str]:
+def _response(item: Item) -> Iterator[str]:
+    name, node, statuses = item.pointer[-1], item.node, sorted(item.statuses)
+    yield " ".join([f"{name} response", *statuses])
+    used = f" with status {' or '.join(statuses)}" if statuses else ""
+    yield f"{name}: a response{used} that operations share ({item.api.title})."
     yield _prose(node.get("description"))
     if "content" in node:
         yield f"Body: {_content(node)}."
-        yield from _fields(node)
+        yield from chain(*map(_properties, _bodies(node).values()))
     headers = as_dict(node.get("headers"))
-    if headers:
-        yield "Headers:"
+    yield "Headers:" if headers else ""
     for key, each in headers.items():
-        header = as_dict(api.end(each))
+        header = as_dict(end(each))
         yield _described(f"- {key}", header.get("schema"), also=header.get("description"))
 
 
-def _security_scheme(node: Any, name: str, api_name: str) -> Iterator[str]:
+def _security(item: Item) -> Iterator[str]:
+    name, node = item.pointer[-1], item.node
     kind = _value(node.get("type", "unknown"))
     detail = f", {_value(node.get('scheme'))}" if kind == "http" else ""
     if kind == "apiKey":
         detail = f" in {_value(node.get('in'))} {_value(node.get('name'))}"
-    yield f"{name}: {kind}{detail}. How to authenticate with {api_name}."
+    yield f"{name} security scheme"
+    yield f"{name}: {kind}{detail}. How to authenticate with {item.api.title}."
     yield _prose(node.get("description"))
-    if address := node.get("openIdConnectUrl"):
-        yield f"OpenID Connect: {_value(address)}"
     for key, flow in as_dict(node.get("flows")).items():
         flow = as_dict(flow)
         addresses = [f"{words} {flow[each]}" for each, words in ADDRESSES.items() if each in flow]
@@ -170,25 +133,30 @@ def _security_scheme(node: Any, name: str, api_name: str) -> Iterator[str]:
             yield _cut(f"- {scope}: {_one_line(description)}", LONGEST_LINE)
 
 
-def _name(ref: str) -> str:
-    """The name that readers use for a reference: its last part."""
-    return unquote(re.split(r"[/#]", ref.rstrip("/#"))[-1]).replace("~1", "/").replace("~0", "~")
+_LINES = {"guide": _guide, "tag": _guide, "schema": _schema, "response": _response, "security": _security}
+
+
+def _name(node: Any) -> str:
+    """The name that readers use for a reference: its last word, or the name of its part."""
+    if (item := item_of(node)) and PART in node:
+        return str(item.pointer[-1])
+    return unquote(re.split(r"[/#]", ref_of(node).rstrip("/#"))[-1]).replace("~1", "/").replace("~0", "~")
 
 
 def _type(schema: Any, depth: int = 0) -> str:
     """The type of a schema as a phrase: ``array of Campaign``, ``string or null``."""
+    schema = shown(schema)
     if not isinstance(schema, dict):
         return "nothing" if schema is False else "any value"
-    if ref := ref_of(schema):
-        return _name(ref)
+    if ref_of(schema):
+        return _name(schema)
     if depth > DEEPEST:
         return "a nested value"
     for key, between in COMPOSED.items():
         if parts := as_list(schema.get(key)):
-            # The first few nested choices are enough, since each may contain as many again.
-            first = parts[: MAX_PARTS if depth else MAX_VISITS]
-            words = [*dict.fromkeys(_type(part, depth + 2) for part in first)]
-            return between.join(words) + (f"{between}more" if len(parts) > len(first) else "")
+            # Each nested choice may contain as many again.
+            most = MAX_PARTS if depth else MAX_VISITS
+            return between.join(dict.fromkeys(_type(part, depth + 2) for part in parts[:most]))
     name, items, extra = (schema.get(key) for key in ("type", "items", "additionalProperties"))
     if isinstance(name, list):
         return " or ".join(_type({**schema, "type": str(n)}, depth) for n in name[:MAX_PARTS])
@@ -205,28 +173,24 @@ def _facets(schema: Any) -> list[str]:
     schema = as_dict(schema)
     words = [_value(schema["format"])] if "format" in schema else []
     if values := as_list(schema.get("enum")):
-        more = f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
-        words.append(f"one of {', '.join(map(_value, values[:MAX_VALUES]))}{more}")
-    # The exclusive limits of OpenAPI 3.0 are booleans that modify the other limits.
-    limits = {k: v for k, v in schema.items() if not (k.startswith("exclusive") and v in (0, 1))}
-    words += [phrase.format(_value(limits[k])) for k, phrase in LIMITS.items() if k in limits]
+        words.append(f"one of {first_of([*map(_value, values)], MAX_VALUES)}")
+    words += [phrase.format(_value(schema[key])) for key, phrase in LIMITS.items() if key in schema]
     return words + [word for key, word in FLAGS.items() if schema.get(key) is True]
 
 
 def _properties(schema: Any, before: str = "", depth: int = 0, visits: Iterator[int] | None = None) -> Iterator[str]:
     """Yield a line on each property of a schema and its inline schemas, with its dotted name (``bid.amount``)."""
-    visits = visits or count()
+    schema, visits = shown(schema), visits or count()
     if not isinstance(schema, dict) or depth > DEEPEST or next(visits) > MAX_VISITS:
         return
     required = as_list(schema.get("required"))
-    for name, value in as_dict(schema.get("properties")).items():
+    for name, value in as_dict(end(schema.get("properties"))).items():
         yield _described(f"- {before}{name}", value, name in required)
         yield from _properties(value, f"{before}{name}.", depth + 1, visits)
-    inner = [(f"{before.removesuffix('.')}[].", schema.get("items"))]
-    inner.append((f"{before}*.", schema.get("additionalProperties")))
-    inner += [(before, part) for key in COMPOSED for part in as_list(schema.get(key))]
-    for prefix, node in inner:
-        yield from _properties(node, prefix, depth + 1, visits)
+    yield from _properties(schema.get("items"), f"{before.removesuffix('.')}[].", depth + 1, visits)
+    yield from _properties(schema.get("additionalProperties"), f"{before}*.", depth + 1, visits)
+    for part in chain(*(as_list(schema.get(key)) for key in COMPOSED)):
+        yield from _properties(part, before, depth + 1, visits)
 
 
 def _described(start: str, schema: Any, required: bool = False, also: Any = None) -> str:
@@ -248,7 +212,7 @@ def _value(value: Any) -> str:
 
 def _prose(text: Any) -> str:
     """A description without HTML tags and superfluous white space, but with its paragraphs."""
-    plain = html.unescape(_TAG.sub(" ", text)) if isinstance(text, str) else ""
+    plain = html.unescape(_TAG.sub(" ", as_text(text)))
     lines = (" ".join(line.split()) for line in plain.strip().splitlines())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 

@@ -67,23 +67,20 @@ def order_key(value: float, hit: Hit, target: str) -> float:
 def expected_f(chances: Floats, beta: float, beyond: float = 0.0) -> Floats:
     """The expected F of keeping the first k hits, for k from 0 up, if each is relevant with its own
     chance and `beyond` relevant chunks are not among them. Exact: it sums over the numbers of
-    relevant hits among the kept and among the others."""
-    n, weight = len(chances), beta * beta
-    behind = [np.ones(1)]
-    for chance in chances[::-1]:
-        behind.append(_one_more(behind[-1], chance))
-    kept, expected = np.ones(1), np.zeros(n + 1)
+    relevant hits among the kept and among the others, in time quadratic in the number of hits."""
+    n, weight = len(chances), int(beta * beta)
+    kept = np.zeros((n + 1, n + 1))
+    kept[0, 0] = 1
     for k, chance in enumerate(chances, start=1):
-        kept, lost = _one_more(kept, chance), behind[n - k]
-        hits, misses = np.arange(k + 1)[:, None], np.arange(n - k + 1)[None, :]
-        f = (1 + weight) * hits / (k + weight * (hits + misses + beyond))
-        expected[k] = kept @ f @ lost
+        kept[k] = kept[k - 1] * (1 - chance)
+        kept[k, 1:] += kept[k - 1, :-1] * chance
+    found, expected = kept * np.arange(n + 1), np.zeros(n + 1)
+    # The mean of 1 / (d + weight × relevant hits that are not kept), for d from 1 up.
+    inverse = 1 / (np.arange(1, (1 + weight) * n + 1) + weight * beyond)
+    for k in range(n, 0, -1):
+        expected[k] = (1 + weight) * found[k, 1 : k + 1] @ inverse[k + weight - 1 : k + weight * k : weight]
+        inverse = chances[k - 1] * inverse[weight:] + (1 - chances[k - 1]) * inverse[:-weight]
     return expected
-
-
-def _one_more(counts: Floats, chance: float) -> Floats:
-    """The distribution of the number of relevant hits after adding one hit."""
-    return np.append(counts, 0.0) * (1 - chance) + np.append(0.0, counts) * chance
 
 
 def threshold(settings: Cutoff) -> tuple[float, float]:

@@ -15,7 +15,8 @@ from ragfilter.answer.answer import Answer
 from ragfilter.engine.replay import replay, replay_as_user
 from ragfilter.evaluate import query_sets, wording
 from ragfilter.evaluate.frame import most_changed
-from ragfilter.evaluate.measured_runs import ComparedRuns, RunRow, compare, find
+from ragfilter.evaluate.measured_runs import ComparedRuns, compare, find
+from ragfilter.evaluate.variants import CURRENT
 from ragfilter.model import PoolResult
 from ragfilter.protocols import Prices
 from ragfilter.publish.reports import of_runs, of_two
@@ -216,9 +217,9 @@ def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run
     chosen, resources = labelled_sets.chosen_set(page_run, name), page_run.resources
     sides_runs = [side.run for side in sides if side.run is not None]
 
-    def row_of(side: ComparedSide) -> RunRow | None:
+    def row_of(side: ComparedSide) -> tuple[Run, str] | None:
         if side.run is not None:
-            return RunRow(side.run)
+            return side.run, CURRENT
         if chosen.measurable is not None:
             return _row(side, measuring.plan(chosen, side.profile, side.settings), runs.values(), resources)
         # A run on the other side may have measured this side, even over questions in files.
@@ -231,15 +232,15 @@ def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run
         if chosen.measurable is not None:
             _measure(missing, chosen, counted(len(chosen.measurable.qrels), "question"))
         return
-    a, b = (row for row in rows if row is not None)
-    titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
+    (a, row_a), (b, row_b) = (row for row in rows if row is not None)
+    titles = dict.fromkeys(run.plan.query_set for run in (a, b))
     if list(titles) != [chosen.title]:
         elements.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
-        measuring.load(a.run.id, resources),
-        measuring.load(b.run.id, resources),
+        measuring.load(a.id, resources),
+        measuring.load(b.id, resources),
         resources.bench,
-        names=(a.variant, b.variant),
+        names=(row_a, row_b),
         settings=(sides[0].settings, sides[1].settings),
     )
     if compared.sides.empty:
@@ -253,12 +254,12 @@ def _draw_set(page_run: PageRun, sides: Sides, name: str, runs: Mapping[int, Run
     _changes(compared)
 
 
-def _row(side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources) -> RunRow | None:
-    """The row of a complete run with this plan that measured a side."""
-    for row in find(side.settings, plan, runs):
-        records = measuring.load(row.run.id, resources).records
-        if sum(record.variant == row.variant for record in records) == row.run.done:
-            return row
+def _row(side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources) -> tuple[Run, str] | None:
+    """A complete run with this plan that measured a side, and the name of its row there."""
+    for run, name in find(side.settings, plan, runs):
+        records = measuring.load(run.id, resources).records
+        if sum(record.variant == name for record in records) == run.done:
+            return run, name
     return None
 
 

@@ -296,10 +296,7 @@ def _more(tuning: Tuning) -> None:
     """Draw each strategy tuned alone, and the caveats about the figures."""
     with st.expander("Every strategy, and how sure the figures are", key="tuned-alone"):
         target = tuning.target.figure
-        alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
-        named = wording.compared_means(tuning) | alone
-        rows = [{"variant": name, **flat(each)} for name, each in named.items()]
-        measuring.draw_table(rows, target, key="tuned-alone-figures", every=True)
+        measuring.draw_table(wording.compared_rows(tuning), target, key="tuned-alone-figures", every=True)
         notes = (
             f"{counted(tuning.queries, 'question')}, {tuning.folds} folds, {tuning.candidates} candidates.",
             f"{wording.verdict(tuning)}: {wording.gain_in(target, tuning.tuned.gain)}.",
