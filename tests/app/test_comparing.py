@@ -75,12 +75,12 @@ def test_sides_are_swapped_and_copied_and_come_by_link(page: Callable[..., Any],
     assert _link(shown) == {"a": "settings", "b": "full"}
     assert "Both keep 1 chunk, and only B keeps 1 more" in said(shown)
     shown.choose("compare-step", "Settings")
-    assert any("Cutoff: Max results 1 → 15" in text for text in shown.html)
+    assert any("Max results: 1 → 15" in text for text in shown.html)
     shown = page(q=CLERIC, **{"a": "full", "a.cutoff.max_results": "1", "b": "by-otsu"})
     assert shown.at.selectbox(key="side-a-box").options[1] == snapshot
     assert "Both keep 1 chunk" in said(shown)
     shown.choose("compare-step", "Settings")
-    assert any("Cutoff: Strategy relative → otsu" in text for text in shown.html)
+    assert any("Strategy: relative → otsu" in text for text in shown.html)
     shown = page(q="Tell me about dragons")
     assert "Both keep 9 chunks, only A keeps 6 more, and only B keeps 1 more. A's prompt" in said(shown)
 

@@ -27,7 +27,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare import side_choice
-from ragfilter.ui.compare.side_choice import ComparedSide, Sides, differences
+from ragfilter.ui.compare.side_choice import ComparedSide, Sides
 from ragfilter.ui.kit import answer_panel, controls, grid, labelled_sets, measuring, problems, question_box
 from ragfilter.ui.kit.answer_making import AnswerSide, numbered_sides
 from ragfilter.ui.kit.labelled_sets import ChosenSet
@@ -143,9 +143,8 @@ def _draw_question(view: View, sides: Sides) -> None:
             question_box.report_name(view.asked.query),
         )
     if step == SETTINGS:
-        changes = differences(sides[0].settings, sides[1].settings)
-        elements.aside("From A to B:" if changes else "A and B have the same settings.")
-        elements.aside(*(f"{layer}: {', '.join(listed)}" for layer, listed in changes.items()))
+        changes = wording.changed(sides[0].settings, sides[1].settings)
+        elements.aside(f"From A to B: {'; '.join(changes)}." if changes else "A and B have the same settings.")
     elif step == ANSWERS or state.session().answering:
         _answers(view, sides, pair)
 

@@ -11,14 +11,12 @@ from typing import Any
 
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate.measured_runs import run_label, settings_of
-from ragfilter.evaluate.wording import shown
-from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.strategy import strategies
 from ragfilter.layers.visibility import with_clearance_for
 from ragfilter.publish.reports import NamedSettings
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import Settings, field_info
+from ragfilter.settings.schema import Settings
 from ragfilter.stores.run_store import Run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.session import link, state
@@ -27,7 +25,6 @@ CURRENT, CUT_BY, RUN = "settings", "by-", "run-"
 OWN = "own"
 """The choice for a side's own settings, which have no other name."""
 DEFAULTS = {"a": "unfiltered", "b": CURRENT}
-LONGEST = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +106,6 @@ def parameters() -> dict[str, str]:
     return {letter: _word(letter) for letter in link.SIDES} | state.session().compared
 
 
-def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
-    """The changes from A to B, by layer: ``{"Cutoff": ["Max results 5 → 15"]}``."""
-    titles: dict[str, str] = {each.name: each.title for each in LAYERS}
-    changes: dict[str, list[str]] = {}
-    for path in b.changed_from(a):
-        info = field_info(path)
-        label = "" if info.name == "enabled" else f"{info.label} "
-        title = titles.get(info.section, info.section.capitalize())
-        changes.setdefault(title, []).append(f"{label}{_told(path, a.get(path))} → {_told(path, b.get(path))}")
-    return changes
-
-
 def _read(letter: str, current: Settings, runs: Mapping[int, Run]) -> ComparedSide:
     word, labels = _word(letter), choices(letter, current, runs)
     if word not in labels:
@@ -149,10 +134,3 @@ def _own(letter: str) -> dict[str, str]:
         return {}
     prefix = f"{letter}."
     return {k.removeprefix(prefix): v for k, v in state.session().compared.items() if k.startswith(prefix)}
-
-
-def _told(path: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    words = shown(path, value)
-    return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
