@@ -8,6 +8,7 @@ both. Questions write values in many ways, and `spellings` lists them."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -366,18 +367,19 @@ def find_contexts(counted: Iterable[Words], texts: Iterable[str]) -> tuple[dict[
     """The names in the texts for each counted thing: the words of the titles, an acronym, or
     another spelling. Also returns which are used with an ordinal: ``("level",)`` in 7th level."""
     counted = tuple(counted)
-    seen: set[str] = set()
+    seen: Counter[str] = Counter()
     places: set[str] = set()
     for text in islice(texts, MAX_TEXTS):
         text = normalise(text)
         for phrase in _BEFORE_NUMBER.findall(text):
-            seen |= {phrase, phrase.split()[-1]}
+            seen[phrase] += 1
+            seen[phrase.split()[-1]] += " " in phrase
         places.update(_PLACED.findall(text))
     placed: set[Words] = {words for words in counted if len(words) == 1 and places.intersection(forms(words[0]))}
     return {words: _called(words, seen) for words in counted}, placed
 
 
-def _called(words: Words, seen: Iterable[str]) -> tuple[str, ...]:
+def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:
     full = " ".join(words)
     others = [o for o in seen if o != full and _begins_alike(words, o.split())]
     least = NEAR if len(words) > 1 else NEAR_WORD
