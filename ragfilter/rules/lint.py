@@ -21,6 +21,7 @@ from ragfilter.rules.values import (
     Number,
     Value,
     acronym,
+    is_number,
     mask,
     names_of,
     numbers,
@@ -51,7 +52,6 @@ KINDS: Mapping[str, Severity] = {
     "empty": "warning",  # the rule requires nothing
     "bare": "warning",  # a number is alone, and nothing says what it counts
     "everywhere": "warning",  # a term is in nearly every question
-    "unrelated": "warning",  # the chunk has no word of the rule
     "shared": "warning",  # several chunks whose titles differ in a number have the rule
     "spelling": "note",  # a group lacks a usual spelling of a value ("ac 6", "armor class of 6")
     "dead": "note",  # an alternative never helps, because it contains a forbidden term
@@ -158,7 +158,6 @@ def check_rule(rule: AnyRule, title: str = "", text: str = "") -> tuple[Finding,
         *_mode(rule),
         *_bare_numbers(rule, title),
         *_everywhere(rule),
-        *_unrelated(rule, title, text),
         *_missing_spellings(rule, title, text),
     )
     if any(finding.kind == "impossible" for finding in findings):
@@ -321,7 +320,7 @@ def _bare_numbers(rule: Rule, title: str) -> Iterator[Finding]:
     """Find bare numbers, if no other part says what they count."""
     if rule.match != "word":
         return
-    counted = {word for value in values(title) for word in value.words}
+    counted = {*_counted(title)} - {""}
     for place, term in rule.terms.items():
         if place.startswith("contain_none_of") or not _is_bare(term):
             continue
@@ -357,6 +356,16 @@ def _is_bare(term: str) -> bool:
     return not others and not stands_alone(part.written) and any(map(str.isdigit, part.written))
 
 
+def _counted(title: str) -> Iterator[str]:
+    """The words before the numbers in a title, including ranges and lists."""
+    before = ""
+    for token in words_of(title):
+        if is_number(token):
+            yield before
+        elif token != "-":
+            before = token if token[0].isalpha() else ""
+
+
 def _everywhere(rule: Rule) -> Iterator[Finding]:
     """Find terms that are in nearly every question: common words or a single sign."""
     for place, term in rule.terms.items():
@@ -371,16 +380,6 @@ def _everywhere(rule: Rule) -> Iterator[Finding]:
         # A rule that asks for nothing is not a fix, since only the author knows what was meant.
         rest = rule.without(place)
         yield _finding("everywhere", place, message, rest if rest.terms else None)
-
-
-def _unrelated(rule: Rule, title: str, text: str) -> Iterator[Finding]:
-    """Find a rule without any word of the chunk, if its text is known."""
-    passage = normalise(f"{title}\n{text}")
-    words = {word for group in rule.demands.values() for term in group for word in words_of(term)} - COMMON
-    if text and words and not any(singular_of(word) in passage for word in words):
-        yield _finding(
-            "unrelated", "", "The chunk has no word of the rule, so questions about it hardly meet the rule."
-        )
 
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:

@@ -252,8 +252,9 @@ def starter(title: str) -> str:
     words = telling([part for part in parts(title) if isinstance(part, str) and part not in asked])
     groups = filter(None, (tuple(dict.fromkeys(words))[:_STARTER_TERMS], *of_values))
     rule = Rule(contain_one_of=tuple(groups) or (("term", "other spelling"),))
-    other_parts = ',\n  "contain_all_of": [],\n  "contain_none_of": [],\n  "match": "word"\n}'
-    return rule.pretty.removesuffix("\n}") + other_parts
+    return (
+        rule.pretty.removesuffix("\n}") + ',\n  "contain_all_of": [],\n  "contain_none_of": [],\n  "match": "word"\n}'
+    )
 
 
 def place_name(place: str) -> str:

@@ -126,6 +126,10 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(_TOKEN.findall(normalise(text)))
 
 
+def is_number(token: str) -> bool:
+    return _is_whole(token) or _POINTED.match(token) is not None
+
+
 def parts(text: str) -> tuple[str | Number, ...]:
     """The words, signs and numbers of normalised `text`; a range is one number. A line end is a
     sign, and the cells of a table follow their headings."""
@@ -268,7 +272,8 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
         forms += _spelled(value, context, ordered=ordered or value.is_ordinal)
         if context == acronym(value.words) and value.last is None and not alone:
             dotted = "".join(f"{letter}." for letter in context)
-            forms += [f"{dotted} {number}", f"{dotted} of {number}", f"{context}{number}"]
+            forms += [f"{dotted} {value.number}", f"{dotted} of {value.number}"]
+            forms.append(f"{context}{value.number}")
     if value.unit:
         # "Layflat hose 40 mm" is also called the 40 mm layflat hose.
         forms += _spelled(replace(value, after=True), value.unit, ordered=False)

@@ -222,18 +222,6 @@ def test_a_value_that_the_text_alone_names() -> None:
     assert fixed(chunks) == {"c": {"contain_one_of": [AC_6]}}
 
 
-def test_a_rule_without_a_word_of_its_chunk_is_doubted() -> None:
-    for rule, kinds in [
-        ({"contain_one_of": [["zebra"], ["what is the giraffe"]]}, ["unrelated"]),
-        ({"contain_one_of": [["zebra"], ["owls"]]}, []),
-        ({"contain": "regenerat", "match": "substring"}, []),
-        ({"contain_none_of": ["zebra"]}, []),
-    ]:
-        chunk = Chunk("c", "What an owl and its regeneration cost.", rule=text_of(rule))
-        assert [finding.kind for finding in analyse({"c": chunk})] == kinds
-        assert analyse({"c": Chunk("c", rule=chunk.rule)}) == []
-
-
 def test_chunks_with_the_same_rule_share_a_finding_and_all_stand_in_the_order_of_rules() -> None:
     rules = {"b": "{", "a": {"contain": "x"}, "c": {}, "d": "{"}
     findings = analyse(catalogue(rules))
