@@ -12,13 +12,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ragfilter.model import Chunk
 from ragfilter.rules.lint import Finding
 from ragfilter.rules.match import prepared
 from ragfilter.rules.rule import Rule
 from ragfilter.rules.values import (
+    COMMON,
+    LONGEST_UNIT,
     Name,
+    Number,
     Value,
     find_contexts,
     forms,
@@ -187,14 +191,24 @@ def propose(families: Sequence[Family], texts: Collection[str]) -> tuple[Proposa
 
     proposals = []
     for family in families:
-        doubt = "" if family.is_counted else NAME_ALONE
         for member in family.members:
+            doubt = _other_order(member) if family.is_counted else NAME_ALONE
             groups, title = tuple(map(group, member.marks)), prepared(member.chunk.title, "word")
             if all(any(prepared(term, "word") in title for term in terms) for terms in groups):
                 rule = Rule(contain_one_of=groups)
                 name_words = tuple(w for m in member.marks if isinstance(m, Name) for w in m.words)
                 proposals.append(Proposal(member.chunk, family.pattern, rule, name_words, member.named, doubt))
     return tuple(proposals)
+
+
+def _other_order(member: Member) -> str:
+    """The doubt about a number that is named before and has a unit: ``Hose 40 mm`` is also called a 40 mm hose."""
+    named_before = any(isinstance(mark, Value) and not mark.after for mark in member.marks)
+    for number, unit in pairwise(parts(member.chunk.title)) if named_before else ():
+        is_unit = isinstance(unit, str) and unit.isalpha() and len(unit) <= LONGEST_UNIT and unit not in COMMON
+        if isinstance(number, Number) and is_unit:
+            return f"a question may say “{number.written} {unit}” first"
+    return ""
 
 
 def as_finding(kind: str, chunk: Chunk, rule: Rule, words: str, doubts: Sequence[str] = ()) -> Finding:

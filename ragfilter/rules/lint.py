@@ -23,7 +23,6 @@ from ragfilter.rules.values import (
     acronym,
     is_number,
     mask,
-    names_of,
     numbers,
     parts,
     spellings,
@@ -201,11 +200,18 @@ def _with_value(rule: Rule, value: Value) -> Rule | None:
     return rule.with_parts(
         contain_one_of=(
             *(group for group in rule.contain_one_of if wrong.isdisjoint(group)),
-            spellings(value, names_of(value.words)),
+            spellings(value, _contexts(value)),
         ),
         contain=None if rule.contain in wrong else rule.contain,
         contain_all_of=tuple(term for term in rule.contain_all_of if term not in wrong),
     )
+
+
+def _contexts(value: Value) -> tuple[str, ...]:
+    """What a value counts and, unless its number stands alone, the acronym: nobody says pl 2022 for a price list."""
+    full = " ".join(value.words)
+    short = "" if stands_alone(str(value.number)) else acronym(value.words)
+    return tuple(filter(None, (full, short)))
 
 
 def _finding(kind: str, place: str, message: str, fix: Rule | None = None, *, sure: bool = True) -> Finding:
@@ -344,7 +350,7 @@ def _counting(group: Sequence[str], term: str, title: str) -> tuple[str, ...]:
     if len(fitting) != 1:
         return ()
     same = (*numbers(fitting[0].number), fitting[0].written)
-    more = spellings(fitting[0], names_of(fitting[0].words))
+    more = spellings(fitting[0], _contexts(fitting[0]))
     counting = (t for old in group for t in (more if old.strip() in same else (old,)))
     return tuple(dict.fromkeys(counting))
 

@@ -30,7 +30,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ragfilter.errors import RagfilterError, RuleError
-from ragfilter.rules.values import names_of, parts, spellings, telling, values, words_of
 from ragfilter.text.normalise import mend_characters, normalise
 from ragfilter.text.shared_words import FUNCTION_WORDS
 
@@ -245,15 +244,14 @@ def terms_at(place: str, group: Sequence[str]) -> dict[str, str]:
 
 
 def starter(title: str) -> str:
-    """A valid rule to start from, as indented JSON: any distinctive word of the title, and each of its first two
-    values; the other parts are empty."""
-    of_values = [spellings(value, names_of(value.words)) for value in values(title)[:2]]
-    asked = FUNCTION_WORDS.union(*(words_of(term) for terms in of_values for term in terms))
-    words = telling([part for part in parts(title) if isinstance(part, str) and part not in asked])
-    groups = filter(None, (tuple(dict.fromkeys(words))[:_STARTER_TERMS], *of_values))
-    rule = Rule(contain_one_of=tuple(groups) or (("term", "other spelling"),))
+    """A valid rule to start from, as indented JSON: any distinctive word of the title; the other parts are empty."""
+    words = dict.fromkeys(re.findall(r"[^\W\d_]{3,}", normalise(title)))
+    group = [word for word in words if word not in FUNCTION_WORDS][:_STARTER_TERMS]
+    group = group or ["term", "other spelling"]
     return (
-        rule.pretty.removesuffix("\n}") + ',\n  "contain_all_of": [],\n  "contain_none_of": [],\n  "match": "word"\n}'
+        '{\n  "contain_one_of": [\n'
+        f"    {json.dumps(group, ensure_ascii=False)}\n"
+        '  ],\n  "contain_all_of": [],\n  "contain_none_of": [],\n  "match": "word"\n}'
     )
 
 

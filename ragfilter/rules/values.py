@@ -2,15 +2,15 @@
 
 A value is a number with the words that say what it counts. Titles such as "Attack matrix for clerics - Opponent Armor
 Class 6" differ only in a value, here in the 6, which counts "armor class". A value may be a range ("Levels 4-6"), an
-ordinal ("7th level") or a Roman numeral ("Part IV"), and the words may follow the number ("3 days"). "Hose 40 mm" has
-both. Questions write values in many ways, and `spellings` lists them."""
+ordinal ("7th level") or a Roman numeral ("Part IV"), and the words may follow the number ("3 days"). Questions write
+values in many ways, and `spellings` lists them."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice, takewhile
 from typing import TypeGuard
@@ -84,14 +84,13 @@ class Number:
 class Value:
     """A number and what it counts, such as ``("armor", "class")`` and ``-6``. `words` is empty if
     the number is distinctive by itself. `last` ends a range; `written` is the form in the title, if
-    not in digits; `after`: "7th level", "3 days". In "hose 40 mm", the words come before and the `unit` after."""
+    not in digits; `after`: "7th level", "3 days"."""
 
     words: tuple[str, ...]
     number: int | str
     last: int | None = None
     written: str = ""
     after: bool = False
-    unit: str = field(default="", compare=False)
 
     @property
     def is_ordinal(self) -> bool:
@@ -211,11 +210,8 @@ def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
     is_placed = at and not _is_ordinal(number.written) and _is_word(every[at - 1])
     # The next one or two words may name the next value: in "Armor Class: 6 Hit Dice: 3", the 6 does not count hits.
     is_field = any(part in _SETS for part in every[at + 2 : at + 4]) and all(map(_is_word, every[at + 1 : at + 2]))
-    unit = ""
-    if is_field:
+    if is_placed or is_field:
         after = []
-    elif is_placed:
-        unit, after = "".join(after), []
     if not before and not after and not stands_alone(number.written):
         return None
     return Value(
@@ -224,7 +220,6 @@ def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
         number.last if isinstance(number.last, int) and number.last != number.first else None,
         number.written if number.written != str(number.first) else "",
         bool(after),
-        unit,
     )
 
 
@@ -249,14 +244,9 @@ def ordinals(number: int | str) -> tuple[str, ...]:
 
 
 def acronym(words: Iterable[str]) -> str:
-    """``ac`` for armor class; empty for a single word, and if it is a common word itself: "is 3" is not item set 3."""
-    letters = "".join(word[0] for word in words)
-    return letters if len(letters) > 1 and letters not in COMMON else ""
-
-
-def names_of(words: Sequence[str], *others: str) -> tuple[str, ...]:
-    """The names for what a value counts: its words, `others` and the acronym."""
-    return tuple(filter(None, (" ".join(words), *others, acronym(words))))
+    """``ac`` for armor class; empty for a single word."""
+    letters = [word[0] for word in words]
+    return "".join(letters) if len(letters) > 1 else ""
 
 
 def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -> tuple[str, ...]:
@@ -265,19 +255,14 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
     level"). Every number of a range matches. Years and other numbers from a thousand, versions with three parts, and
     codes need no words next to them. Decimals do: 4.0 may be a version, a price or a grade."""
     forms: list[str] = []
-    number = str(value.number)
-    # Nobody says pl2022 for a price list.
-    alone = value.last is None and stands_alone(number)
     for context in contexts:
         forms += _spelled(value, context, ordered=ordered or value.is_ordinal)
-        if context == acronym(value.words) and value.last is None and not alone:
+        if context == acronym(value.words) and value.last is None:
             dotted = "".join(f"{letter}." for letter in context)
             forms += [f"{dotted} {value.number}", f"{dotted} of {value.number}"]
             forms.append(f"{context}{value.number}")
-    if value.unit:
-        # "Layflat hose 40 mm" is also called the 40 mm layflat hose.
-        forms += _spelled(replace(value, after=True), value.unit, ordered=False)
-    if alone:
+    number = str(value.number)
+    if value.last is None and stands_alone(number):
         # Longer spellings with this number are redundant: the number alone matches them.
         forms = [*(each for each in forms if number not in words_of(each)), number]
     return tuple(dict.fromkeys(forms))
@@ -385,11 +370,13 @@ def find_contexts(counted: Iterable[Words], texts: Iterable[str]) -> tuple[dict[
 
 
 def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:
-    full = " ".join(words)
+    if not words:
+        return ()
+    full, short = " ".join(words), acronym(words)
     others = [o for o in seen if o != full and _begins_alike(words, o.split())]
     least = NEAR if len(words) > 1 else NEAR_WORD
     near = get_close_matches(full, others, n=max(1, len(others)), cutoff=least)
-    return names_of(words, *sorted(near))
+    return (full, *sorted(near), *((short,) if short and seen[short] else ()))
 
 
 def _begins_alike(words: Words, others: Sequence[str]) -> bool:

@@ -58,7 +58,7 @@ def test_spellings_of_other_values() -> None:
         ("Rooms 1-100", {"rooms 1-100", "rooms 1 to 100"}, {"room 7"}),
         ("Release 2.10", {"release 2.10", "release of 2.10"}, {"release 2", "release 2.1", "2.10"}),
         ("Release 2.10.1", {"2.10.1"}, {"2.10", "release 2.10", "release 2.10.1"}),
-        ("Offset −1.5 mm", {"offset -1.5", "-1.5mm"}, {"offset 1.5", "offset -1", "1.5mm"}),
+        ("Offset −1.5 mm", {"offset -1.5"}, {"offset 1.5", "offset -1"}),
         ("Annual report 2018", {"2018"}, {"2017", "annual report 2018"}),
         ("Router X200", {"x200"}, {"router x200", "200"}),
         ("10-12 kg", {"10 kg", "11kg", "twelve kg", "10-12 kg"}, {"13 kg", "tenkg"}),
