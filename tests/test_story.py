@@ -47,7 +47,7 @@ def test_a_result_is_told_in_three_sentences(snapshot: SnapshotAssertion) -> Non
     assert told.drops == (
         DropGroup("query_must", "were about another armor class", ("seven", "other")),
         DropGroup("query_must", "were for other questions", ("thief",)),
-        DropGroup("cutoff", "came after a gap in distance", ("far",), "cutoff.gap_threshold"),
+        DropGroup("cutoff", "came after the cliff", ("far",), "cutoff.gap_threshold"),
     )
     # 24 tokens of frame and 100 of text per chunk: four without the filter, two with it.
     assert sentences(told, 2.0, "$") == snapshot
@@ -77,7 +77,7 @@ def test_the_cutoff_s_words_follow_the_strategy_that_cut(settings: dict[str, Any
     assert [fall.words for fall in story(made).drops] == snapshot
 
 
-FAR = DropGroup("cutoff", "came after a gap in distance", ("a", "b", "c"))
+FAR = DropGroup("cutoff", "came after the cliff", ("a", "b", "c"))
 CLASS = DropGroup("query_must", "were about another armor class", ("d",))
 
 
@@ -90,11 +90,13 @@ STORIES = [
     Story(6, 1, 0, (), 6, 9, 3, drops_from_unfiltered=(CLASS, FAR, CLASS, CLASS)),
     Story(9, 4, 0, (), 2, 9, 18, beyond=2),
     Story(2, 2, 1, (), 1, 9, 1200),
+    Story(9, 3, 0, (), 5, 9, 3, drops_from_unfiltered=(FAR,), beyond=3),
 ]
 
 
 def test_every_number_has_its_words(snapshot: SnapshotAssertion) -> None:
     assert [sentences(told) for told in STORIES] == snapshot
+    assert sentences(STORIES[3], loss="It lost “X”.") == ("It lost “X”.", *sentences(STORIES[3])[:-1])
 
 
 def test_what_no_llm_has_judged_yet_says_so(snapshot: SnapshotAssertion) -> None:

@@ -14,7 +14,6 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
@@ -130,7 +129,7 @@ def json_object(line: str, where: str, remedy: str) -> dict[str, Any]:
 CSV_REMEDY = "Begin the file with a header that names the columns."
 CELL_REMEDY = "Quote cells that hold the separator."
 QUOTE_REMEDY = "Close every quote, and write one within a cell twice."
-LARGEST_CELL, LONGEST_HEADER, FIRST_ROWS = 64 * 1024 * 1024, 64 * 1024, 20
+LARGEST_CELL, LONGEST_HEADER = 64 * 1024 * 1024, 64 * 1024
 
 
 def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
@@ -164,20 +163,13 @@ _QUOTED = re.compile(r'"[^"]*"?')
 
 
 def _separated(text: str) -> tuple[str, str]:
-    """The separator of a CSV text, and the text. Excel's first line (``sep=;``) becomes empty. The separator is comma,
-    semicolon, tab or bar: the one that splits most of the first rows into as many cells as the header or else the most
-    frequent in the header, outside quotes. Without any there, each row is a cell."""
+    """The separator of a CSV text, and the text. Excel's first line (``sep=;``) becomes empty. The separator is the
+    most frequent of comma, semicolon, tab and bar in the header outside quotes; without any, each row is a cell."""
     if match := _TOLD.match(text):
         return match[1], "\n" + text[match.end() :]
-    start = text[:LONGEST_HEADER].lstrip()
-    header = "".join(_QUOTED.sub("", start).splitlines()[:1])
-
-    def fitting(separator: str) -> tuple[int, int]:
-        cut = csv.reader(io.StringIO(start, newline=""), delimiter=separator)
-        lengths = [len(cells) for cells in islice(cut, FIRST_ROWS)]
-        return lengths.count(lengths[0]), header.count(separator)
-
-    return max(filter(header.__contains__, ",;\t|"), key=fitting, default=NONE), text
+    header = _QUOTED.sub("", text[:LONGEST_HEADER]).lstrip().splitlines()[:1]
+    separator = max(",;\t|", key="".join(header).count)
+    return (separator if separator in "".join(header) else NONE), text
 
 
 SUFFIX = ".toml"

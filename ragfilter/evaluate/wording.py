@@ -67,11 +67,13 @@ def _verb(gained: Interval) -> str:
 
 def unlabelled(row: Mapping[str, float]) -> str:
     """How much F1 may be off because of missing labels, given means of `frame`; empty without any."""
-    note = (
+    # Without any label, F1 is None.
+    if not row["unlabelled"]:
+        return ""
+    return (
         f"Of {row['kept']:.1f} chunks kept, {row['unlabelled']:.1f} have no label: F1 is {row['f1']:.3f} if all of "
         f"them are irrelevant, {row['f1_most']:.3f} if all are relevant."
     )
-    return note if row["unlabelled"] else ""
 
 
 def left_out(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> str:

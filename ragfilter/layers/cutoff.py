@@ -360,7 +360,7 @@ def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
     if detail is None:
         return "came after the cut"
     if detail.cut.cliff_after_rank is not None:
-        return "came after a gap in distance"
+        return "came after the cliff"
     by_limit = detail.cut.limit is not None and decision.limit is not None
     is_distance = strategy(detail.cut.strategy).values_of is None
     return "were too far from the best match" if by_limit and is_distance else "came after the cut"

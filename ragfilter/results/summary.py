@@ -214,8 +214,9 @@ def sentences(story: Story, price: float = 0.0, currency: str = "", *, loss: str
     were, them = ("was", "it") if story.brought == 1 else ("were", "them")
     brought = f"{numbers.count(story.brought)} more {were} added, because other chunks refer to {them}."
     parts = [loss, _passing(story), brought if story.brought else "", story.unjudged, story.message]
-    gains = story.kept > story.brought + story.beyond and not loss
-    return (*filter(None, parts), *([_prompt(story, price, currency)] if gains else []))
+    # A small prompt without anything that plain search found is no gain.
+    shows_prompt = story.kept > story.brought + story.beyond and not loss
+    return (*filter(None, parts), *([_prompt(story, price, currency)] if shows_prompt else []))
 
 
 def agreeing(words: str, n: int) -> str:
@@ -237,7 +238,7 @@ def _passing(story: Story) -> str:
     else:
         passing = f"; {numbers.count(passed)} {'passes' if passed == 1 else 'pass'} the filter"
     if story.beyond:
-        passing += f", with {numbers.count(story.beyond)} from farther down the list"
+        passing += f", {'with' if passed else 'but'} {numbers.count(story.beyond)} from farther down the list"
     ranked = sorted(story.drops_from_unfiltered, key=lambda drop: -len(drop.ids))
     reasons = [drop.line for drop in ranked[:MAX_REASONS]]
     if others := sum(len(drop.ids) for drop in ranked[MAX_REASONS:]):

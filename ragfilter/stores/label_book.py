@@ -275,10 +275,6 @@ class LabelBook(database.Book):
             ids = connection.execute(oldest).scalars().all()
             connection.execute(_asked.delete().where(_asked.c.id.in_(ids)))
 
-    def forget(self, collection: str, question: str) -> None:
-        """Take a question out of the history."""
-        self._write(_asked.delete().filter_by(collection=collection, text=_plain(question)))
-
     def records_history(self, collection: str) -> bool:
         """Whether asked questions are stored."""
         return not self._read(sa.select(_unrecorded).filter_by(collection=collection))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from evaluate.test_query_records import GAP, OWLBEARS, counted, pool_of
 
-from ragfilter.evaluate import frame
+from ragfilter.evaluate import frame, wording
 from ragfilter.evaluate.frame import by_variant, cells, layer_gains, of_kind, paired, permutation_p, rows, side_by_side
 from ragfilter.evaluate.metrics import FIGURES, Curve, frontier, prefixes, within
 from ragfilter.evaluate.query_records import QueryRecord, records_of
@@ -178,6 +178,13 @@ def test_wins_losses_and_the_severest_loss() -> None:
     table = cells(frame.frame(whole, against="a"))
     assert [(row["wins"], row["losses"], row["p_value"]) for row in table] == [(0, 0, 1.0), (1, 1, pairs.p_value)]
     assert [*frame.frame([*whole, *records[3]])["variant"]] == ["b"]
+
+
+def test_missing_labels_are_told_only_where_a_kept_chunk_has_none() -> None:
+    row: dict[str, Any] = {"kept": 2.0, "unlabelled": 1.0, "f1": 0.5, "f1_most": 0.75}
+    assert "1.0 have no label: F1 is 0.500" in wording.unlabelled(row)
+    for unlabelled in (0.0, None):
+        assert wording.unlabelled(row | {"unlabelled": unlabelled, "f1": None}) == ""
 
 
 def test_different_questions_with_the_same_id_are_not_compared() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from ragfilter.evaluate.labelling import FIRST
 from ragfilter.model import UNRESTRICTED, Chunk
-from ragfilter.stores.label_book import ASKED, LabelBook
+from ragfilter.stores.label_book import LabelBook
 from ragfilter.ui.evaluate import labelling_mode
 
 
@@ -39,8 +39,4 @@ def test_questions_without_any_label_come_first_and_only_a_stored_set_ends_with_
     session.label_query = "begun"
     chosen = SimpleNamespace(name="mine", collection="own", book=book, chunks=chunks, user=UNRESTRICTED)
     assert labelling_mode._window(chosen, book.standing("own"), {"done", "begun"}) == ["begun", "new", "typed"]
-    # One that was typed or asked can be taken out.
-    for query in ("typed", "asked"):
-        labelling_mode._apply(chosen, "remove", query)
-    assert session.typed_questions == [] == list(book.queries("own", ASKED).values())
     book.close()

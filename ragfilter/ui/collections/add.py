@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 NEW = ""
-LARGEST, SHOWN, MAX_TOLD, MOST_READ = 4000, 6, 5, 1000
+LARGEST, SHOWN, MAX_TOLD, MOST_READ = 4000, 6, 5, 50
 GUESSES = {
     "text": ("text", "content", "body", "description", "answer"),
     "id": ("id", "_id", "nr", "number", "key"),
@@ -194,7 +194,8 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 
 def _chunks(records: Sequence[Record]) -> None:
     more = " or more" if len(records) == MOST_READ else ""
-    elements.aside(f"{counted(len(records), 'chunk')}{more}; the first of them:")
+    first = f"The first {SHOWN} of " if len(records) > SHOWN else ""
+    elements.aside(f"{first}{counted(len(records), 'chunk')}{more}")
     with st.container(key="first-chunks", gap="xsmall"):
         for record in records[:SHOWN]:
             chunk = record.chunk

@@ -112,13 +112,6 @@ class Mode {
     this.draw()
   }
 
-  remove() {
-    const { question, following } = this
-    this.skip()
-    this.emit("remove", question.query)
-    if (following === undefined) this.awaiting = this.n
-  }
-
   press(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return
     event.stopPropagation()
@@ -133,7 +126,7 @@ class Mode {
     }
     const act = {
       2: () => this.mark(2), 1: () => this.mark(1), 0: () => this.mark(0),
-      u: () => this.undo(), n: () => this.skip(), d: () => this.question && this.remove(), b: () => this.emit("blind", !this.blind),
+      u: () => this.undo(), n: () => this.skip(), b: () => this.emit("blind", !this.blind),
     }[event.key.toLowerCase()]
     if (!act) return
     event.preventDefault()
@@ -198,8 +191,6 @@ class Mode {
           this.button("U", "Undo", () => this.undo(), { disabled: !this.history.length }),
           this.button("N", "Next question", () => this.skip(), {
             disabled: !more, className: question && this.done ? "rf-main" : "" }),
-          this.button("D", "Remove question", () => this.remove(), {
-            disabled: !question, title: "Takes a question that was asked or typed out of this list." }),
           this.button("B", "Blind order", () => this.emit("blind", !this.blind), {
             ariaPressed: String(this.blind),
             title: "Shuffles the chunks and hides other people's labels." }),

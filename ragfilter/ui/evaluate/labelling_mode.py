@@ -131,8 +131,5 @@ def _apply(chosen: ChosenSet, kind: str, *given: Any) -> None:
         case "ask", (str(text),) if query := mend_characters(text).strip():
             session.typed_questions = [query, *session.typed_questions]
             session.label_query = query
-        case "remove", (str(query),):
-            session.typed_questions = [each for each in session.typed_questions if each != query]
-            chosen.book.forget(chosen.collection, query)
         case "blind", (bool(on),):
             session.blind = on

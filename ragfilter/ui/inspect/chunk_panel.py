@@ -240,7 +240,7 @@ def _effect(result: PoolResult, chunk: Chunk, rule: AnyRule | None) -> None:
     why = check.reason.removeprefix("rule holds: ").removesuffix(".")
     line = f"{sign}This question <b>{verb}</b> the rule: {elements.text(why)}{'' if why.endswith('…') else '.'}"
     if not result.settings.query_must.enabled:
-        line += " The layer Rules is off, so nothing changes."
+        line += " The Rules layer is off, so nothing changes."
     elif rule != read_rule(chunk.rule):
         line += f" Once saved: {_rule_changes(result, chunk, rule)}"
     elements.draw(f'<p class="rf-verdict">{line}</p>')

@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 
 from ragfilter.answer.extractive import unmentioned
+from ragfilter.engine.pool import unfiltered
 from ragfilter.evaluate.labelled_queries import relevant_of
 from ragfilter.evaluate.recalibrate import RECORDS
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cutoff_detail
 from ragfilter.layers.registry import layer
-from ragfilter.model import PoolResult
+from ragfilter.model import Hit, PoolResult
 from ragfilter.results.summary import DropGroup, Story, Summary, sentences, unfiltered_label
 from ragfilter.results.thresholds import applied_settings, cut_name, foreign_thresholds
 from ragfilter.results.verdicts import judge_stats, waits_for_judge
@@ -30,15 +31,15 @@ _FIGURE = re.compile(r"“[^”]*”|\d+(?:[.,]\d+)*%?")
 
 
 def draw(view: View, story: Story) -> None:
-    """Draw what the filter did, what it lost first, and, small below it, any doubts."""
+    """Draw what the filter did, first what it lost, and, small below it, any doubts."""
     prices = view.resources.bench.prices
     price = (prices.prompt, prices.currency) if prices else ()
-    loss = _relevant_drops(view) or _unmentioned(view)
-    draw_headline(" ".join(sentences(story, *price, loss=loss)), story.drops_from_unfiltered)
+    missing, lost = _missing(view)
+    draw_headline(" ".join(sentences(story, *price, loss=missing if lost else "")), story.drops_from_unfiltered)
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
     hidden_note = f"{numbers.chunk_count(hidden)} hidden from the user." if hidden else ""
     foreign = _foreign_thresholds(view)
-    if notes := " ".join(filter(None, (hidden_note, foreign))):
+    if notes := " ".join(filter(None, ("" if lost else missing, hidden_note, foreign))):
         with elements.row("doubts"):
             elements.aside(notes, width="content")
             recorded = any(view.result.settings.get(path) for path in RECORDS)
@@ -77,23 +78,29 @@ def draw_strip(view: View) -> None:
     )
 
 
-def _unmentioned(view: View) -> str:
-    """A sentence naming an uncommon word of the question that no kept chunk has, if any."""
-    kept, info = view.as_user.kept, view.collection
+def _missing(view: View) -> tuple[str, bool]:
+    """A sentence on what the kept passages lack, if anything, and whether plain search has it: passages labelled
+    relevant, or an uncommon word of the question."""
+    result = view.as_user
+    plain, kept = unfiltered(result.pool, result.settings, result.user), {hit.id for hit in result.kept}
+    relevant = relevant_of(view.grades_for(view.user))
+    retrieved = [hit for hit in result.hits if hit.id in relevant]
+    if dropped := [hit for hit in retrieved if hit.id not in kept]:
+        of = counted(len(retrieved), "retrieved passage")
+        names = numbers.first_of([f"“{short_title(hit.chunk.name, NAMED_WIDTH)}”" for hit in dropped], NAMED)
+        lost = not {hit.id for hit in plain}.isdisjoint(hit.id for hit in dropped)
+        return f"The filter drops {len(dropped)} of {of} labelled relevant: {names}.", lost
+    if kept and relevant and kept.isdisjoint(relevant):
+        return "No kept passage is labelled relevant.", False
+    word = _unmentioned(view, result.kept)
+    return (f"No kept passage mentions “{word}”.", word != _unmentioned(view, plain)) if word else ("", False)
+
+
+def _unmentioned(view: View, hits: Sequence[Hit]) -> str:
+    """An uncommon word of the question that none of these hits has, if any."""
+    info = view.collection
     embedder = view.resources.bench.load_embedder("" if info is None else info.embedder)
-    word = unmentioned(view.asked.query, kept, embedder) if kept else ""
-    return f"No kept passage mentions “{word}”." if word else ""
-
-
-def _relevant_drops(view: View) -> str:
-    """A sentence on chunks labelled relevant to the question, if any are dropped or none is kept."""
-    relevant, kept = relevant_of(view.grades_for(view.user)), {hit.id for hit in view.as_user.kept}
-    retrieved = [hit for hit in view.as_user.hits if hit.id in relevant]
-    dropped = [f"“{short_title(hit.chunk.name, NAMED_WIDTH)}”" for hit in retrieved if hit.id not in kept]
-    if not dropped:
-        return "No kept passage is labelled relevant." if kept and relevant and kept.isdisjoint(relevant) else ""
-    of = counted(len(retrieved), "retrieved passage")
-    return f"The filter drops {len(dropped)} of {of} labelled relevant: {numbers.first_of(dropped, NAMED)}."
+    return unmentioned(view.asked.query, hits, embedder) if hits else ""
 
 
 def _foreign_thresholds(view: View) -> str:

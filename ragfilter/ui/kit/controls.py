@@ -37,8 +37,8 @@ from ragfilter.ui.session import link, state, widget
 from ragfilter.ui.session.page_run import PageRun, View
 
 ORDER_HELP = (
-    "Each layer gets what the one above lets through. The counts are of all retrieved chunks; those in the sentence on "
-    "top are of the first ones, which a plain search would send."
+    "Each layer gets what the one above lets through. The counts are of all retrieved chunks, not only of the "
+    "first ones, which plain search finds."
 )
 COST_HELP: dict[Cost, str] = {
     "free": "Free: decided in milliseconds, without the store or a model.",

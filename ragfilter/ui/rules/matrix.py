@@ -47,14 +47,14 @@ def _added(without: float | None) -> float | None:
 DROPS = {"never": "none", "sometimes": "some", "always": "all"}
 FIGURES = {
     "queries": Figure(attrgetter("queries"), "Questions that retrieve a chunk with the rule."),
-    "blocks": Figure(attrgetter("blocks"), "Chunks it drops, over all questions, as far down as later layers look."),
-    "passes": Figure(attrgetter("passes"), "Chunks that pass it, counted likewise."),
-    "overlap": Figure(attrgetter("overlap"), "Blocked chunks that another layer drops too."),
-    "conflicts": Figure(lambda row: len(row.conflicts), "Blocked chunks that are labelled relevant."),
-    "precision": Figure(attrgetter("precision"), "Share of blocked chunks not labelled relevant.", "%.2f"),
+    "blocks": Figure(attrgetter("blocks"), "Chunks it drops, over all questions, if a later layer could look at them."),
+    "passes": Figure(attrgetter("passes"), "Chunks that pass it, counted in the same way."),
+    "overlap": Figure(attrgetter("overlap"), "Dropped chunks that another layer drops too."),
+    "conflicts": Figure(lambda row: len(row.conflicts), "Dropped chunks that are labelled relevant."),
+    "precision": Figure(attrgetter("precision"), "Share of dropped chunks not labelled relevant.", "%.2f"),
     "adds to F1": Figure(lambda row: _added(row.delta_f1), "Mean F1 minus that without it. Below 0: harm."),
     "adds to recall": Figure(lambda row: _added(row.delta_recall), "Mean recall minus that without it."),
-    "drops": Figure(lambda row: DROPS[row.fires], "How many of the chunks that questions retrieve with it."),
+    "drops": Figure(lambda row: DROPS[row.fires], "Which of the chunks with it that questions retrieve it drops."),
 }
 HARM = ("conflicts", "adds to F1")
 """The first columns, because a narrow window shows only these."""
