@@ -38,7 +38,7 @@ from ragfilter.cli import serve
 from ragfilter.cli.program import main
 from ragfilter.ingest import bundled
 from ragfilter.library.workspace import OpenWorkspace
-from ragfilter.service.access import MAX_BYTES, Caller, Refused, read_tokens, token_hash
+from ragfilter.service.access import MAX_BYTES, MAX_CHARS, Caller, Refused, error_response, read_tokens, token_hash
 from ragfilter.service.executor import Executor
 from ragfilter.service.routes import Serving, make_app
 from ragfilter.settings.config import of_profile
@@ -122,7 +122,8 @@ def test_documents_are_ranked_for_the_clients_of_rerankers(service: TestClient) 
         assert 1 >= scores[0] >= scores[1] >= 0, path
         said = service.post(path, json=asked | {"return_documents": True, "model": ""})
         assert {"text": "Trolls regenerate."} in [each["document"] for each in said.json()["results"]], path
-        assert service.post(path, json=asked | {"documents": [{"no": "text"}]}).status_code == 422
+        untold = service.post(path, json=asked | {"documents": [{"no": "text"}]})
+        assert (untold.status_code, untold.json()["message"].partition(":")[0]) == (422, "documents.0.fields.text")
         unknown = service.post(path, json=asked | {"model": "rerank-v3.5"})
         assert unknown.status_code == 404, path
         assert "short-answers" in unknown.json()["remedy"], path
@@ -206,7 +207,7 @@ def test_without_tokens_only_this_machine_is_answered(service: TestClient) -> No
     assert service.post("/v1/search", json=ASKED, headers={"Host": "[::1]:8000"}).is_success
 
 
-def test_every_error_has_one_shape_and_a_remedy(service: TestClient) -> None:
+def test_every_error_has_one_shape_and_a_remedy(service: TestClient, caplog: pytest.LogCaptureFixture) -> None:
     for path, body, status in (
         ("/v1/search", {}, 422),
         ("/v1/search", ASKED | {"profle": "full"}, 422),
@@ -214,7 +215,7 @@ def test_every_error_has_one_shape_and_a_remedy(service: TestClient) -> None:
         ("/v1/search", ASKED | {"settings": {"cutoff.max_results": -1}}, 422),
         ("/v1/search", ASKED | {"settings": {"quality.reranker_model": "/etc"}}, 422),
         ("/v1/search", ASKED | {"settings": {"retrieval.source_pattern": "nope*"}}, 422),
-        ("/v1/search", ASKED | {"collection": "nope"}, 404),
+        ("/v1/search", ASKED | {"collection": "n" * 5000}, 404),
         ("/v1/filter", {"question": "a", "hits": [{"id": "x"}]}, 422),
         ("/v1/filter", {"question": "a", "hits": [{"text": "x"}] * 1001}, 422),
         ("/v1/nope", {}, 404),
@@ -222,6 +223,10 @@ def test_every_error_has_one_shape_and_a_remedy(service: TestClient) -> None:
         said = service.post(path, content=json.dumps(body), headers={"content-type": JSON})
         assert (said.status_code, set(said.json())) == (status, {"error", "message", "remedy"})
         assert said.json()["remedy"]
+        assert len(said.json()["message"]) <= MAX_CHARS
+    for error, kind in ((KeyError("x"), "Unexpected"), (rf.RagfilterError("x"), "RagfilterError")):
+        assert json.loads(error_response(error, "/").body)["error"] == kind
+    assert caplog.records[-1].exc_info is None
     assert service.get("/v1/search").status_code == 405
     for sent in (b" " * (MAX_BYTES + 1), (b" " * 1024 for _ in range(MAX_BYTES // 1024 + 1))):
         large = service.post("/v1/search", content=sent, headers={"content-type": JSON})

@@ -43,8 +43,8 @@ OTHER_SCHEMA = (
 )
 
 CAUSES = {
-    "password|authentication|no pg_hba|this user does not exist|not permitted to log": "Check the user and password "
-    "in the address.",
+    "password|authentication failed|no pg_hba|this user does not exist|not permitted to log": "Check the user and "
+    "password in the address.",
     'database "[^"]*" does not exist': "Create that database, or correct the address.",
     '(extension|file) "[^"]*vector[^"]*"': "Install pgvector on the server, then have its "
     "administrator run CREATE EXTENSION vector in this database.",

@@ -185,7 +185,9 @@ STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (Exception, 500),
 )
 """The HTTP status of each kind of error."""
+MAX_CHARS = 1000
 DOCUMENTED = (400, 401, 403, 404, 408, 413, 422, 429, 503, 504)
+LATER = "Its log says why. Try again later."
 
 
 class Problem(BaseModel):
@@ -211,10 +213,14 @@ def error_response(error: Exception, path: str) -> JSONResponse:
     status, kind = next(status for each, status in STATUSES if isinstance(error, each)), type(error).__name__
     if isinstance(error, Refused):
         status, kind = error.status, responses.get(error.status, "Gone").replace(" ", "")
-    elif not isinstance(error, RagfilterError) or status > 500:
+    elif not isinstance(error, RagfilterError):
         log.error("%s failed", path, exc_info=error)
-        error = RagfilterError("The service cannot answer this now.", remedy="Its log says why. Try again later.")
-    message, remedy = mend_characters(error.message), error.remedy
+        kind, error = "Unexpected", RagfilterError("An unexpected error happened.", remedy=LATER)
+    elif status > 500:
+        # Without its cause, which may contain the question.
+        log.warning("%s: %s", path, error)
+        error = RagfilterError("The service cannot answer this now.", remedy=LATER)
+    message, remedy = mend_characters(error.message[:MAX_CHARS]), error.remedy[:MAX_CHARS]
     content: dict[str, object] = {"error": kind, "message": message, "remedy": remedy}
     if path == DIFY:
         content |= {"error_code": CODES.get(status, status), "error_msg": f"{message} {remedy}"}

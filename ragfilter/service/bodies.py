@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Discriminator, Field, JsonValue, Tag
 
 from ragfilter.errors import SettingsError
 from ragfilter.library.result import Result
@@ -85,11 +85,17 @@ class RerankDocument(BaseModel, extra="allow"):
     title: str | None = None
 
 
+def _kind(document: Any) -> str:
+    return "text" if isinstance(document, str) else "fields"
+
+
 class RerankBody(BaseModel):
     """The request of Cohere's and Jina's clients. Other fields are ignored."""
 
     query: Question
-    documents: list[str | RerankDocument] = Field(max_length=MAX_DOCUMENTS)
+    documents: list[
+        Annotated[Annotated[str, Tag("text")] | Annotated[RerankDocument, Tag("fields")], Discriminator(_kind)]
+    ] = Field(max_length=MAX_DOCUMENTS)
     model: str = Field("", description=f"One of {', '.join(PROFILES)}. Default: the service's own settings.")
     top_n: int | None = Field(None, ge=1)
     return_documents: bool = False

@@ -198,6 +198,8 @@ class ChunkedCollection(Collection):
         """Raise CollectionMissing if it has no chunks."""
         if not self.count():
             message = f"The collection {self._name!r} is empty."
+            if not self.ours:
+                raise CollectionMissing(message, remedy="Fill it first.")
             raise CollectionMissing(message, remedy="Index chunks into it.", action="index")
 
     def check_writable(self) -> None:

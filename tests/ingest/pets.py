@@ -23,7 +23,7 @@ PETS: dict[str, Any] = {
             "put": {
                 "operationId": "addPet",
                 "summary": "Add a pet",
-                "description": "Puts a <b>pet</b>\n  into the &amp; shop.",
+                "description": "<details>Puts a <b><u>pet</u></b>\n  into the &amp; shop.</details>",
                 "parameters": [
                     {
                         "name": "limit",

@@ -242,6 +242,9 @@ def test_a_rule_is_not_written_into_fields_that_are_a_list(address: str) -> None
         theirs.set_rules({chunk_id: RULE})
     theirs.set_rules({chunk_id: None})
     assert store.read("SELECT meta FROM theirs") == [([1, 2],)]
+    changed(address, "DELETE FROM theirs")
+    with pytest.raises(CollectionMissing, match="Fill it first"):
+        theirs.check_not_empty()
     store.close()
 
 

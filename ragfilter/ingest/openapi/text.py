@@ -27,7 +27,8 @@ LIMITS |= {"minLength": "at least {} characters", "maxLength": "at most {} chara
 LIMITS |= {"minItems": "at least {} items", "maxItems": "at most {} items", "pattern": "pattern {}"}
 FLAGS = {"nullable": "may be null", "readOnly": "read-only", "writeOnly": "write-only"}
 ADDRESSES = {"authorizationUrl": "authorize at", "tokenUrl": "token from", "refreshUrl": "refresh at"}
-_TAGS = r"p|br|a|b|i|em|strong|code|pre|[uo]l|li|h\d|div|span|table|thead|tbody|tr|td|th|img|hr|su[bp]|small"
+_TAGS = r"p|br|a|b|i|u|em|strong|code|pre|[uo]l|li|h\d|div|span|table|thead|tbody|tr|td|th|img|hr|su[bp]|small"
+_TAGS += "|blockquote|details|summary"
 _TAG = re.compile(rf"</?(?:{_TAGS})\b[^<>]{{0,300}}>", re.IGNORECASE)
 
 

@@ -85,11 +85,12 @@ class PgCollection(RowCollection):
 
     def entries(self) -> Catalogue:
         """Every chunk by id without text, whatever their number. Reads only changes since the last read."""
-        row = self.raw()
+        now = self.snapshot()
+        row = now.raw()
         since, before = self._store.catalogues.get(row.id, (0, Catalogue()))
         if since == row.version:
             return before
-        entries = Catalogue({**before, **dict(self._read_entries(None, since))})
+        entries = Catalogue({**before, **dict(now._read_entries(None, since))})
         # Under the version before the read, so that later writes are read again.
         self._store.catalogues[row.id] = (row.version, entries)
         return entries
