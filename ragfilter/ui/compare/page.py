@@ -144,7 +144,9 @@ def _draw_question(view: View, sides: Sides) -> None:
         )
     if step == SETTINGS:
         changes = wording.changed(sides[0].settings, sides[1].settings)
-        elements.aside(f"From A to B: {'; '.join(changes)}." if changes else "A and B have the same settings.")
+        elements.aside("From A to B:" if changes else "A and B have the same settings.")
+        if changes:
+            elements.draw_changes(changes)
     elif step == ANSWERS or state.session().answering:
         _answers(view, sides, pair)
 

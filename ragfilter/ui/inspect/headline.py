@@ -89,7 +89,8 @@ def _missing(view: View) -> tuple[str, bool]:
         of = counted(len(retrieved), "retrieved passage")
         names = numbers.first_of([f"“{short_title(hit.chunk.name, NAMED_WIDTH)}”" for hit in dropped], NAMED)
         lost = not {hit.id for hit in plain}.isdisjoint(hit.id for hit in dropped)
-        return f"The filter drops {len(dropped)} of {of} labelled relevant: {names}.", lost
+        what = "The filter drops" if lost else "Neither plain search nor the filter keeps"
+        return f"{what} {len(dropped)} of {of} labelled relevant: {names}.", lost
     if kept and relevant and kept.isdisjoint(relevant):
         return "No kept passage is labelled relevant.", False
     word = _unmentioned(view, result.kept)

@@ -78,6 +78,12 @@ def aside(*notes: str, width: Literal["stretch", "content"] = "stretch") -> None
         draw(f'<p class="rf-aside">{body}</p>', width=width)
 
 
+def draw_changes(lines: Iterable[str]) -> None:
+    """Draw changed settings as a list."""
+    items = "".join(f"<li>{text(line)}</li>" for line in lines)
+    draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
+
+
 def draw_action_result(words: str, *, good: bool) -> None:
     """Draw the outcome of an action, in words."""
     look, role = ("rf-good", "status") if good else ("rf-bad", "alert")

@@ -189,8 +189,7 @@ def _changes(before: Settings, after: Settings, current: Settings) -> None:
     """Draw the changes, from `before` if they are applied, and the limits that tuning leaves alone."""
     applied = not after.changed_from(current)
     if lines := wording.changed(before if applied else current, after):
-        items = "".join(f"<li>{elements.text(line)}</li>" for line in lines)
-        elements.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
+        elements.draw_changes(lines)
     notes = ("These are the current settings." if applied else "", wording.untouched_limits(after))
     elements.aside(*filter(None, notes))
 
