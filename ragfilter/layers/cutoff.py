@@ -389,7 +389,8 @@ def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
         cut = trace.detail.cut
         if cut.cliff_after_rank is None and "gap_threshold" in strategy(cut.strategy).reads:
             largest = max((gap.size for gap in cut.gaps if not gap.skipped), default=0.0)
-            paths["cutoff.gap_threshold"] = f"the largest gap is {largest:.3f}"
+            skipped = " after the skipped ones" if any(gap.size > largest for gap in cut.gaps) else ""
+            paths["cutoff.gap_threshold"] = f"the largest gap{skipped} is {largest:.3f}"
     return paths
 
 

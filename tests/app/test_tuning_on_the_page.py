@@ -91,7 +91,7 @@ def test_what_tuning_and_recalibrating_need_is_said(page: Any) -> None:
     assert "map" not in page.buttons
     page.press("tune-label")
     assert page.session.labelling
-    for changes, said in (({}, "not tuned, so there is nothing"), (OF_ANOTHER_MODEL, "works best with labelled")):
+    for changes, said in (({}, "No labels chose these thresholds"), (OF_ANOTHER_MODEL, "works best with labelled")):
         page.session.changes = changes
         page.at.switch_page("pages/collections.py")
         page.run().press("manage-recalibrate")

@@ -177,7 +177,7 @@ def _carried_over(page_run: PageRun) -> None:
             then = "Without labels, it estimates thresholds from questions asked on Inspect."
             elements.empty("Recalibrate works best with labelled questions.", then)
         else:
-            elements.empty("Your settings are not tuned, so there is nothing to recalibrate.", "Label questions first.")
+            elements.empty("No labels chose these thresholds, so they stay.", "Label questions, then tune.")
         return
     with st.container(key="suggestion", border=True, gap="small"):
         elements.draw(f'<p class="rf-lead">{elements.text(wording.GUESS)}</p>')
